@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hindsight/internal/engine"
+	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
@@ -45,9 +46,9 @@ func open(b testing.TB, dir string) *engine.Engine {
 }
 
 // benchSource is the model of the benchmarks: the linear oracle, β = ½, 10 actions.
-func benchSource(b testing.TB, window string) *service.Source { return sourceOf(b, "bench", window) }
+func benchSource(b testing.TB, window string) *follow.Source { return sourceOf(b, "bench", window) }
 
-func sourceOf(b testing.TB, name, window string) *service.Source {
+func sourceOf(b testing.TB, name, window string) *follow.Source {
 	b.Helper()
 	m := model.Default()
 	m.Name = name
@@ -75,13 +76,13 @@ func startIn(b testing.TB, dir, window string) *system {
 }
 
 // startOn starts a system on a log, which its stop closes.
-func startOn(b testing.TB, e *engine.Engine, source *service.Source) *system {
+func startOn(b testing.TB, e *engine.Engine, source *follow.Source) *system {
 	b.Helper()
 	return startLimited(b, e, source, 0)
 }
 
 // startLimited is startOn with a limit on the requests a second of each client.
-func startLimited(b testing.TB, e *engine.Engine, source *service.Source, clientRate int) *system {
+func startLimited(b testing.TB, e *engine.Engine, source *follow.Source, clientRate int) *system {
 	b.Helper()
 	if err := service.CreateTopics(b.Context(), e.Log, source.Name, 1, service.Retention{}); err != nil {
 		b.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hindsight/internal/engine"
+	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
@@ -108,7 +109,7 @@ func runDeciders(b *testing.B, deciders int) (float64, [2]int) {
 	defer s.end()
 	ctx, cancel := context.WithCancel(b.Context())
 	g, ctx := errgroup.WithContext(ctx)
-	run := func(log stream.Log, source *service.Source, owned []int) {
+	run := func(log stream.Log, source *follow.Source, owned []int) {
 		g.Go(func() error {
 			return service.RunSystem(ctx, service.SystemConfig{Log: log, Name: "bench", Source: source, Build: model.Epoch,
 				Seed:       replay.SecretSeed(1),

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
@@ -22,7 +23,7 @@ type Config struct {
 	Log      stream.Log
 	Name     string // of the model
 	Seed     []byte // the secret seed of its draws
-	Build    service.Build
+	Build    follow.Build
 	Features bool // the context may be shown
 }
 

@@ -432,16 +432,7 @@ func (c *Core) begin(r *stream.Record) error {
 	if err == nil {
 		c.heart.Guard().Begin(rec.Epoch, rec.Continues > 0, c.cfg.Epochs.Rules(rec.Epoch))
 	}
-	return unlessForeign(err)
-}
-
-// unlessForeign returns the error of a parse, nil if it says that the record is not the service's own:
-// such a record is passed over.
-func unlessForeign(err error) error {
-	if codec.Foreign(err) {
-		return nil
-	}
-	return err
+	return codec.UnlessForeign(err)
 }
 
 // Tick moves log time on where no record does: it appends an empty cut, reads back its log time, and

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
-	"hindsight/internal/service"
 	"hindsight/internal/verify"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -202,7 +202,7 @@ func sameAsLive(t *testing.T, tr *Trial, log stream.Log) *interleaved {
 		t.Fatal(err)
 	}
 	b.release()
-	audit := service.NewAudit(log, "replay", model.Epoch, 1)
+	audit := follow.New(log, "replay", model.Epoch, 1)
 	n := 0
 	err = stream.Scan(t.Context(), log, topics.Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
 		if r.Type == "" {

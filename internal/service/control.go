@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"hindsight/internal/model"
+	"hindsight/internal/follow"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -19,7 +19,7 @@ import (
 // into the feedback log, which all processes follow.
 // All methods are safe for concurrent use; those of a nil *Control do nothing.
 type Control struct {
-	Reload func() (*Source, error) // reads the model file again; nil: there is none
+	Reload func() (*follow.Source, error) // reads the model file again; nil: there is none
 
 	mu     sync.Mutex
 	joiner *Joiner // at work in this process; nil: none
@@ -115,7 +115,7 @@ func (c *Control) Renew(ctx context.Context) (int64, error) {
 	}
 	s, err := c.Reload()
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrModel, err)
+		return 0, fmt.Errorf("%w: %w", follow.ErrModel, err)
 	}
 	return c.ask(ctx, false, func(ctx context.Context, j *Joiner) (int64, error) { return j.Renew(ctx, s) })
 }
@@ -182,21 +182,21 @@ func (j *Joiner) overtaken() error {
 // Switch changes the mode of the model at work: an epoch begins that goes on with the
 // learner, and with all else that the model says. It returns its number. If the mode is already at work it returns
 // the epoch at work; but an operator who asks for the mode that the guard switched to has seen the alarm, and a new
-// epoch ends that. An error that is no [ErrModel] leaves the joiner dead.
+// epoch ends that. An error that is no [follow.ErrModel] leaves the joiner dead.
 func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int64, error) {
-	last := j.epochs.last
+	last := j.epochs.Last
 	asked := codec.Epoch{Cause: cause}
-	if last.rules.Mode == mode && (last.rec.Alarm() == 0 || asked.Alarm() > 0) {
-		return last.rec.Epoch, nil
+	if last.Rules.Mode == mode && (last.Rec.Alarm() == 0 || asked.Alarm() > 0) {
+		return last.Rec.Epoch, nil
 	}
-	if err := j.goOn(ctx, last.rec.Epoch+1, mode, cause); err != nil {
-		if !errors.Is(err, ErrModel) {
+	if err := j.goOn(ctx, last.Rec.Epoch+1, mode, cause); err != nil {
+		if !errors.Is(err, follow.ErrModel) {
 			j.dead = err
 		}
 		return 0, err
 	}
-	n := j.epochs.last.rec.Epoch
-	j.cfg.Logger.Warn("mode switched", "mode", mode.String(), "was", last.rules.Mode.String(), "epoch", n, "cause", cause)
+	n := j.epochs.Last.Rec.Epoch
+	j.cfg.Logger.Warn("mode switched", "mode", mode.String(), "was", last.Rules.Mode.String(), "epoch", n, "cause", cause)
 	by := watch.CauseAdmin
 	if asked.Alarm() > 0 {
 		by = watch.CauseGuard
@@ -207,52 +207,29 @@ func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int
 
 // goOn begins an epoch that differs from the one at work in its mode alone.
 func (j *Joiner) goOn(ctx context.Context, number int64, mode codec.Mode, cause string) error {
-	last := j.epochs.last
-	rec := last.rec
-	rec.Epoch, rec.Through = number, j.Heart().LastN()
-	rec.WarmFrom, rec.WarmTo, rec.WarmEpoch = 0, 0, 0
-	rec.Mode, rec.Cause, rec.Continues = mode, cause, lineage(&last.rec)
-	rec.SHA256 = hexSum(rec.LoggedModel())
-	if _, err := j.epochs.define(&rec, last.files); err != nil {
-		return fmt.Errorf("%w: %w", ErrModel, err)
+	if err := j.epochs.Continue(number, j.Heart().LastN(), mode, cause); err != nil {
+		return err
 	}
-	return j.begin(ctx, &rec, last.files)
+	return j.begin(ctx)
 }
 
 // Renew makes another model the one that this joiner announces, if it may follow the one
 // at work, and returns the number of the epoch at work then.
-func (j *Joiner) Renew(ctx context.Context, s *Source) (int64, error) {
+func (j *Joiner) Renew(ctx context.Context, s *follow.Source) (int64, error) {
 	if err := j.core.Flush(ctx); err != nil { // a learner may start from what is there
 		j.dead = err
 		return 0, err
 	}
-	was, last := *j.cfg.Source, j.epochs.last
+	was, last := *j.cfg.Source, j.epochs.Last
 	*j.cfg.Source = *s
 	err := j.announce(ctx)
-	if errors.Is(err, ErrModel) || errors.Is(err, errOvertaken) { // nothing of it is written
+	if errors.Is(err, follow.ErrModel) || errors.Is(err, errOvertaken) { // nothing of it is written
 		*j.cfg.Source = was
-		j.epochs.undo(last)
+		j.epochs.Undo(last)
 		return 0, err
 	}
 	j.dead = err
-	return j.epochs.last.rec.Epoch, err
-}
-
-// lineage returns the first of the epochs that share a learner.
-func lineage(rec *codec.Epoch) int64 {
-	if rec.Continues > 0 {
-		return rec.Continues
-	}
-	return rec.Epoch
-}
-
-// sameLearner reports whether the learner of one model can be that of another as it is.
-func sameLearner(a, b []byte) bool { return !differ(a, b, "actions", "warm") }
-
-// differ reports whether two models differ in any of some keys.
-func differ(a, b []byte, keys ...string) bool {
-	key, _ := model.Differing(a, b, keys...)
-	return key != ""
+	return j.epochs.Last.Rec.Epoch, err
 }
 
 // watchGuard tells of an alarm of the guard, and does what the model says about it.

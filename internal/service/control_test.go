@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream/mem"
@@ -28,7 +29,7 @@ func controlled(t *testing.T, c *Control) (stop func()) {
 		}
 		return ep, err
 	}
-	j, err := OpenJoiner(t.Context(), SystemConfig{Log: log, Source: &Source{Name: "m", Version: 1, Model: []byte("name: m\n")}, Build: build,
+	j, err := OpenJoiner(t.Context(), SystemConfig{Log: log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("name: m\n")}, Build: build,
 		Partitions: 1, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler), Control: c})
 	must(t, j, err)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -89,8 +90,8 @@ func TestControl(t *testing.T) {
 		t.Errorf("without a file: %d", code)
 	}
 	version := int64(1)
-	c.Reload = func() (*Source, error) {
-		return &Source{Name: "m", Version: version, Model: []byte("name: m\nwindow: 3\n")}, nil
+	c.Reload = func() (*follow.Source, error) {
+		return &follow.Source{Name: "m", Version: version, Model: []byte("name: m\nwindow: 3\n")}, nil
 	}
 	if code, body := send(c.RenewModel(nil), kind, `{}`); code != 409 || !strings.Contains(body, "same version 1") {
 		t.Errorf("of the same version: %d %s", code, body)

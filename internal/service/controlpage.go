@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
@@ -66,8 +67,9 @@ func guardPage(g *loop.Guard, raised int64) GuardPage {
 	return p
 }
 
-func modePage(d *definition) ModePage {
-	return ModePage{Mode: d.rules.Mode.String(), Epoch: d.rec.Epoch, Version: d.rec.Version, Learner: lineage(&d.rec), Cause: d.rec.Cause}
+func modePage(d *follow.Definition) ModePage {
+	return ModePage{Mode: d.Rules.Mode.String(), Epoch: d.Rec.Epoch, Version: d.Rec.Version, Learner: d.Lineage(),
+		Cause: d.Rec.Cause}
 }
 
 // Mode answers GET /mode.
@@ -156,7 +158,7 @@ func (c *Control) answer(w http.ResponseWriter, r *http.Request, i *Insight, epo
 	case errors.Is(err, ErrElsewhere), errors.Is(err, errOvertaken), errors.Is(err, context.DeadlineExceeded):
 		answer(w, http.StatusServiceUnavailable, err, nil)
 		return
-	case errors.Is(err, ErrModel), errors.Is(err, errNoFile):
+	case errors.Is(err, follow.ErrModel), errors.Is(err, errNoFile):
 		answer(w, http.StatusConflict, err, nil)
 		return
 	case err != nil:

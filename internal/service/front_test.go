@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -17,7 +18,7 @@ import (
 )
 
 // startSystem runs the deciders of some partitions, as one process.
-func startSystem(t *testing.T, log *mem.Log, source *Source, partitions int, owned ...int) (stop func()) {
+func startSystem(t *testing.T, log *mem.Log, source *follow.Source, partitions int, owned ...int) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan struct{}), make(chan error, 1)
@@ -55,7 +56,7 @@ func TestFront(t *testing.T) {
 	if err := CreateTopics(t.Context(), log, "m", partitions, Retention{}); err != nil {
 		t.Fatal(err)
 	}
-	source := &Source{Name: "m", Version: 1, Model: []byte("x")}
+	source := &follow.Source{Name: "m", Version: 1, Model: []byte("x")}
 	stop1 := startSystem(t, log, source, partitions, 0, 2)
 	stop2 := startSystem(t, log, nil, partitions, 1)
 	ask := func(data string, headers ...stream.Header) (string, int) {
@@ -195,7 +196,7 @@ func TestClientRateOfPartitions(t *testing.T) {
 		c := SystemConfig{Log: log, Bus: signedBus{log}, Name: "m", Build: testBuild, Seed: []byte("seed"), Partitions: partitions, Owned: []int{p},
 			ClientRate: rate, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
 		if p == 0 {
-			c.Source = &Source{Name: "m", Version: 1, Model: []byte("x")}
+			c.Source = &follow.Source{Name: "m", Version: 1, Model: []byte("x")}
 		}
 		ready := make(chan struct{})
 		go func() { ended <- RunSystem(ctx, c, func() { close(ready) }) }()

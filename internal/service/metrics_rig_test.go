@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/front"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
@@ -53,7 +54,7 @@ func newRig(t testing.TB, change func(*rig)) *rig {
 		return r.fault(topic, rec)
 	}})
 	r.topics = createTopics(t, r.log, "m", 1)
-	r.jc = SystemConfig{Log: r.log, Source: &Source{Name: "m", Version: 1, Model: []byte("x")}, Build: r.build, Partitions: 1,
+	r.jc = SystemConfig{Log: r.log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")}, Build: r.build, Partitions: 1,
 		MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler), Metrics: r.m, Owner: plantedText}
 	r.dc = SystemConfig{Log: r.log, Name: "m", Build: r.build, Seed: []byte("seed"), Partitions: 1, Dedup: 100, MaxInFlight: 100,
 		Owner: plantedText, Logger: slog.New(slog.DiscardHandler), Metrics: r.m}

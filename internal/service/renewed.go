@@ -25,25 +25,12 @@ func (c *SystemConfig) note(outer context.Context) {
 // that starts with an older file than the log's is refused all the same, and so is an older
 // file that it is to read later: whoever asks for that is told.
 func (j *Joiner) adoptModel() {
-	last, s := j.epochs.last, j.cfg.Source
-	if last == nil || j.cfg.since == nil || last.rec.Name != s.Name || last.rec.Version <= s.Version {
+	if j.cfg.since == nil {
 		return
 	}
-	for n, d := range j.epochs.byNum { // each of a switch of the mode, too
-		if at, ok := j.epochs.offsets[n]; d.rec.Version == last.rec.Version && (!ok || at < *j.cfg.since) {
-			return
-		}
+	if s := j.epochs.Renewed(j.cfg.Source, *j.cfg.since); s != nil {
+		j.cfg.Logger.Warn("the model was renewed since this process read its file: going on with the log's; the next start needs the newer file here, too",
+			"version", s.Version, "file", j.cfg.Source.Version)
+		*j.cfg.Source = *s
 	}
-	j.cfg.Logger.Warn("the model was renewed since this process read its file: going on with the log's; the next start needs the newer file here, too",
-		"version", last.rec.Version, "file", s.Version)
-	*s = last.source()
-}
-
-// source returns the model of an epoch as its owner had it.
-func (d *definition) source() Source {
-	s := Source{Name: d.rec.Name, Version: d.rec.Version, Model: d.rec.Model, Mode: d.rec.Mode, Files: d.files}
-	for _, f := range d.rec.Files {
-		s.Order = append(s.Order, f.Name)
-	}
-	return s
 }

@@ -31,7 +31,7 @@ func (d *Decider) Run(ctx context.Context) error {
 	defer cancel()
 	d.slice = contextTime
 	d.contexts.Start(work, d.wake)
-	d.follower.in.Start(work, func() { signal(d.feedback) })
+	d.follower.In.Start(work, func() { signal(d.feedback) })
 	if err := d.serve(); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (d *Decider) runFeedback(ctx, work context.Context) error {
 	idle := time.NewTicker(watch.BeatEvery)
 	defer idle.Stop()
 	alive := d.part.Loop("feedback")
-	d.follower.pause = func() error {
+	d.follower.Pause = func() error {
 		alive.Beat()
 		d.ahead(work)
 		return ctx.Err()
@@ -144,16 +144,16 @@ func (d *Decider) stop(ctx context.Context) error {
 		return err
 	}
 	waiting := d.WriteSnapshots(ctx) // before there is another
-	s := d.follower.state()
+	s := d.follower.Snapshot()
 	if s == nil {
 		return nil
 	}
 	// Of deciders that have learned as much the bytes are equal, which anyone may compare.
-	d.cfg.Logger.Info("decider stops", "learned_through", s.through, "learner", hexSum(s.bytes))
-	if waiting != nil || d.cfg.SnapshotEvery == 0 || s.through == d.snapped {
+	d.cfg.Logger.Info("decider stops", "learned_through", s.Through, "learner", s.SHA256())
+	if waiting != nil || d.cfg.SnapshotEvery == 0 || s.Through == d.snapped {
 		return waiting
 	}
-	return d.writeSnapshot(ctx, s, d.follower.safe)
+	return d.writeSnapshot(ctx, s)
 }
 
 // unserve ends what was begun, the last first: nothing comes any more when the gate

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"hindsight/internal/check"
+	"hindsight/internal/follow"
 	"hindsight/internal/front"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
@@ -42,6 +43,7 @@ type simOptions struct {
 	guesses    bool    // users write outcomes before the decisions
 	coarse     bool    // log times are whole milliseconds, as Kafka's are: many are equal
 	modes      bool    // operators switch them
+	skew       int64   // by which the clocks of partitions differ at most, ns
 }
 
 const millisecond = int64(time.Millisecond)
@@ -86,6 +88,7 @@ type sim struct {
 	o      simOptions
 	topics join.Topics
 	now    int64 // the log's clock, ns
+	ahead  int64 // by how much that of the partition is ahead which is written to
 	heal   bool
 	users  *users
 
@@ -118,8 +121,10 @@ func newSim(t testing.TB, seed int64, plant planted) *sim {
 	s := &sim{t: t, ctx: context.Background(), seed: seed, o: optionsOf(rng), topics: join.TopicsOf("m"), now: 1e15, version: 1,
 		states: map[int64]string{}, counted: map[string]int{}}
 	s.o.coarsen(seed)
+	s.o.skews(seed)
 	s.o.modes, s.whim = seed%3 == 1, rand.New(rand.NewPCG(uint64(seed), 3)) // not of rng: other seeds stay what they were
-	s.wire = &wire{rng: rng, late: rng.Float64() * .5, prompt: rng.Float64() * .5, fatal: s.fatal, plant: plant}
+	s.wire = &wire{rng: rng, late: rng.Float64() * .5, prompt: rng.Float64() * .5, fatal: s.fatal, plant: plant,
+		reached: [2]map[int]int64{{}, {}}}
 	s.deciders = make([]*simDecider, s.o.partitions)
 	s.log = mem.New(mem.Options{Clock: s.clock, FirstOffset: rng.Int64N(3), Step: 1 + rng.Int64N(3), MaxBatch: 1 + rng.IntN(40),
 		StrictBytes: rng.IntN(2) == 0, OnAppend: s.fault})
@@ -148,6 +153,7 @@ func (s *sim) trace(format string, args ...any) {
 }
 
 func (s *sim) fault(topic string, partition int, r *stream.Record) mem.Fault {
+	s.ahead = s.aheadOf(topic, partition)
 	if s.heal || s.rng.Float64() >= s.o.faults {
 		return mem.None
 	}
@@ -211,7 +217,7 @@ func (s *sim) check(who, what string, err error) bool {
 			return false
 		}
 	}
-	if s.power == nil || !errors.Is(err, stream.ErrUnavailable) && !errors.Is(err, errVoid) {
+	if s.power == nil || !errors.Is(err, stream.ErrUnavailable) && !errors.Is(err, follow.ErrVoid) {
 		s.fatal("%s: %s: %v", who, what, err)
 	}
 	return false
@@ -256,15 +262,15 @@ func (s *sim) openDecider(partition int) *simDecider {
 	if partition%2 == 0 { // of the others repeats are answered from memory
 		w.d.recent.forget()
 	}
-	w.d.follower.chunk = 200
-	s.trace("%s opens decisions[%d]: round %d is next, learned through %d", w.p.name, partition, w.d.heart.Next(), w.d.follower.heart.LearnedThrough())
+	w.d.follower.ChunkBytes = 200
+	s.trace("%s opens decisions[%d]: round %d is next, learned through %d", w.p.name, partition, w.d.heart.Next(), w.d.follower.Replica().LearnedThrough())
 	w.remember()
 	return w
 }
 
 // remember notes the learner after the feedback that it learned.
 func (w *simDecider) remember() {
-	r := w.d.follower.heart
+	r := w.d.follower.Replica()
 	if r.Epoch() == nil {
 		return
 	}
@@ -338,7 +344,7 @@ func (s *sim) openJoiner() *simJoiner {
 		s.version++
 	}
 	var err error
-	w.j, err = OpenJoiner(s.ctx, SystemConfig{Log: simLog{w.p}, Source: &Source{Name: "m", Version: s.version, Model: simModel(s.o.rules, s.version)},
+	w.j, err = OpenJoiner(s.ctx, SystemConfig{Log: simLog{w.p}, Source: &follow.Source{Name: "m", Version: s.version, Model: simModel(s.o.rules, s.version)},
 		Build: s.build, Seed: simKey, Partitions: s.o.partitions, MaxPending: s.o.pending, Dedup: 1000,
 		MarkEvery: s.o.markEvery, Owner: w.p.name, Logger: slog.New(slog.DiscardHandler)})
 	if !s.check(w.p.name, "open", err) {
@@ -360,6 +366,7 @@ func (w *simJoiner) step() {
 		what = "ticks"
 		err = w.j.Tick(w.s.ctx, time.Unix(0, w.s.now))
 	} else {
+		w.limit()
 		_, err = w.j.Step(w.s.ctx)
 	}
 	if !w.s.check(w.p.name, what, err) {

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
-	"hindsight/pkg/oracle"
 	"hindsight/pkg/stream"
 )
 
@@ -97,7 +97,7 @@ func CheckTaught(ctx context.Context, log stream.Log, name string, version int64
 	whole := func(topic string, p int) error {
 		first, _, err := log.Bounds(ctx, topic, p)
 		if err == nil && first > join.LogStart {
-			err = fmt.Errorf("%w: %s has dropped records since it was taught, so that it cannot be told where to go on; teach a new log", ErrModel, topic)
+			err = fmt.Errorf("%w: %s has dropped records since it was taught, so that it cannot be told where to go on; teach a new log", follow.ErrModel, topic)
 		}
 		return err
 	}
@@ -107,14 +107,14 @@ func CheckTaught(ctx context.Context, log stream.Log, name string, version int64
 	if err = errors.Join(err, whole(t.Feedback, 0)); err != nil {
 		return err
 	}
-	return scan(ctx, log, t.Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
+	return stream.Scan(ctx, log, t.Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
 		if r.Type != codec.TypeEpoch {
 			return nil
 		}
 		rec, err := codec.ParseEpoch(r.Value)
 		if err == nil && rec.Version != version {
 			err = fmt.Errorf("%w: the log is at version %d of the model, and is taught as version %d; a system that has gone live is taught no more: teach a new log",
-				ErrModel, rec.Version, version)
+				follow.ErrModel, rec.Version, version)
 		}
 		return err
 	})
@@ -261,12 +261,7 @@ func (s *supervised) stopped(err error) {
 	}
 }
 
-// newer reports whether an error is about what a later program wrote.
-func newer(err error) bool {
-	return errors.Is(err, codec.ErrVersion) || errors.Is(err, oracle.ErrNewer)
-}
-
 // fatal reports whether opening again cannot help.
 func fatal(err error) bool {
-	return errors.Is(err, ErrModel) || errors.Is(err, stream.ErrTruncated) || newer(err)
+	return errors.Is(err, follow.ErrModel) || errors.Is(err, stream.ErrTruncated) || follow.Newer(err)
 }

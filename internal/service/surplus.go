@@ -8,6 +8,7 @@ import (
 	"math"
 	"sync/atomic"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/intake"
 	"hindsight/internal/join"
 	"hindsight/internal/watch"
@@ -109,7 +110,7 @@ func (j *Joiner) readSurplus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = scanAll(ctx, j.cfg.Log, j.topics.Rejects, end, j.pause, func(r *stream.Record) error {
+	err = follow.ScanAll(ctx, j.cfg.Log, j.topics.Rejects, end, j.pause, func(r *stream.Record) error {
 		if x, err := codec.ParseReject(r.Value); r.Type == "" && err == nil && x.Partition >= j.cfg.Partitions {
 			at := surplusPlace{x.Topic, x.Partition}
 			from[at] = max(from[at], x.Offset+1)

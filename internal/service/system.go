@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/front"
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
@@ -29,10 +30,10 @@ const (
 // needs. A limit of 0 is the default where [RunSystem] or [RunSharedJoiner] opens them.
 type SystemConfig struct {
 	Log        stream.Log
-	Bus        stream.Bus // nil: no requests
-	Name       string     // of the model
-	Source     *Source    // the model; a newer version than the log's starts an epoch. nil: the joiner runs elsewhere
-	Build      Build
+	Bus        stream.Bus     // nil: no requests
+	Name       string         // of the model
+	Source     *follow.Source // the model; a newer version than the log's starts an epoch. nil: the joiner runs elsewhere
+	Build      follow.Build
 	Seed       []byte // the secret one, of which nothing is stored
 	Partitions int
 	Owned      []int   // without Sharing: the partitions decided here; nil: all
@@ -171,14 +172,14 @@ func (c *SystemConfig) decider(p int) SystemConfig {
 
 // ownBuild refuses epochs whose decisions this process could not make: a decision
 // drawn from another seed would not verify.
-func (c *SystemConfig) ownBuild() Build {
+func (c *SystemConfig) ownBuild() follow.Build {
 	hash := c.seedHash()
 	return func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 		switch {
 		case rec.SeedHash != hash:
-			return loop.Epoch{}, fmt.Errorf("%w: this is not the seed that the log was created with; all processes of a model need the same seed file", ErrModel)
+			return loop.Epoch{}, fmt.Errorf("%w: this is not the seed that the log was created with; all processes of a model need the same seed file", follow.ErrModel)
 		case rec.Partitions != c.Partitions:
-			return loop.Epoch{}, fmt.Errorf("%w: the model's log was made for %d partitions, not %d", ErrModel, rec.Partitions, c.Partitions)
+			return loop.Epoch{}, fmt.Errorf("%w: the model's log was made for %d partitions, not %d", follow.ErrModel, rec.Partitions, c.Partitions)
 		}
 		return c.Build(rec, files)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -101,7 +102,7 @@ func TestRetentionIsNamed(t *testing.T) {
 			r.contexts("later")
 			r.must(r.settle())
 			decisions := 0
-			r.must(scan(t.Context(), r.log, r.topics.Decisions, 0, stream.Earliest, 1<<62, func(rec *stream.Record) error {
+			r.must(stream.Scan(t.Context(), r.log, r.topics.Decisions, 0, stream.Earliest, 1<<62, func(rec *stream.Record) error {
 				var d codec.Decision
 				if rec.Type != "" {
 					return nil
@@ -130,7 +131,7 @@ func TestRetentionDropsEpochs(t *testing.T) {
 	epoch := func(version int64, text string) (int64, error) {
 		t.Helper()
 		cfg := r.jc
-		cfg.Source = &Source{Name: "m", Version: version, Model: []byte(text)}
+		cfg.Source = &follow.Source{Name: "m", Version: version, Model: []byte(text)}
 		j, err := OpenJoiner(t.Context(), cfg)
 		if err != nil {
 			return 0, err
@@ -142,7 +143,7 @@ func TestRetentionDropsEpochs(t *testing.T) {
 	if n, err := epoch(2, "y"); n != 2 || err != nil || r.end(r.topics.Feedback) != before+2 {
 		t.Errorf("epoch %d, %v, and %d records more in feedback; want epoch 2 to go on", n, err, r.end(r.topics.Feedback)-before-2)
 	}
-	if _, err := epoch(2, "z"); !errors.Is(err, ErrModel) {
+	if _, err := epoch(2, "z"); !errors.Is(err, follow.ErrModel) {
 		t.Errorf("another model of the same version: %v", err)
 	}
 	r.must(r.log.Truncate(r.topics.Snapshots, 0, r.end(r.topics.Snapshots)))

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/join"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -171,7 +171,7 @@ func TestKeepIsRefused(t *testing.T) {
 		strings.Replace(shopModel("linear", 2, "actions: [a, b]"), "name: m", "name: n", 1): "the log belongs to",
 	} {
 		epoch := s.j.Epoch()
-		if _, err := s.j.Renew(s.ctx, s.source(text)); !errors.Is(err, service.ErrModel) || !strings.Contains(err.Error(), want) {
+		if _, err := s.j.Renew(s.ctx, s.source(text)); !errors.Is(err, follow.ErrModel) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 		if s.j.Epoch() != epoch {

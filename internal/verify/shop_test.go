@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
@@ -72,7 +73,7 @@ func (s *shopRig) no(err error) {
 	}
 }
 
-func (s *shopRig) source(text string) *service.Source {
+func (s *shopRig) source(text string) *follow.Source {
 	s.Helper()
 	m, err := model.Parse("model.yaml", []byte(text))
 	s.no(err)
@@ -202,7 +203,7 @@ func (s *shopRig) verify() *Report {
 // fromStart returns the state that a follower of the whole log has, without snapshots.
 func (s *shopRig) fromStart() []byte {
 	s.Helper()
-	a := service.NewAudit(s.log, "m", model.Epoch, 1)
+	a := follow.New(s.log, "m", model.Epoch, 1)
 	_, end, err := s.log.Bounds(s.ctx, s.ts.Feedback, 0)
 	s.no(err)
 	s.no(stream.Scan(s.ctx, s.log, s.ts.Feedback, 0, stream.Earliest, end, func(r *stream.Record) error { return a.Take(s.ctx, r) }))

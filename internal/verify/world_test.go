@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/service"
@@ -42,7 +43,7 @@ type world struct {
 	ts       join.Topics
 	parts    int
 	rng      *rand.Rand
-	source   service.Source
+	source   follow.Source
 	j        *service.Joiner
 	d        []*service.Decider
 	in, out  []stream.Appender
@@ -101,7 +102,7 @@ func (w *world) use(epoch int) {
 func (w *world) name(text string) {
 	m, err := model.Parse("model.yaml", []byte(text))
 	w.no(err)
-	w.source = service.Source{Name: worldName, Version: m.Version, Model: m.Canonical(), Warm: m.Warm, Order: m.Files(),
+	w.source = follow.Source{Name: worldName, Version: m.Version, Model: m.Canonical(), Warm: m.Warm, Order: m.Files(),
 		Files: map[string][]byte{}}
 	for _, name := range m.Files() {
 		w.source.Files[name] = []byte(worldClass)

@@ -1,4 +1,4 @@
-package service
+package follow
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 )
 
 // changes returns the changes that the oracle at work noticed.
-func (f *follower) changes() (c oracle.Changes) {
+func (f *Follower) changes() (c oracle.Changes) {
 	if e := f.heart.Epoch(); e != nil {
 		c, _ = learner.Changes(e.Learner)
 	}
@@ -18,7 +18,7 @@ func (f *follower) changes() (c oracle.Changes) {
 // tellChange warns if the feedback that was just learned raised the alarm of the oracle, which
 // had noticed so many changes before. A restart learns again what came after the last snapshot,
 // and warns of it again, with the same number.
-func (f *follower) tellChange(before int64) {
+func (f *Follower) tellChange(before int64) {
 	c := f.changes()
 	if !f.warns || c.Count <= before {
 		return

@@ -1,9 +1,8 @@
-package service
+package follow
 
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,17 +21,17 @@ type past struct {
 
 func readPast(ctx context.Context, log stream.Log, topic string, end int64, pause func() error) (p past, err error) {
 	var f codec.Feedback
-	err = scanAll(ctx, log, topic, end, pause, func(r *stream.Record) error {
+	err = ScanAll(ctx, log, topic, end, pause, func(r *stream.Record) error {
 		switch {
 		case r.Type == "" && p.first == 0:
 			if err := codec.ParseFeedback(&f, r.Value); err != nil {
-				return unlessForeign(err)
+				return codec.UnlessForeign(err)
 			}
 			p.first = f.N
 		case r.Type == codec.TypeEpoch:
 			rec, err := codec.ParseEpoch(r.Value)
 			if err != nil {
-				return unlessForeign(err)
+				return codec.UnlessForeign(err)
 			}
 			if p.epoch(rec.Epoch) == nil {
 				p.epochs = append(p.epochs, rec)
@@ -75,8 +74,7 @@ type segment struct {
 
 // own returns what was learned while an epoch was at work, through feedback to.
 func own(rec *codec.Epoch, to int64) segment {
-	paused := rec.Mode == codec.Paused
-	return segment{since: lineage(rec), epoch: rec.Epoch, from: rec.Through + 1, to: to, paused: paused}
+	return segment{since: lineage(rec), epoch: rec.Epoch, from: rec.Through + 1, to: to, paused: rec.Mode == codec.Paused}
 }
 
 // segments returns the feedback that an epoch's learner starts from, ascending: for a
@@ -117,8 +115,10 @@ type warmed struct {
 
 // warmUp teaches an epoch's fresh learner the feedback that its record, which is at
 // offset end, says. The log decides all of it, so it comes to the same everywhere. pause is
-// called as by [scanAll].
-func warmUp(ctx context.Context, log stream.Log, topic string, end int64, rec *codec.Epoch, ep loop.Epoch, pause func() error) (warmed, error) {
+// called as by [ScanAll].
+func warmUp(ctx context.Context, log stream.Log, topic string, end int64, rec *codec.Epoch, ep loop.Epoch,
+	pause func() error,
+) (warmed, error) {
 	done := warmed{epochs: map[int64]bool{}}
 	if rec.WarmTo == 0 {
 		return done, nil
@@ -134,18 +134,19 @@ func warmUp(ctx context.Context, log stream.Log, topic string, end int64, rec *c
 	w := loop.NewWarm(ep)
 	next := todo[0].from
 	var f codec.Feedback
-	err = scanAll(ctx, log, topic, end, pause, func(r *stream.Record) error {
+	err = ScanAll(ctx, log, topic, end, pause, func(r *stream.Record) error {
 		if r.Type != "" {
 			return nil
 		}
 		if err := codec.ParseFeedback(&f, r.Value); err != nil {
-			return unlessForeign(err)
+			return codec.UnlessForeign(err)
 		}
 		switch {
 		case f.N < next:
 			return nil
 		case f.N > next:
-			return fmt.Errorf("epoch %d starts from feedback %d…%d and %d is gone: %w", rec.Epoch, rec.WarmFrom, rec.WarmTo, next, stream.ErrTruncated)
+			return fmt.Errorf("epoch %d starts from feedback %d…%d and %d is gone: %w",
+				rec.Epoch, rec.WarmFrom, rec.WarmTo, next, stream.ErrTruncated)
 		}
 		s := &todo[0]
 		if s.epoch == 0 {
@@ -160,26 +161,65 @@ func warmUp(ctx context.Context, log stream.Log, topic string, end int64, rec *c
 			return nil
 		}
 		if todo = todo[1:]; len(todo) == 0 {
-			return errStop
+			return stream.ErrStop
 		}
 		next = todo[0].from
 		return nil
 	})
 	if err == nil && len(todo) > 0 {
-		err = fmt.Errorf("epoch %d starts from feedback %d…%d and %d is not before it: %w", rec.Epoch, rec.WarmFrom, rec.WarmTo, next, codec.ErrCorrupt)
+		err = fmt.Errorf("epoch %d starts from feedback %d…%d and %d is not before it: %w",
+			rec.Epoch, rec.WarmFrom, rec.WarmTo, next, codec.ErrCorrupt)
 	}
 	done.learned, done.passed = w.Learned, w.Passed
 	return done, err
 }
 
-// planWarm fills in what the learner of a new epoch starts from, and teaches it, so
-// that nothing is announced that cannot be followed. end is where its records begin.
-func (j *Joiner) planWarm(ctx context.Context, rec *codec.Epoch, end int64) error {
-	warm := j.cfg.Source.Warm
+// Plan makes the model of s the epoch rec, of which it fills in what the learner starts from, and tries
+// that, so that nothing is announced that cannot be followed. pause is called as by [ScanAll]. After an
+// error [Epochs.Undo] forgets the epoch.
+func (e *LoggedEpochs) Plan(ctx context.Context, s *Source, rec *codec.Epoch, pause func() error) error {
+	_, end, err := e.log.Bounds(ctx, e.topics.Feedback, 0)
+	if err != nil {
+		return err
+	}
+	if err := e.planKeep(s, rec); err != nil {
+		return err
+	}
+	if err := e.planWarm(ctx, s, rec, end, pause); err != nil {
+		return err
+	}
+	rec.SHA256 = hexSum(rec.LoggedModel())
+	ep, err := e.define(rec, s.Files)
+	if err != nil {
+		return err
+	}
+	if err := e.tryWarm(ctx, s, rec, ep, end, pause); err != nil {
+		return err
+	}
+	return e.tryKeep(rec, ep)
+}
+
+// Continue makes an epoch that goes on with the learner and the model at work, in another mode, after
+// feedback through.
+func (e *LoggedEpochs) Continue(number, through int64, mode codec.Mode, cause string) error {
+	rec := e.Last.Rec
+	rec.Epoch, rec.Through = number, through
+	rec.WarmFrom, rec.WarmTo, rec.WarmEpoch = 0, 0, 0
+	rec.Mode, rec.Cause, rec.Continues = mode, cause, e.Last.Lineage()
+	rec.SHA256 = hexSum(rec.LoggedModel())
+	if _, err := e.define(&rec, e.Last.Files); err != nil {
+		return fmt.Errorf("%w: %w", ErrModel, err)
+	}
+	return nil
+}
+
+// planWarm fills in what the learner of a new epoch starts from, whose records begin at end.
+func (e *LoggedEpochs) planWarm(ctx context.Context, s *Source, rec *codec.Epoch, end int64, pause func() error) error {
+	warm := s.Warm
 	if !warm.Refit && warm.Through == 0 {
 		return nil
 	}
-	p, err := readPast(ctx, j.cfg.Log, j.topics.Feedback, end, j.pause)
+	p, err := readPast(ctx, e.log, e.topics.Feedback, end, pause)
 	if err != nil {
 		return err
 	}
@@ -191,28 +231,28 @@ func (j *Joiner) planWarm(ctx context.Context, rec *codec.Epoch, end int64) erro
 	}
 	n := warm.Through
 	if n > rec.Through {
-		return fmt.Errorf("%w: warm: %d: the feedback log ends at %d; give one of its numbers, or warm: none", ErrModel, n, rec.Through)
+		return refuse("warm: %d: the feedback log ends at %d; give one of its numbers, or warm: none", n, rec.Through)
 	}
-	e := p.at(n)
-	if p.first == 0 || p.first > n || e == nil {
+	was := p.at(n)
+	if p.first == 0 || p.first > n || was == nil {
 		return goneError(n, p.first)
 	}
-	if s := j.cfg.Source; s.Earlier != nil && !differ(s.Earlier, e.Model, "oracle") {
-		// a state from before oracles had versions
+	if s.Earlier != nil && !differ(s.Earlier, was.Model, "oracle") { // a state from before oracles had versions
 		rec.Model = s.Earlier
 	}
-	if k, _ := model.Differing(rec.Model, e.Model, stateKeys()...); k != "" {
-		return fmt.Errorf("%w: warm: %d is a state of version %d (epoch %d), of which %s: differs; make it equal, or use warm: refit", ErrModel, n, e.Version, e.Epoch, k)
+	state := fmt.Sprintf("warm: %d is a state of version %d (epoch %d), ", n, was.Version, was.Epoch)
+	if k, _ := model.Differing(rec.Model, was.Model, stateKeys()...); k != "" {
+		return refuse("%sof which %s: differs; make it equal, or use warm: refit", state, k)
 	}
-	if !slices.Equal(rec.Files, e.Files) {
-		return fmt.Errorf("%w: warm: %d is a state of version %d (epoch %d), which had another class file; put it back, or use warm: refit", ErrModel, n, e.Version, e.Epoch)
+	if !slices.Equal(rec.Files, was.Files) {
+		return refuse("%swhich had another class file; put it back, or use warm: refit", state)
 	}
-	rec.WarmTo, rec.WarmEpoch = n, e.Epoch
-	s, err := p.segments(rec)
-	if err != nil || s[0].from < p.first {
+	rec.WarmTo, rec.WarmEpoch = n, was.Epoch
+	todo, err := p.segments(rec)
+	if err != nil || todo[0].from < p.first {
 		return goneError(n, p.first)
 	}
-	rec.WarmFrom = s[0].from
+	rec.WarmFrom = todo[0].from
 	return nil
 }
 
@@ -227,17 +267,17 @@ func keepKeys() []string {
 }
 
 // planKeep has a new epoch go on with the learner at work, if its model says so and may.
-func (j *Joiner) planKeep(rec *codec.Epoch) error {
-	if !j.cfg.Source.Warm.Keep || j.epochs.last == nil {
+func (e *LoggedEpochs) planKeep(s *Source, rec *codec.Epoch) error {
+	if !s.Warm.Keep || e.Last == nil {
 		return nil
 	}
-	last := &j.epochs.last.rec
+	last := &e.Last.Rec
+	learner := fmt.Sprintf("warm: keep goes on with the learner of version %d (epoch %d), ", last.Version, last.Epoch)
 	if k, has := model.Differing(rec.Model, last.Model, keepKeys()...); k != "" {
-		return fmt.Errorf("%w: warm: keep goes on with the learner of version %d (epoch %d), of which %s differs: it has %q; make it equal, or use warm: refit",
-			ErrModel, last.Version, last.Epoch, k, has)
+		return refuse("%sof which %s differs: it has %q; make it equal, or use warm: refit", learner, k, has)
 	}
 	if !slices.Equal(rec.Files, last.Files) {
-		return fmt.Errorf("%w: warm: keep goes on with the learner of version %d (epoch %d), which has another class file; put it back, or use warm: refit", ErrModel, last.Version, last.Epoch)
+		return refuse("%swhich has another class file; put it back, or use warm: refit", learner)
 	}
 	rec.Continues = lineage(last)
 	return nil
@@ -245,15 +285,15 @@ func (j *Joiner) planKeep(rec *codec.Epoch) error {
 
 // tryKeep has a learner of the joiner's own take over the state of one that is like the one
 // at work, so that nothing is announced that cannot be followed.
-func (j *Joiner) tryKeep(rec *codec.Epoch, ep loop.Epoch) error {
+func (e *LoggedEpochs) tryKeep(rec *codec.Epoch, ep loop.Epoch) error {
 	if rec.Continues == 0 {
 		return nil
 	}
-	d := j.epochs.byNum[rec.Continues]
-	if d == nil || d.rec.Model == nil {
+	d := e.byNum[rec.Continues]
+	if d == nil || d.Rec.Model == nil {
 		return nil // its record is gone; those in between were found to fit
 	}
-	was, err := j.cfg.Build(&d.rec, d.files)
+	was, err := e.build(&d.Rec, d.Files)
 	var state []byte
 	if err == nil {
 		state, err = was.Learner.AppendBinary(nil)
@@ -262,7 +302,7 @@ func (j *Joiner) tryKeep(rec *codec.Epoch, ep loop.Epoch) error {
 		err = ep.Learner.UnmarshalBinary(state)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: warm: keep: the learner at work does not fit this model: %w; use warm: refit", ErrModel, err)
+		return refuse("warm: keep: the learner at work does not fit this model: %w; use warm: refit", err)
 	}
 	return nil
 }
@@ -291,32 +331,42 @@ func checkContinues(rec *codec.Epoch, warm model.Warm, before []codec.Epoch) (fi
 }
 
 func goneError(n, first int64) error {
-	return fmt.Errorf("%w: warm: %d: the feedback that led to it is no longer kept, the first that is kept is %d; use warm: refit or warm: none", ErrModel, n, first)
+	return refuse("warm: %d: the feedback that led to it is no longer kept, the first that is kept is %d; "+
+		"use warm: refit or warm: none", n, first)
 }
 
 // tryWarm teaches a learner of the joiner's own what an epoch's will be taught.
-func (j *Joiner) tryWarm(ctx context.Context, rec *codec.Epoch, ep loop.Epoch, end int64) error {
+func (e *LoggedEpochs) tryWarm(ctx context.Context, s *Source, rec *codec.Epoch, ep loop.Epoch, end int64,
+	pause func() error,
+) error {
 	if rec.WarmTo == 0 {
 		return nil
 	}
-	w, err := warmUp(ctx, j.cfg.Log, j.topics.Feedback, end, rec, ep, j.pause)
-	if errors.Is(err, errOvertaken) {
-		return err
+	var stopped error
+	w, err := warmUp(ctx, e.log, e.topics.Feedback, end, rec, ep, func() error {
+		if pause != nil {
+			stopped = pause()
+		}
+		return stopped
+	})
+	if stopped != nil {
+		return stopped
 	}
 	if err != nil {
-		return fmt.Errorf("%w: warm: %w", ErrModel, err)
+		return refuse("warm: %w", err)
 	}
 	for _, n := range slices.Sorted(maps.Keys(w.epochs)) {
-		d := j.epochs.byNum[n]
+		d := e.byNum[n]
 		if d == nil {
 			continue
 		}
-		if k, _ := model.Differing(rec.Model, d.rec.Model, "loss", "reward"); k != "" {
-			return fmt.Errorf("%w: warm: %s: losses of version %d (epoch %d) are on another scale: %s: differs; "+
-				"use warm: none", ErrModel, j.cfg.Source.Warm, d.rec.Version, n, k)
+		if k, _ := model.Differing(rec.Model, d.Rec.Model, "loss", "reward"); k != "" {
+			return refuse("warm: %s: losses of version %d (epoch %d) are on another scale: %s: differs; use warm: none",
+				s.Warm, d.Rec.Version, n, k)
 		}
 	}
-	j.cfg.Logger.Info("the learner starts from earlier feedback", "from", rec.WarmFrom, "through", rec.WarmTo, "learned", w.learned, "passed_over", w.passed)
+	e.logger.Info("the learner starts from earlier feedback", "from", rec.WarmFrom, "through", rec.WarmTo,
+		"learned", w.learned, "passed_over", w.passed)
 	return nil
 }
 
@@ -356,4 +406,13 @@ func CheckWarm(rec *codec.Epoch, before []codec.Epoch) (field, want, got string)
 		}
 	}
 	return "", "", ""
+}
+
+// sameLearner reports whether the learner of one model can be that of another as it is.
+func sameLearner(a, b []byte) bool { return !differ(a, b, "actions", "warm") }
+
+// differ reports whether two models differ in any of some keys.
+func differ(a, b []byte, keys ...string) bool {
+	key, _ := model.Differing(a, b, keys...)
+	return key != ""
 }

@@ -1,4 +1,4 @@
-package service
+package follow
 
 import (
 	"log/slog"
@@ -18,35 +18,27 @@ import (
 // numbered, and leave none: a restart goes on from the mark before a damaged one, and a
 // damaged epoch, a pause for instance, has not begun for anybody who reads it so.
 
-// unlessForeign returns the error of a parse, nil if it says that the record is foreign. It is for
-// who reads back; who follows a topic has [strangers].
-func unlessForeign(err error) error {
-	if codec.Foreign(err) {
-		return nil
-	}
-	return err
-}
-
 // tellEvery is how often foreign records are logged. All are counted.
 const tellEvery = 10 * time.Second
 
-// strangers counts and tells of the foreign records that one part of a process meets: the
+// Strangers counts and tells of the foreign records that one part of a process meets: the
 // joiner follows decisions, and a decider feedback.
-type strangers struct {
+type Strangers struct {
 	logger *slog.Logger
 	count  prometheus.Counter
 	told   time.Time // zero: never
 	untold int       // since
 }
 
-func newStrangers(m *watch.Metrics, logger *slog.Logger) *strangers {
-	return &strangers{logger: logger, count: m.Foreign()}
+// NewStrangers returns a count of foreign records.
+func NewStrangers(m *watch.Metrics, logger *slog.Logger) *Strangers {
+	return &Strangers{logger: logger, count: m.Foreign()}
 }
 
-// pass is [unlessForeign] and tells of it. s may be nil: nobody is told.
-func (s *strangers) pass(topic string, partition int, r *stream.Record, err error) error {
+// Pass is [codec.UnlessForeign] and logs it. s may be nil: disabled.
+func (s *Strangers) Pass(topic string, partition int, r *stream.Record, err error) error {
 	if !codec.Foreign(err) || s == nil {
-		return unlessForeign(err)
+		return codec.UnlessForeign(err)
 	}
 	s.count.Inc()
 	now := time.Now()

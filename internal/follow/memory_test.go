@@ -1,13 +1,11 @@
-package service
+package follow
 
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"testing"
 
-	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
@@ -26,10 +24,10 @@ func TestSnapshotMemory(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			log := &snapshotLog{Log: mem.New(mem.Options{})}
 			f := largeFollower(t, log, reg)
-			var s *state
-			encoded := allocated(func() { s = f.state() })
-			written := allocated(func() { must(t, 0, f.writeSnapshot(t.Context(), s, 0, "n")) })
-			size := float64(len(s.bytes))
+			var s *Snapshot
+			encoded := allocated(func() { s = f.Snapshot() })
+			written := allocated(func() { must(t, f.WriteSnapshot(t.Context(), s, "n")) })
+			size := float64(len(s.Bytes))
 			t.Logf("%.1f MB: encoding it allocates %.2f of that, writing it %.2f; %d kB on the way",
 				size/1e6, encoded/size, written/size, log.most/1000)
 			if encoded > 1.1*size {
@@ -38,7 +36,7 @@ func TestSnapshotMemory(t *testing.T) {
 			if written > .2*size+(1<<20) {
 				t.Errorf("writing it allocates %.2f of its bytes", written/size)
 			}
-			if log.all < len(s.bytes) || log.most > chunksOnTheWay*(chunkBytes+chunkHead) {
+			if log.all < len(s.Bytes) || log.most > chunksOnTheWay*(chunkBytes+chunkHead) {
 				t.Errorf("%d bytes, of which %d were on the way at once", log.all, log.most)
 			}
 		})
@@ -57,11 +55,11 @@ func allocated(f func()) float64 {
 // largeOracles returns oracles with some MB of state.
 func largeOracles(t *testing.T) map[string]oracle.Regressor {
 	auto, err := oracle.NewAggregate(oracle.AggregateOptions{Version: oracle.Newest, Fourier: oracle.ByWhatComes})
-	must(t, 0, err)
+	must(t, err)
 	linear, err := oracle.NewLinear(oracle.LinearOptions{Version: oracle.Newest})
-	must(t, 0, err)
+	must(t, err)
 	shared, err := oracle.NewShared(oracle.SharedOptions{Version: oracle.Newest, Hashed: 1500})
-	must(t, 0, err)
+	must(t, err)
 	x := &oracle.Input{Actions: make([]oracle.Action, 1)}
 	for i := range 250 {
 		x.Features = append(x.Features, oracle.Feature{Name: fmt.Sprint("f", i), Value: float64(i)})
@@ -75,18 +73,24 @@ func largeOracles(t *testing.T) map[string]oracle.Regressor {
 }
 
 // largeFollower returns a follower whose learner has that oracle.
-func largeFollower(t *testing.T, log stream.Log, reg oracle.Regressor) *follower {
+func largeFollower(t *testing.T, log stream.Log, reg oracle.Regressor) *Follower {
 	s, err := learner.NewSchedule("balanced", reg)
-	must(t, 0, err)
+	must(t, err)
 	build := func(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 		return loop.Epoch{Number: rec.Epoch, Learner: learner.NewDAFA(reg, s), Rules: &loop.Rules{}}, nil
 	}
-	f := &follower{log: log, topics: join.TopicsOf("m"), logger: slog.New(slog.DiscardHandler), epochs: newEpochs(build),
-		heart: loop.NewReplica(), rounds: []int64{0}, chunk: chunkBytes}
+	f := New(log, "m", build, 1)
 	ep, err := f.epochs.addEpoch(&codec.Epoch{Epoch: 1, Model: []byte("{}"), SHA256: hexSum([]byte("{}"))})
-	must(t, 0, err)
-	must(t, 0, f.begin(ep))
+	must(t, err)
+	must(t, f.begin(ep))
 	return f
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // snapshotLog counts what is appended to it and keeps nothing.
