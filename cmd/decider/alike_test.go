@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/service"
 	"hindsight/pkg/stream"
@@ -81,7 +82,7 @@ func learnersOfProcesses(t *testing.T, partitions int) {
 func learnerOf(t testing.TB, log stream.Log, partitions int) (sum string, learned int64) {
 	t.Helper()
 	audit := service.NewAudit(log, "shop", model.Epoch, partitions)
-	topic := service.TopicsOf("shop").Feedback
+	topic := join.TopicsOf("shop").Feedback
 	_, end, err := log.Bounds(t.Context(), topic, 0)
 	if err == nil {
 		err = stream.Scan(t.Context(), log, topic, 0, stream.Earliest, end, func(r *stream.Record) error {

@@ -17,6 +17,7 @@ import (
 	"hindsight/internal/daemon"
 	"hindsight/internal/delay"
 	"hindsight/internal/engine"
+	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
@@ -233,7 +234,7 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 
 // create makes the topics of a new model.
 func (l *live) create(ctx context.Context, e *engine.Engine, name string) error {
-	switch _, err := e.Log.Partitions(ctx, service.TopicsOf(name).Contexts); {
+	switch _, err := e.Log.Partitions(ctx, join.TopicsOf(name).Contexts); {
 	case err == nil:
 		return fmt.Errorf("%s holds a model %q already: play a model of another name, by --model", servers.Show(l.log), name)
 	case !errors.Is(err, stream.ErrNotFound):
@@ -299,7 +300,7 @@ func (l *live) writeSeed(seed []byte) error {
 // play runs the system, plays everything to it, stops it, and sums up.
 func (l *live) play(ctx context.Context, system *service.SystemConfig) (*replay.Result, error) {
 	m := l.policy.model
-	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: m.Rules(),
+	injection := &replay.Injection{Log: system.Log, Topics: join.TopicsOf(system.Name), Lead: l.lead, Rules: m.Rules(),
 		Partitions: l.partitions, Rounds: l.environment.For(m), Delays: l.delays, Pace: l.pace}
 	elapsed, err := playTo(ctx, l.env, system, injection, "inject")
 	if err != nil {

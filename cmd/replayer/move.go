@@ -11,9 +11,9 @@ import (
 	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
+	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/servers"
-	"hindsight/internal/service"
 	"hindsight/internal/verify"
 	"hindsight/pkg/stream/embedded"
 	"hindsight/pkg/stream/nats"
@@ -107,7 +107,7 @@ func (m *move) move(ctx context.Context, from, to *engine.Engine, dir string, se
 	}
 	config := func(stream string) (map[string]any, error) { return embedded.Config(dir, stream) }
 	source, target := from.Log.(*nats.Log), to.Log.(*nats.Log)
-	t := service.TopicsOf(m.name)
+	t := join.TopicsOf(m.name)
 	// By the last of them a model is found.
 	topics := []string{t.Contexts, t.Decisions, t.Outcomes, t.Snapshots, t.Rejects, t.Feedback}
 	for _, topic := range topics {

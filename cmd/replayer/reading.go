@@ -13,12 +13,12 @@ import (
 	"hindsight/internal/daemon"
 	"hindsight/internal/dataset"
 	"hindsight/internal/engine"
+	"hindsight/internal/join"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/recent"
 	"hindsight/internal/replay"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 )
 
@@ -204,7 +204,7 @@ func (r *reading) openTopics(ctx context.Context, log string, o logs.Options) (*
 	if err != nil {
 		return nil, err
 	}
-	t, at := &records{name: of.name, engine: e}, service.TopicsOf(of.name)
+	t, at := &records{name: of.name, engine: e}, join.TopicsOf(of.name)
 	if t.Reader, err = logs.OpenTopics(ctx, e.Log, at.Decisions, at.Outcomes, o); err != nil {
 		return nil, errors.Join(err, t.end())
 	}

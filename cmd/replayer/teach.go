@@ -12,6 +12,7 @@ import (
 
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
+	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
@@ -151,7 +152,7 @@ func (t *teach) system(ctx context.Context, e *engine.Engine, m *model.Model,
 }
 
 func (t *teach) play(ctx context.Context, system *service.SystemConfig, lesson *replay.Lesson) error {
-	_, err := playTo(ctx, t.env, system, &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name),
+	_, err := playTo(ctx, t.env, system, &replay.Injection{Log: system.Log, Topics: join.TopicsOf(system.Name),
 		Lead: 1, Rules: lesson.Model.Rules(), Partitions: system.Partitions, Rounds: lesson.Rounds(), Delays: lesson.Delays(),
 		Taught: true}, "teach")
 	if ctx.Err() != nil {

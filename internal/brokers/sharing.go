@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/service"
 	"hindsight/pkg/stream/kafka"
 )
@@ -32,12 +33,12 @@ type sharing struct {
 
 func (s *sharing) Deciders(ctx context.Context, partitions int, logger *slog.Logger,
 	run func(ctx context.Context, partition int) error) error {
-	t := service.TopicsOf(s.name)
+	t := join.TopicsOf(s.name)
 	return s.group(decidersGroup(s.name), t.Contexts, partitions, logger).Reporting(t.Contexts).Run(ctx, run)
 }
 
 func (s *sharing) Joiner(ctx context.Context, logger *slog.Logger, run func(ctx context.Context) error) error {
-	t := service.TopicsOf(s.name)
+	t := join.TopicsOf(s.name)
 	return s.group(joinerGroup(s.name), t.Feedback, 1, logger).Reporting(t.Decisions, t.Outcomes).Run(ctx,
 		func(ctx context.Context, _ int) error { return run(ctx) })
 }

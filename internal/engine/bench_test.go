@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hindsight/internal/engine"
+	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
@@ -186,7 +187,7 @@ func runLoop(b *testing.B) (time.Duration, [4]int) {
 
 // play plays rounds whose outcome is written as soon as the decision is read.
 func (s *system) play(b *testing.B, rounds int) (time.Duration, [4]int) {
-	t := service.TopicsOf(s.name)
+	t := join.TopicsOf(s.name)
 	var sizes [4]int
 	start := time.Now()
 	var g sync.WaitGroup
@@ -219,7 +220,7 @@ func writeContexts(b *testing.B, log stream.Log, topic string, p, rounds int) (s
 	return len(buf)
 }
 
-func answerDecisions(b *testing.B, log stream.Log, t service.Topics, rounds int) (decision, outcome int) {
+func answerDecisions(b *testing.B, log stream.Log, t join.Topics, rounds int) (decision, outcome int) {
 	a := newAnswerer(b, log, t)
 	defer a.end()
 	each(b, log, t.Decisions, rounds, a.answer)
@@ -235,7 +236,7 @@ type answerer struct {
 	decision, outcome int // sizes of the last
 }
 
-func newAnswerer(b *testing.B, log stream.Log, t service.Topics) *answerer {
+func newAnswerer(b *testing.B, log stream.Log, t join.Topics) *answerer {
 	w, err := log.Writer(b.Context(), t.Outcomes, 0, nil)
 	if err != nil {
 		b.Fatal(err)
@@ -313,7 +314,7 @@ func runBare(b *testing.B, sizes [4]int) time.Duration {
 	if err := service.CreateTopics(b.Context(), e.Log, "bare", 1, service.Retention{}); err != nil {
 		b.Fatal(err)
 	}
-	t := service.TopicsOf("bare")
+	t := join.TopicsOf("bare")
 	start := time.Now()
 	var g sync.WaitGroup
 	for i, topic := range []string{t.Contexts, t.Decisions, t.Outcomes, t.Feedback} {

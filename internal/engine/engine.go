@@ -17,6 +17,7 @@ import (
 
 	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
+	"hindsight/internal/join"
 	"hindsight/internal/secret"
 	"hindsight/internal/servers"
 	"hindsight/internal/service"
@@ -140,7 +141,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	if o.Read {
 		if _, held, err := attach.Locked(spec.Dir); err == nil && held {
-			return join(spec.Dir)
+			return joinServer(spec.Dir)
 		}
 	}
 	eo, err := o.server()
@@ -214,8 +215,8 @@ func reach(ctx context.Context, o Options) (*Engine, error) {
 	return &Engine{Log: c.Log(), Bus: c.Bus(), URL: servers.Show(o.Log), sharing: sharing, close: c.Close}, nil
 }
 
-// join connects to the process that serves a folder.
-func join(dir string) (*Engine, error) {
+// joinServer connects to the process that serves a folder.
+func joinServer(dir string) (*Engine, error) {
 	c, err := attach.Dial(dir, filepath.Base(os.Args[0]), nats.Options{})
 	if err != nil {
 		return nil, err
@@ -235,7 +236,7 @@ func Models(ctx context.Context, log stream.Log) ([]string, error) {
 	}
 	var names []string
 	for _, t := range topics {
-		if name, ok := strings.CutSuffix(t, service.TopicsOf("").Feedback); ok {
+		if name, ok := strings.CutSuffix(t, join.TopicsOf("").Feedback); ok {
 			names = append(names, name)
 		}
 	}

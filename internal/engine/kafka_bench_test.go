@@ -11,8 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"hindsight/internal/engine"
+	"hindsight/internal/join"
 	"hindsight/internal/servers"
-	"hindsight/internal/service"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/kafkatest"
 )
@@ -167,7 +167,7 @@ func ownLine(b *testing.B, s *system) *line {
 
 // loopLine goes from contexts to decisions, whose outcomes it writes.
 func loopLine(b *testing.B, s *system) *line {
-	t := service.TopicsOf(s.name)
+	t := join.TopicsOf(s.name)
 	a := newAnswerer(b, s.Log, t)
 	b.Cleanup(func() { a.out.Close() })
 	return lineOf(b, s.Log, t.Contexts, t.Decisions, a.answer)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -31,7 +32,7 @@ var ErrNotFound = errors.New("no decision that is kept has this id")
 // explainer is the state of one Round.
 type explainer struct {
 	Config
-	topics     service.Topics
+	topics     join.Topics
 	partitions int
 	e          *Explanation
 
@@ -45,7 +46,7 @@ type explainer struct {
 // end until it finds it, and of the other logs what was written since, and recomputes from
 // the last snapshot before it.
 func Round(ctx context.Context, c Config, id string) (*Explanation, error) {
-	x := &explainer{Config: c, topics: service.TopicsOf(c.Name)}
+	x := &explainer{Config: c, topics: join.TopicsOf(c.Name)}
 	x.e = &Explanation{ID: id, Model: c.Name, Outcomes: []outcome{}, Notes: []string{}}
 	if err := x.run(ctx, id); err != nil {
 		return nil, fmt.Errorf("explain %q: %w", id, err)

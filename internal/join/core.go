@@ -38,8 +38,18 @@ type Config struct {
 	Claims func(ctx context.Context, claim func(era, n, epoch int64)) error
 }
 
-// Topics are those that a joiner reads and writes.
-type Topics struct{ Decisions, Outcomes, Feedback, Rejects string }
+// Topics are the names of a model's topics.
+type Topics struct {
+	Contexts, Decisions, Outcomes, Feedback, Snapshots, Rejects string
+}
+
+// TopicsOf returns the topics of a model.
+func TopicsOf(name string) Topics {
+	return Topics{
+		Contexts: name + ".contexts", Decisions: name + ".decisions", Outcomes: name + ".outcomes",
+		Feedback: name + ".feedback", Snapshots: name + ".snapshots", Rejects: name + ".rejects",
+	}
+}
 
 // Epochs knows the epochs of a feedback log.
 type Epochs interface {

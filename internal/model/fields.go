@@ -140,6 +140,15 @@ func (f *field) canonical() string {
 	panic("model: a field of an unknown type")
 }
 
+// line returns the key with its value as the canonical form has them.
+func (f *field) line() string {
+	v := f.canonical()
+	if v[0] == '\n' {
+		return f.key + ":" + v
+	}
+	return f.key + ": " + v
+}
+
 // braces writes fields in one line.
 func braces(fields []field) string {
 	var parts []string

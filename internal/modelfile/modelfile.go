@@ -10,6 +10,7 @@ import (
 	"hindsight/internal/bounded"
 	"hindsight/internal/model"
 	"hindsight/internal/service"
+	"hindsight/pkg/codec"
 )
 
 // Load reads a model file and the files that it names; "" is the default
@@ -48,6 +49,7 @@ func load(path string) (*service.Source, error) {
 	}
 	if was, err := model.ParseLogged(path, b); err == nil {
 		was.Resolve(0, 0)
+		was.Mode = codec.Live
 		if c := was.Canonical(); !bytes.Equal(c, s.Model) {
 			s.Earlier = c
 		}
@@ -83,7 +85,10 @@ func Source(m *model.Model, files map[string][]byte) (*service.Source, error) {
 	if _, err := m.Build(files); err != nil {
 		return nil, err
 	}
-	return &service.Source{Name: m.Name, Version: m.Version, Model: m.Canonical(), Files: files, Order: m.Files()}, nil
+	s := &service.Source{Name: m.Name, Version: m.Version, Mode: m.Mode, Warm: m.Warm, Files: files, Order: m.Files()}
+	m.Mode = codec.Live
+	s.Model = m.Canonical()
+	return s, nil
 }
 
 // Announce logs which oracle a model has, why, and what it costs: one line at the start, and

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"hindsight/internal/delay"
+	"hindsight/internal/join"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
@@ -343,7 +344,7 @@ func liveOn(t *testing.T, log stream.Log, tr *Trial, pace Pace, look func(log st
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	in := &Injection{Log: log, Topics: service.TopicsOf(name), Rounds: tr.Rounds, Delays: tr.Delays, Lead: 1, Rules: tr.Model.Rules(), Learned: learned, Pace: pace}
+	in := &Injection{Log: log, Topics: join.TopicsOf(name), Rounds: tr.Rounds, Delays: tr.Delays, Lead: 1, Rules: tr.Model.Rules(), Learned: learned, Pace: pace}
 	if err := in.Run(ctx, func(int) {}); err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"hindsight/internal/delay"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -21,7 +21,7 @@ import (
 // says.
 type Injection struct {
 	Log    stream.Log
-	Topics service.Topics
+	Topics join.Topics
 	Rounds *Rounds
 	Delays *delay.Delays
 	Lead   int // contexts that may be ahead of the decisions read; at least 1

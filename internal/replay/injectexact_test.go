@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"hindsight/internal/engine"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/servers"
-	"hindsight/internal/service"
 	"hindsight/internal/verify"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -117,7 +117,7 @@ func decisionsOf(t *testing.T, tr *Trial) ([]string, *trace) {
 
 // livesOf returns what a live system decided.
 func livesOf(t *testing.T, log stream.Log) (out []string) {
-	scanned(t, log, service.TopicsOf("replay").Decisions, func(r *stream.Record) error {
+	scanned(t, log, join.TopicsOf("replay").Decisions, func(r *stream.Record) error {
 		var d codec.Decision
 		err := codec.ParseDecision(&d, r.Value)
 		out = append(out, exact(&d))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/service"
@@ -175,7 +176,7 @@ func useOracle(t *testing.T, tr *Trial, env *Rounds, kind string) {
 
 // sameAsLive replays the decisions of a live run and compares. It returns the backtest.
 func sameAsLive(t *testing.T, tr *Trial, log stream.Log) *interleaved {
-	topics := service.TopicsOf("replay")
+	topics := join.TopicsOf("replay")
 	var live []codec.Decision
 	scanned(t, log, topics.Decisions, func(r *stream.Record) error {
 		var d codec.Decision

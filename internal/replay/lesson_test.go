@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/logs"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
@@ -111,7 +112,7 @@ func teachOn(t *testing.T, log stream.Log, l *Lesson, partitions, left int) erro
 	case err := <-ended:
 		return err
 	}
-	in := Injection{Log: &cut{log, left, cancel}, Topics: service.TopicsOf("shop"), Lead: 1, Rules: l.Model.Rules(), Partitions: partitions,
+	in := Injection{Log: &cut{log, left, cancel}, Topics: join.TopicsOf("shop"), Lead: 1, Rules: l.Model.Rules(), Partitions: partitions,
 		Rounds: l.Rounds(), Delays: l.Delays(), Learned: learned, Taught: true}
 	err = in.Run(ctx, func(int) {})
 	stop()
@@ -137,7 +138,7 @@ func taught(t *testing.T, log stream.Log, partitions int) (out []string) {
 		}
 	}
 	for p := range partitions {
-		all(service.TopicsOf("shop").Decisions, p, func(b []byte) error {
+		all(join.TopicsOf("shop").Decisions, p, func(b []byte) error {
 			var d codec.Decision
 			err := codec.ParseDecision(&d, b)
 			d.Source, d.Time, d.ContextsThrough = 0, 0, 0
@@ -145,7 +146,7 @@ func taught(t *testing.T, log stream.Log, partitions int) (out []string) {
 			return err
 		})
 	}
-	all(service.TopicsOf("shop").Feedback, 0, func(b []byte) error {
+	all(join.TopicsOf("shop").Feedback, 0, func(b []byte) error {
 		var f codec.Feedback
 		err := codec.ParseFeedback(&f, b)
 		f.Time, f.ClosedAt, f.OutcomeOffset = 0, 0, min(f.OutcomeOffset, 0)
@@ -259,7 +260,7 @@ func TestLessonByHand(t *testing.T) {
 	taught(t, log, 1)
 	v, late := l.env.Log, 0
 	n := 0
-	scanned(t, log, service.TopicsOf("shop").Feedback, func(r *stream.Record) error {
+	scanned(t, log, join.TopicsOf("shop").Feedback, func(r *stream.Record) error {
 		var f codec.Feedback
 		var c codec.Context
 		if err := errors.Join(codec.ParseFeedback(&f, r.Value), codec.ParseContext(&c, f.Context)); err != nil {
@@ -336,7 +337,7 @@ func TestSilenceEndsBeforeTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	taught(t, live, 1)
-	scanned(t, live, service.TopicsOf("shop").Decisions, func(r *stream.Record) error {
+	scanned(t, live, join.TopicsOf("shop").Decisions, func(r *stream.Record) error {
 		var d codec.Decision
 		err := codec.ParseDecision(&d, r.Value)
 		if want := max(0, d.N-1-3); d.LearnedThrough != want {

@@ -10,6 +10,7 @@ import (
 
 	"hindsight/internal/certify"
 	"hindsight/internal/delay"
+	"hindsight/internal/join"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -31,7 +32,7 @@ type Summary struct {
 // Summarize reads the logs of a model and learns all of its feedback with a replica
 // of its own.
 func Summarize(ctx context.Context, log stream.Log, name, spec string, build service.Build) (*Summary, error) {
-	t := service.TopicsOf(name)
+	t := join.TopicsOf(name)
 	s := &Summary{}
 	partitions, err := service.Partitions(ctx, log, name)
 	if err != nil {
@@ -134,7 +135,7 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 	audit := service.NewAudit(log, name, build, partitions)
 	var losses latelosses.Losses
 	var f codec.Feedback
-	err := stream.Scan(ctx, log, service.TopicsOf(name).Feedback, 0, stream.Earliest, math.MaxInt64,
+	err := stream.Scan(ctx, log, join.TopicsOf(name).Feedback, 0, stream.Earliest, math.MaxInt64,
 		func(r *stream.Record) error {
 			if r.Type == "" {
 				if err := codec.ParseFeedback(&f, r.Value); codec.Foreign(err) {

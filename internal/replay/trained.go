@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
 	"hindsight/pkg/stream"
@@ -46,7 +47,7 @@ func Trained(ctx context.Context, log stream.Log, name string, build service.Bui
 	}
 	heart := audit.Replica()
 	follow := func(from int64) error {
-		return stream.Scan(ctx, log, service.TopicsOf(name).Feedback, 0, from, math.MaxInt64, func(r *stream.Record) error {
+		return stream.Scan(ctx, log, join.TopicsOf(name).Feedback, 0, from, math.MaxInt64, func(r *stream.Record) error {
 			if heart.LearnedThrough() >= goal {
 				return stream.ErrStop
 			}

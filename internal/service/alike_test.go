@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"hindsight/internal/join"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -27,7 +28,7 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	log := mem.New(mem.Options{Clock: clock()})
 	defer log.Close()
-	topics := TopicsOf("m")
+	topics := join.TopicsOf("m")
 	if err := CreateTopics(ctx, log, "m", partitions, Retention{}); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 }
 
 // feed feeds a feedback log to one process, and checks the order in each partition.
-func feed(ctx context.Context, t *testing.T, log stream.Log, topics Topics, audit *Audit) []int64 {
+func feed(ctx context.Context, t *testing.T, log stream.Log, topics join.Topics, audit *Audit) []int64 {
 	t.Helper()
 	_, end, err := log.Bounds(ctx, topics.Feedback, 0)
 	if err != nil {

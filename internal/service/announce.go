@@ -24,9 +24,8 @@ func (j *Joiner) announce(ctx context.Context) error {
 		return err
 	}
 	rec := s.record(j.nextEpoch(), j.cfg.Partitions, j.cfg.seedHash(), j.Heart().LastN())
-	if mode, ok := j.lost.modeBehind(j.epochs.newest()); ok && mode != modeOf(rec.Model) { // as somebody had asked
-		rec.Model, rec.Cause = withMode(rec.Model, mode), causeLost
-		rec.SHA256 = hexSum(rec.Model)
+	if mode, ok := j.lost.modeBehind(j.epochs.newest()); ok && mode != rec.Mode { // as somebody had asked
+		rec.Mode, rec.Cause = mode, causeLost
 	}
 	if err := j.planKeep(&rec); err != nil {
 		return err
@@ -34,6 +33,7 @@ func (j *Joiner) announce(ctx context.Context) error {
 	if err := j.planWarm(ctx, &rec, first); err != nil {
 		return err
 	}
+	rec.SHA256 = hexSum(rec.LoggedModel())
 	ep, err := j.epochs.define(&rec, s.Files)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (j *Joiner) resume(ctx context.Context) error {
 			"lost", j.nextEpoch()-1, "mode", mode.String())
 		return j.goOn(ctx, j.nextEpoch(), mode, causeLost)
 	}
-	if file := modeOf(j.cfg.Source.Model); file != mode {
+	if file := j.cfg.Source.Mode; file != mode {
 		j.cfg.Logger.Warn("the mode that was asked for last holds, not the model file's", "mode", mode.String(),
 			"file", file.String(), "cause", last.rec.Cause)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -18,7 +19,7 @@ type Audit struct{ f *follower }
 // NewAudit returns an audit of a model's feedback log that has seen nothing. It reads
 // back there what epochs start from.
 func NewAudit(log stream.Log, name string, build Build, partitions int) *Audit {
-	return &Audit{&follower{log: log, topics: TopicsOf(name), logger: slog.New(slog.DiscardHandler), epochs: newEpochs(build),
+	return &Audit{&follower{log: log, topics: join.TopicsOf(name), logger: slog.New(slog.DiscardHandler), epochs: newEpochs(build),
 		heart: loop.NewReplica(), rounds: make([]int64, partitions)}}
 }
 
@@ -97,7 +98,7 @@ type StoredSnapshot struct {
 // ReadSnapshots calls f for each complete snapshot kept that is not void; err tells of a damaged one,
 // of which only the offset is known.
 func ReadSnapshots(ctx context.Context, log stream.Log, name string, f func(s *StoredSnapshot, err error) error) error {
-	topics := TopicsOf(name)
+	topics := join.TopicsOf(name)
 	m, err := lastMark(ctx, log, topics.Feedback)
 	if err != nil {
 		return err
@@ -138,9 +139,6 @@ func (m *Models) AddSnapshot(s *StoredSnapshot) (loop.Epoch, error) {
 
 // Rules returns the rules of an epoch, nil if it is not known.
 func (m *Models) Rules(epoch int64) *loop.Rules { return m.e.rules(epoch) }
-
-// Request answers one request for a decision, as if it came over the bus.
-func (d *Decider) Request(m stream.Message) { d.request(m) }
 
 // Rounds returns, by partition, the highest round whose feedback was seen. It must not be
 // changed.

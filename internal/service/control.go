@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"hindsight/internal/model"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -17,9 +18,6 @@ import (
 // causeLost says in an epoch's record that the joiner wanted it: the record of an earlier one was lost.
 // [watch.CauseAdmin] and [watch.CauseGuard] are the others.
 const causeLost = "lost"
-
-// guardWhy is what the guard says of a switch: the feedback at which it alarmed.
-const guardWhy = "worse than the baseline at feedback %d"
 
 // Control lets people change what a model does while it runs: they ask the process whose
 // joiner is at work, which writes it into the feedback log, where all see it at one place.
@@ -195,7 +193,8 @@ func (j *Joiner) follow(ctx context.Context, o order) {
 // [ErrModel] leaves the joiner dead.
 func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int64, error) {
 	last := j.epochs.last
-	if last.rules.Mode == mode && (causeOf(last.rec.Cause) != watch.CauseGuard || causeOf(cause) == watch.CauseGuard) {
+	asked := codec.Epoch{Cause: cause}
+	if last.rules.Mode == mode && (last.rec.Alarm() == 0 || asked.Alarm() > 0) {
 		return last.rec.Epoch, nil
 	}
 	if err := j.goOn(ctx, last.rec.Epoch+1, mode, cause); err != nil {
@@ -206,7 +205,11 @@ func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int
 	}
 	n := j.epochs.last.rec.Epoch
 	j.cfg.Logger.Warn("mode switched", "mode", mode.String(), "was", last.rules.Mode.String(), "epoch", n, "cause", cause)
-	j.cfg.Metrics.Switch(causeOf(cause))
+	by := watch.CauseAdmin
+	if asked.Alarm() > 0 {
+		by = watch.CauseGuard
+	}
+	j.cfg.Metrics.Switch(by)
 	return n, nil
 }
 
@@ -214,11 +217,10 @@ func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int
 func (j *Joiner) goOn(ctx context.Context, number int64, mode codec.Mode, cause string) error {
 	last := j.epochs.last
 	rec := last.rec
-	rec.Epoch = number
-	rec.Model = withMode(rec.Model, mode)
-	rec.SHA256, rec.Through = hexSum(rec.Model), j.Heart().LastN()
+	rec.Epoch, rec.Through = number, j.Heart().LastN()
 	rec.WarmFrom, rec.WarmTo, rec.WarmEpoch = 0, 0, 0
-	rec.Continues, rec.Cause = lineage(&last.rec), cause
+	rec.Mode, rec.Cause, rec.Continues = mode, cause, lineage(&last.rec)
+	rec.SHA256 = hexSum(rec.LoggedModel())
 	order := make([]string, len(rec.Files))
 	for i, f := range rec.Files {
 		order[i] = f.Name
@@ -227,13 +229,6 @@ func (j *Joiner) goOn(ctx context.Context, number int64, mode codec.Mode, cause 
 		return fmt.Errorf("%w: %w", ErrModel, err)
 	}
 	return j.begin(ctx, &rec, classRecords(order, last.files))
-}
-
-func causeOf(cause string) string {
-	if who, _, _ := strings.Cut(cause, ":"); who == watch.CauseGuard {
-		return who
-	}
-	return watch.CauseAdmin
 }
 
 // Renew makes another model the one that this joiner announces, if it may follow the one
@@ -263,35 +258,14 @@ func lineage(rec *codec.Epoch) int64 {
 	return rec.Epoch
 }
 
-const modeKey = "mode: "
-
-// withMode returns a canonical model with another mode. It is written even if it is live:
-// a program from before modes refuses the epoch by that key, and does not take what was
-// decided in them for the learner's own.
-func withMode(model []byte, mode codec.Mode) []byte {
-	return append(withoutMode(model), modeKey+mode.String()+"\n"...)
-}
-
-// withoutMode returns a canonical model without its mode.
-func withoutMode(model []byte) []byte {
-	var out []byte
-	for line := range strings.Lines(string(model)) {
-		if !strings.HasPrefix(line, modeKey) {
-			out = append(out, line...)
-		}
-	}
-	return out
-}
-
-// modeOf returns the mode of a canonical model.
-func modeOf(model []byte) codec.Mode {
-	_, name, _ := strings.Cut(strings.TrimSpace(keysOf(model)["mode"]), ": ")
-	m, _ := codec.ParseMode(name) // none: live
-	return m
-}
-
 // sameLearner reports whether the learner of one model can be that of another as it is.
-func sameLearner(a, b []byte) bool { return differing(a, b, "actions", "warm") == "" }
+func sameLearner(a, b []byte) bool { return !differ(a, b, "actions", "warm") }
+
+// differ reports whether two models differ in any of some keys.
+func differ(a, b []byte, keys ...string) bool {
+	key, _ := model.Differing(a, b, keys...)
+	return key != ""
+}
 
 // watchGuard tells of an alarm of the guard, and does what the model says about it.
 func (j *Joiner) watchGuard(ctx context.Context) error {
@@ -301,13 +275,13 @@ func (j *Joiner) watchGuard(ctx context.Context) error {
 		return nil
 	}
 	j.alarmed = s.Epoch
-	page := guardPage(g, "")
+	page := guardPage(g, 0)
 	j.cfg.Logger.Error("the learner loses more than the baseline", "learner", page.Learner, "baseline", page.Baseline,
 		"rounds", s.Rounds, "worse_by", rules.Guard.Margin, "alpha", rules.Guard.Alpha, "feedback", s.Raised, "then", page.Then)
 	if rules.Guard.Then == codec.Live || rules.Mode != codec.Live {
 		return nil
 	}
-	_, err := j.Switch(ctx, rules.Guard.Then, cause(watch.CauseGuard, fmt.Sprintf(guardWhy, s.Raised)))
+	_, err := j.Switch(ctx, rules.Guard.Then, codec.AlarmCause(s.Raised))
 	return err
 }
 

@@ -9,11 +9,9 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"strings"
 	"time"
 
 	"hindsight/internal/loop"
-	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
 )
@@ -48,20 +46,9 @@ type GuardPage struct {
 	Raised   int64   `json:"raised"`   // the feedback at which it alarmed; 0: it has not
 }
 
-// alarm returns whether the guard alarms in an epoch of a cause, and the feedback at which
-// it began to. An alarm that switched the mode goes on until somebody else begins an epoch:
-// the guard itself has then begun anew, and has nothing to go by.
-func alarm(s *loop.GuardSums, cause string) (raised int64, on bool) {
-	if s.Raised > 0 || causeOf(cause) != watch.CauseGuard {
-		return s.Raised, s.Raised > 0
-	}
-	_, why, _ := strings.Cut(cause, ": ")
-	fmt.Sscanf(why, guardWhy, &raised) // 0 if it says otherwise
-	return raised, true
-}
-
-// guardPage returns what the guard says in an epoch of a cause.
-func guardPage(g *loop.Guard, cause string) GuardPage {
+// guardPage returns what the guard says in an epoch that it began itself when it alarmed at feedback raised;
+// 0: it did not. Such an alarm goes on until somebody else begins an epoch: the guard has begun anew with its own.
+func guardPage(g *loop.Guard, raised int64) GuardPage {
 	s, rules := g.Sums(), g.Rules()
 	if rules == nil || !rules.Guard.On() {
 		return GuardPage{Then: "alarm", PValue: 1}
@@ -70,7 +57,8 @@ func guardPage(g *loop.Guard, cause string) GuardPage {
 	p := GuardPage{On: true, WorseBy: rules.Guard.Margin, Alpha: rules.Guard.Alpha, Then: "alarm", Epoch: s.Epoch, Rounds: s.Rounds,
 		Learner: s.Learner / n, Baseline: s.Baseline / n, Excess: s.Excess / n, Coverage: s.Weight / n,
 		EValue: oracle.Exp(math.Min(s.Peak, 600))}
-	p.Raised, p.Alarm = alarm(&s, cause)
+	p.Raised = cmp.Or(s.Raised, raised)
+	p.Alarm = p.Raised > 0
 	p.PValue = math.Min(1, 1/p.EValue)
 	if rules.Guard.Then != codec.Live {
 		p.Then = rules.Guard.Then.String()

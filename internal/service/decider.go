@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/front"
 	"hindsight/internal/intake"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
@@ -20,7 +21,7 @@ import (
 // decisions. All its work is done under mu.
 type Decider struct {
 	cfg    SystemConfig
-	topics Topics
+	topics join.Topics
 
 	mu       sync.Mutex
 	follower *follower
@@ -30,7 +31,7 @@ type Decider struct {
 	rejects  stream.Appender
 	rejected bool // a reject waits for its acknowledgement
 	flight   *flight
-	gate     *gate // takes requests from the bus; nil: none do come
+	gate     *front.Gate // takes requests from the bus; nil: none do come
 	recent   recent
 	old      readBacks
 	dec      codec.Decision
@@ -67,7 +68,7 @@ type Decider struct {
 // recovers from the logs: the ids and positions in the tail of decisions, the
 // learner from the last snapshot and the feedback behind it.
 func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
-	d := &Decider{cfg: cfg, topics: TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1), feedback: make(chan struct{}, 1), snapshot: make(chan snapshotJob, 1)}
+	d := &Decider{cfg: cfg, topics: join.TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1), feedback: make(chan struct{}, 1), snapshot: make(chan snapshotJob, 1)}
 	d.spawn = func(f func()) { go f() }
 	if d.cfg.Metrics == nil {
 		d.cfg.Metrics = watch.NewMetrics(nil, nil)

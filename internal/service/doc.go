@@ -8,16 +8,3 @@
 // without waiting, and a Run that repeats it; after an error everything in memory
 // is dropped, and a new one is opened.
 package service
-
-// Topics are the names of a model's topics.
-type Topics struct {
-	Contexts, Decisions, Outcomes, Feedback, Snapshots, Rejects string
-}
-
-// TopicsOf returns the topics of a model.
-func TopicsOf(name string) Topics {
-	return Topics{
-		Contexts: name + ".contexts", Decisions: name + ".decisions", Outcomes: name + ".outcomes",
-		Feedback: name + ".feedback", Snapshots: name + ".snapshots", Rejects: name + ".rejects",
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/model"
 	"hindsight/pkg/codec"
 )
 
@@ -85,7 +86,7 @@ func (e *epochs) addEpoch(rec *codec.Epoch) (loop.Epoch, error) {
 
 // define makes an epoch known.
 func (e *epochs) define(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
-	if got := hexSum(rec.Model); got != rec.SHA256 {
+	if got := hexSum(rec.LoggedModel()); got != rec.SHA256 {
 		return loop.Epoch{}, fmt.Errorf("epoch %d: its model has SHA-256 %s, the record says %s: %w", rec.Epoch, got, rec.SHA256, codec.ErrCorrupt)
 	}
 	for _, f := range rec.Files {
@@ -121,7 +122,9 @@ func hexSum(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 type Source struct {
 	Name     string
 	Version  int64
-	Model    []byte
+	Model    []byte // without the mode
+	Mode     codec.Mode
+	Warm     model.Warm
 	Earlier  []byte            // the model as programs before oracles had versions read the file; nil: the same
 	Files    map[string][]byte // by the names that the model uses
 	Order    []string          // the names, in the order of the model
@@ -138,11 +141,11 @@ var ErrModel = errors.New("model refused")
 // same or says warm: keep: what a learner computes changes only with the next version that
 // begins another.
 func (s *Source) goOn(last *definition) {
-	if last == nil || s.Earlier == nil || s.Version != last.rec.Version && warmKey(s.Model) != "keep" {
+	if last == nil || s.Earlier == nil || s.Version != last.rec.Version && !s.Warm.Keep {
 		return
 	}
 	was := last.rec.Model
-	if differing(s.Earlier, was, "oracle") == "" && (differing(s.Model, was, "oracle") != "" || bytes.Equal(withoutMode(s.Earlier), withoutMode(was))) {
+	if !differ(s.Earlier, was, "oracle") && (differ(s.Model, was, "oracle") || bytes.Equal(s.Earlier, was)) {
 		s.Model, s.Earlier = s.Earlier, nil
 	}
 }
@@ -163,8 +166,8 @@ func (s *Source) follows(last *definition, partitions int, seedHash string) (fre
 		return false, fmt.Errorf("%w: this is not the seed that the log was created with; draws would not be reproducible. Put the old seed file back", ErrModel)
 	case s.Version < r.Version:
 		return false, fmt.Errorf("%w: the log is at version %d of the model, this file says version %d", ErrModel, r.Version, s.Version)
-	case s.Version == r.Version && !bytes.Equal(withoutMode(s.Model), withoutMode(r.Model)): // the mode is what was asked for last
-		return false, fmt.Errorf("%w: the model file differs from the one in the log but has the same version %d; raise version: to start a new epoch%s", ErrModel, r.Version, difference(withoutMode(r.Model), withoutMode(s.Model)))
+	case s.Version == r.Version && !bytes.Equal(s.Model, r.Model): // the mode is what was asked for last
+		return false, fmt.Errorf("%w: the model file differs from the one in the log but has the same version %d; raise version: to start a new epoch%s", ErrModel, r.Version, difference(r.Model, s.Model))
 	case s.Version == r.Version && !s.sameFiles(r.Files):
 		return false, fmt.Errorf("%w: a file that the model names differs from the one in the log but the version is the same, %d; raise version: to start a new epoch", ErrModel, r.Version)
 	}
@@ -194,10 +197,10 @@ func (s *Source) sameFiles(refs []codec.FileRef) bool {
 	return true
 }
 
-// record returns the epoch record of a model.
+// record returns the epoch record of a model, without the sum of the model.
 func (s *Source) record(number int64, partitions int, seedHash string, through int64) codec.Epoch {
 	rec := codec.Epoch{V: codec.Version, Epoch: number, Name: s.Name, Version: s.Version, Partitions: partitions,
-		SeedHash: seedHash, Model: s.Model, SHA256: hexSum(s.Model), Through: through}
+		SeedHash: seedHash, Model: s.Model, Mode: s.Mode, Through: through}
 	for _, name := range s.Order {
 		b := s.Files[name]
 		rec.Files = append(rec.Files, codec.FileRef{Name: name, Size: int64(len(b)), SHA256: hexSum(b)})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hindsight/internal/join"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -23,7 +24,7 @@ import (
 type visited struct {
 	*testing.T
 	log    stream.Log
-	topics Topics
+	topics join.Topics
 	reg    *prometheus.Registry
 	told   bytes.Buffer
 	jc     SystemConfig

@@ -20,7 +20,7 @@ import (
 // feedback; this announces the model, takes orders, and tells people. One goroutine uses it.
 type Joiner struct {
 	cfg    SystemConfig
-	topics Topics
+	topics join.Topics
 	core   *join.Core
 	epochs *logged
 	lost   claims
@@ -53,7 +53,7 @@ type Joiner struct {
 // OpenJoiner takes the feedback log over from any earlier owner, restores what that one knew, and
 // announces the model if the log does not have it.
 func OpenJoiner(ctx context.Context, cfg SystemConfig) (*Joiner, error) {
-	j := &Joiner{cfg: cfg, topics: TopicsOf(cfg.Source.Name), wakeup: make(chan struct{}, 1), orders: make(chan order),
+	j := &Joiner{cfg: cfg, topics: join.TopicsOf(cfg.Source.Name), wakeup: make(chan struct{}, 1), orders: make(chan order),
 		over: make(chan struct{}), at: make([]atomic.Int64, 2*cfg.Partitions)}
 	source := *cfg.Source // which a renewal changes
 	j.cfg.Source = &source
@@ -90,9 +90,8 @@ func (j *Joiner) open(ctx context.Context) (err error) {
 }
 
 func (j *Joiner) coreConfig() join.Config {
-	t := j.topics
 	return join.Config{Log: j.cfg.Log, Partitions: j.cfg.Partitions, Limits: j.cfg.limits(),
-		Topics:    join.Topics{Decisions: t.Decisions, Outcomes: t.Outcomes, Feedback: t.Feedback, Rejects: t.Rejects},
+		Topics:    j.topics,
 		MarkEvery: int64(j.cfg.MarkEvery), Seed: loop.TableSeed(j.cfg.Seed), Owner: j.cfg.Owner, Skew: join.ClockSkew,
 		AcceptLoss: j.cfg.AcceptLoss, Logger: j.cfg.Logger, Epochs: j.epochs, Wake: j.wake, Believe: j.believe,
 		Claims: j.readClaims, Hooks: join.Hooks{

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -16,12 +17,12 @@ import (
 type logged struct {
 	*epochs
 	log     stream.Log
-	topics  Topics
+	topics  join.Topics
 	offsets map[int64]int64 // where the records of an epoch begin
 	classAt int64           // where those that are being read began; -1: none
 }
 
-func newLogged(log stream.Log, topics Topics, build Build) *logged {
+func newLogged(log stream.Log, topics join.Topics, build Build) *logged {
 	return &logged{epochs: newEpochs(build), log: log, topics: topics, offsets: map[int64]int64{}, classAt: -1}
 }
 

@@ -13,6 +13,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
+	"hindsight/internal/front"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
@@ -29,7 +31,7 @@ const plantedText = "planted-secret"
 type rig struct {
 	t      testing.TB
 	log    *mem.Log
-	topics Topics
+	topics join.Topics
 	fault  func(topic string, r *stream.Record) mem.Fault // nil: none
 	reg    *prometheus.Registry
 	m      *watch.Metrics
@@ -154,11 +156,16 @@ func (r *rig) must(err error) {
 func (r *rig) request(format string, args ...any) string {
 	var reply []byte
 	r.d.spawn = func(f func()) { f() }
-	r.d.request(stream.Message{Data: fmt.Appendf(nil, format, args...), Respond: func(b []byte, _ ...stream.Header) error {
+	r.d.Request(stream.Message{Data: fmt.Appendf(nil, format, args...), Respond: func(b []byte, _ ...stream.Header) error {
 		reply = bytes.Clone(b)
 		return nil
 	}})
 	return string(reply)
+}
+
+// front returns a server of requests for the rig's partition.
+func (r *rig) front(bus stream.Bus) *front.Server {
+	return front.NewServer(front.Config{Bus: bus, Name: "m", Partitions: 1, Metrics: r.m})
 }
 
 func (r *rig) look() {

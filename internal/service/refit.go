@@ -68,8 +68,7 @@ func (d *Decider) lookAhead(ctx context.Context) (until int64) {
 // takesOver reports whether an epoch is one for which nobody waits until a learner is taught:
 // a pause, or a switch to another mode than live.
 func takesOver(rec *codec.Epoch) bool {
-	m := modeOf(rec.Model)
-	return m == codec.Paused || m != codec.Live && rec.Continues > 0
+	return rec.Mode == codec.Paused || rec.Mode != codec.Live && rec.Continues > 0
 }
 
 // halt has nothing decided before an epoch, unless the learner decides nothing now.

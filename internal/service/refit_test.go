@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hindsight/internal/model"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -72,7 +73,7 @@ func newRefitted(t *testing.T) *refitted {
 	d := newDaemon(t, watch.RoleDecider)
 	x := &refitted{daemon: d, log: &slowLog{Log: d.log}}
 	x.control = &Control{Reload: func() (*Source, error) {
-		return &Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n")}, nil
+		return &Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n"), Warm: model.Warm{Refit: true}}, nil
 	}}
 	d.config.Log, d.config.Control, d.config.Build, d.config.Source = x.log, x.control, modeBuild, source(1)
 	return x
@@ -222,7 +223,7 @@ func TestRefitGivesWay(t *testing.T) {
 		}
 		x.log.pace.Store(0)
 		x.config.Source = source(2)
-		x.config.Source.Model = []byte("name: m\nwarm: refit\n")
+		x.config.Source.Model, x.config.Source.Warm = []byte("name: m\nwarm: refit\n"), model.Warm{Refit: true}
 		defer x.run(x.system)()
 		synctest.Wait()
 		if n := x.ask().Epoch; n != 3 {
@@ -235,11 +236,11 @@ func TestRefitGivesWay(t *testing.T) {
 // model that is refitted or comes later: nothing is decided then until it can be decided paused, and meanwhile the process is
 // not ready.
 func TestRefitPaused(t *testing.T) {
-	for _, mode := range []string{"", "mode: paused\n"} {
+	for _, mode := range []codec.Mode{codec.Live, codec.Paused} {
 		synctest.Test(t, func(t *testing.T) {
 			x := newRefitted(t)
 			x.control.Reload = func() (*Source, error) {
-				return &Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n" + mode)}, nil
+				return &Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n"), Mode: mode, Warm: model.Warm{Refit: true}}, nil
 			}
 			defer x.run(x.system)()
 			synctest.Wait()
@@ -249,7 +250,7 @@ func TestRefitPaused(t *testing.T) {
 			x.log.pace.Store(int64(time.Second / 2))
 			epoch, err := x.control.Renew(t.Context())
 			must(t, 0, err)
-			if mode == "" {
+			if mode == codec.Live {
 				if d := x.ask(); d.Epoch != 1 {
 					t.Errorf("decided in epoch %d", d.Epoch)
 				}

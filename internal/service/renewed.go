@@ -1,6 +1,10 @@
 package service
 
-import "context"
+import (
+	"context"
+
+	"hindsight/internal/join"
+)
 
 // note notes where the feedback log ends now, once, or the next time if the log is away: what
 // begins there or later was asked for while this process was there.
@@ -10,7 +14,7 @@ func (c *SystemConfig) note(outer context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(outer, lookLimit)
 	defer cancel()
-	if _, end, err := c.Log.Bounds(ctx, TopicsOf(c.Source.Name).Feedback, 0); err == nil {
+	if _, end, err := c.Log.Bounds(ctx, join.TopicsOf(c.Source.Name).Feedback, 0); err == nil {
 		c.since = &end
 	}
 }
@@ -37,7 +41,7 @@ func (j *Joiner) adoptModel() {
 
 // source returns the model of an epoch as its owner had it.
 func (d *definition) source() Source {
-	s := Source{Name: d.rec.Name, Version: d.rec.Version, Model: d.rec.Model, Files: d.files}
+	s := Source{Name: d.rec.Name, Version: d.rec.Version, Model: d.rec.Model, Mode: d.rec.Mode, Files: d.files}
 	for _, f := range d.rec.Files {
 		s.Order = append(s.Order, f.Name)
 	}

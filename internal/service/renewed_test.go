@@ -21,7 +21,7 @@ import (
 func modeBuild(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 	ep, err := testBuild(rec, files)
 	if err == nil {
-		ep.Rules.Mode = modeOf(rec.Model)
+		ep.Rules.Mode = rec.Mode
 	}
 	return ep, err
 }

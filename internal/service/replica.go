@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"hindsight/internal/intake"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
@@ -18,7 +19,7 @@ import (
 // follower keeps one replica of the learner equal to the feedback log.
 type follower struct {
 	log    stream.Log
-	topics Topics
+	topics join.Topics
 	logger *slog.Logger
 	epochs *epochs
 	heart  *loop.Replica
@@ -49,7 +50,7 @@ type follower struct {
 
 // openFollower restores the replica from the last good snapshot, or from the start of
 // the feedback log, and stands ready to follow.
-func openFollower(ctx context.Context, log stream.Log, topics Topics, partitions int, build Build, logger *slog.Logger, others *strangers) (*follower, error) {
+func openFollower(ctx context.Context, log stream.Log, topics join.Topics, partitions int, build Build, logger *slog.Logger, others *strangers) (*follower, error) {
 	f := &follower{log: log, topics: topics, logger: logger, others: others, epochs: newEpochs(build), heart: loop.NewReplica(), rounds: make([]int64, partitions), told: make([]int64, partitions), chunk: chunkBytes}
 	best, err := f.bestSnapshot(ctx)
 	if err != nil {

@@ -87,8 +87,8 @@ func (s *sim) untimed(f func()) {
 		if took := time.Since(began); took != 0 {
 			s.fatal("%v passed by the clock that deadlines go by", took)
 		}
-		for _, g := range s.gates {
-			g.close()
+		for _, o := range s.services {
+			o.Close()
 		}
 	})
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"hindsight/internal/check"
+	"hindsight/internal/front"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
@@ -82,7 +84,7 @@ type sim struct {
 	ctx    context.Context
 	seed   int64
 	o      simOptions
-	topics Topics
+	topics join.Topics
 	now    int64 // the log's clock, ns
 	heal   bool
 	users  *users
@@ -91,7 +93,7 @@ type sim struct {
 	joiner   *simJoiner
 	zombies  []zombie
 	outcomes *simOutcomes
-	gates    []*gate // of all outcome services
+	services []*front.Outcomes
 	version  int64
 	number   int        // of processes
 	whim     *rand.Rand // of the operators
@@ -113,7 +115,7 @@ type zombie interface {
 
 func newSim(t testing.TB, seed int64, plant planted) *sim {
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x9e3779b97f4a7c15))
-	s := &sim{t: t, ctx: context.Background(), seed: seed, o: optionsOf(rng), topics: TopicsOf("m"), now: 1e15, version: 1,
+	s := &sim{t: t, ctx: context.Background(), seed: seed, o: optionsOf(rng), topics: join.TopicsOf("m"), now: 1e15, version: 1,
 		states: map[int64]string{}, counted: map[string]int{}}
 	s.o.coarsen(seed)
 	s.o.modes, s.whim = seed%3 == 1, rand.New(rand.NewPCG(uint64(seed), 3)) // not of rng: other seeds stay what they were
@@ -163,11 +165,11 @@ func simModel(r check.Rules, version int64) []byte {
 		check.Rules
 		Version int64
 	}{r, version})
-	return append(b, '\n') // a mode goes behind it
+	return append(b, '\n')
 }
 
 func simRules(e *codec.Epoch) (r check.Rules, err error) {
-	return r, json.Unmarshal(withoutMode(e.Model), &r)
+	return r, json.Unmarshal(e.Model, &r)
 }
 
 // build makes the model of an epoch, with the planted faults.
@@ -186,7 +188,7 @@ func (s *sim) build(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 	}
 	rules := &loop.Rules{MaxActions: r.MaxActions, Range: loop.Range{Min: r.Min, Max: r.Max, Clip: r.Clip},
 		Window: loop.Window{Rounds: r.WindowRounds, Nanos: r.WindowNanos}, Impute: r.Impute, DefaultLoss: r.DefaultLoss,
-		Arrival: r.Arrival || s.plant.arrival, Early: r.Early, Mode: modeOf(rec.Model)}
+		Arrival: r.Arrival || s.plant.arrival, Early: r.Early, Mode: rec.Mode}
 	if s.plant.window && r.WindowRounds > 0 {
 		rules.Window.Rounds++
 	} else if s.plant.window {
@@ -375,17 +377,17 @@ func (w *simJoiner) shut() {
 // simOutcomes is the process of an outcome service.
 type simOutcomes struct {
 	p *process
-	s *OutcomeService
+	s *front.Outcomes
 }
 
 func (s *sim) openOutcomes() {
 	p := &process{w: s.wire, name: "outcomes"}
-	svc, err := ServeOutcomes(s.ctx, simLog{p}, s.log, "m", s.o.partitions, nil)
+	svc, err := front.NewServer(front.Config{Bus: s.log, Name: "m", Partitions: s.o.partitions}).ServeOutcomes(s.ctx, simLog{p})
 	if err != nil {
 		s.fatal("%v", err)
 		return
 	}
-	s.outcomes, s.gates = &simOutcomes{p, svc}, append(s.gates, svc.gate)
+	s.outcomes, s.services = &simOutcomes{p, svc}, append(s.services, svc)
 }
 
 func simSeeds(t *testing.T) int {

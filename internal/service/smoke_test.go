@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
@@ -35,8 +36,8 @@ func must[T any](t *testing.T, v T, err error) T {
 	return v
 }
 
-func createTopics(t testing.TB, log stream.Log, name string, partitions int) Topics {
-	ts := TopicsOf(name)
+func createTopics(t testing.TB, log stream.Log, name string, partitions int) join.Topics {
+	ts := join.TopicsOf(name)
 	for _, topic := range []string{ts.Contexts, ts.Decisions, ts.Outcomes} {
 		if err := log.Create(t.Context(), topic, partitions, stream.TopicOptions{}); err != nil {
 			t.Fatal(err)

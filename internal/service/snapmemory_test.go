@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
@@ -80,7 +81,7 @@ func largeFollower(t *testing.T, log stream.Log, reg oracle.Regressor) *follower
 	build := func(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 		return loop.Epoch{Number: rec.Epoch, Learner: learner.NewDAFA(reg, s), Rules: &loop.Rules{}}, nil
 	}
-	f := &follower{log: log, topics: TopicsOf("m"), logger: slog.New(slog.DiscardHandler), epochs: newEpochs(build),
+	f := &follower{log: log, topics: join.TopicsOf("m"), logger: slog.New(slog.DiscardHandler), epochs: newEpochs(build),
 		heart: loop.NewReplica(), rounds: []int64{0}, chunk: chunkBytes}
 	ep, err := f.epochs.addEpoch(&codec.Epoch{Epoch: 1, Model: []byte("{}"), SHA256: hexSum([]byte("{}"))})
 	must(t, 0, err)

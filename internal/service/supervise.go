@@ -40,7 +40,7 @@ func CreateTopics(ctx context.Context, log stream.Log, name string, partitions i
 func createTopicsBy(ctx context.Context, log stream.Log, name string, partitions int, keep Retention,
 	create func(stream.Log, context.Context, string, int, stream.TopicOptions) error,
 ) error {
-	t := TopicsOf(name)
+	t := join.TopicsOf(name)
 	o := stream.TopicOptions{MaxAge: int64(keep.Age), MaxBytes: keep.Bytes}
 	for _, topic := range []string{t.Contexts, t.Decisions, t.Outcomes} {
 		if err := create(log, ctx, topic, partitions, o); err != nil {
@@ -62,7 +62,7 @@ func EnsureTopics(ctx context.Context, log stream.Log, name string, partitions i
 	have, err := Partitions(ctx, log, name)
 	create := createAtLeast
 	if errors.Is(err, stream.ErrNotFound) { // to a new model nobody has added anything
-		have, err = log.Partitions(ctx, TopicsOf(name).Contexts)
+		have, err = log.Partitions(ctx, join.TopicsOf(name).Contexts)
 		create = stream.Log.Create
 	}
 	switch {
@@ -79,7 +79,7 @@ func EnsureTopics(ctx context.Context, log stream.Log, name string, partitions i
 // Begun reports whether the log holds anything of a model's rounds, so that its seed
 // must exist.
 func Begun(ctx context.Context, log stream.Log, name string) (bool, error) {
-	first, next, err := log.Bounds(ctx, TopicsOf(name).Feedback, 0)
+	first, next, err := log.Bounds(ctx, join.TopicsOf(name).Feedback, 0)
 	if errors.Is(err, stream.ErrNotFound) {
 		return false, nil
 	}
@@ -93,7 +93,7 @@ func CheckTaught(ctx context.Context, log stream.Log, name string, version int64
 	if errors.Is(err, stream.ErrNotFound) {
 		return nil
 	}
-	t := TopicsOf(name)
+	t := join.TopicsOf(name)
 	whole := func(topic string, p int) error {
 		first, _, err := log.Bounds(ctx, topic, p)
 		if err == nil && first > join.LogStart {
@@ -127,7 +127,7 @@ func AwaitTopics(ctx context.Context, log stream.Log, name string, logger *slog.
 	for {
 		n, err := Partitions(ctx, log, name)
 		if err == nil {
-			for _, topic := range []string{TopicsOf(name).Feedback, TopicsOf(name).Snapshots} { // made last
+			for _, topic := range []string{join.TopicsOf(name).Feedback, join.TopicsOf(name).Snapshots} { // made last
 				if _, err = log.Partitions(ctx, topic); err != nil {
 					break
 				}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"hindsight/internal/intake"
+	"hindsight/internal/join"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -140,7 +141,7 @@ func (j *Joiner) refuseAll(ctx context.Context, in *intake.Input, kind string) e
 // Partitions returns how many partitions a model has, which began with so many: what the end of its
 // feedback log says, or what its decisions have where nothing has begun.
 func Partitions(ctx context.Context, log stream.Log, name string) (int, error) {
-	t := TopicsOf(name)
+	t := join.TopicsOf(name)
 	have, err := log.Partitions(ctx, t.Decisions)
 	if err != nil {
 		return 0, err

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"hindsight/internal/front"
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
@@ -60,8 +61,7 @@ type SystemConfig struct {
 	Partition int              // of a decider
 	wrote     *wrote           // by this process, to a decider's partition, so far; nil: nothing
 	written   []wrote          // by partition
-	front     *front           // takes requests for any partition; nil: this partition is the only one, or requests come by it alone
-	rates     *rates           // of clients; nil: no limit
+	front     *front.Server    // takes requests; nil: none do come
 	began     *[2]atomic.Int64 // partitions of contexts and outcomes when the process began, 0: not yet known; nil: likewise
 	since     *int64           // the offset of the feedback log's end when Source was read; nil: at the opening
 }
@@ -119,13 +119,11 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 			ready()
 		}
 	}
-	c.rates, c.written = newRates(c.ClientRate), make([]wrote, c.Partitions)
+	c.written = make([]wrote, c.Partitions)
 	if c.Bus != nil {
+		c.front = front.NewServer(front.Config{Bus: c.Bus, Name: c.Name, Partitions: c.Partitions, Seed: c.Seed,
+			ClientRate: c.ClientRate, Apart: c.BusApart, Metrics: c.Metrics})
 		g.Go(func() error { return c.runOutcomes(ctx, done) })
-		if c.Partitions > 1 {
-			c.front = newFront(c.Bus, c.Name, c.Partitions)
-			c.front.metrics, c.front.apart, c.front.rates, c.front.pass = c.Metrics, c.BusApart, c.rates, passOf(c.Seed, c.Name)
-		}
 	}
 	if alone {
 		if c.Source != nil {
@@ -187,7 +185,7 @@ func (c *SystemConfig) ownBuild() Build {
 }
 
 func (c *SystemConfig) runOutcomes(ctx context.Context, ready func()) error {
-	s, err := serveOutcomes(ctx, c.Log, c.Bus, c.Name, c.Partitions, c.Metrics, c.rates)
+	s, err := c.front.ServeOutcomes(ctx, c.Log)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hindsight/internal/model"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -134,7 +135,7 @@ func testStopIsHeard(t *testing.T) {
 		l.left.Store(calls)
 		ready, ended := make(chan struct{}), make(chan error, 1)
 		go func() {
-			ended <- RunSystem(ctx, SystemConfig{Log: l, Bus: log, Name: "m", Source: &Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n")}, Build: modeBuild,
+			ended <- RunSystem(ctx, SystemConfig{Log: l, Bus: log, Name: "m", Source: &Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n"), Warm: model.Warm{Refit: true}}, Build: modeBuild,
 				Seed: []byte("seed"), Partitions: 1, Owner: "test", Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
 		}()
 		select {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -17,7 +18,7 @@ import (
 type takeover struct {
 	*testing.T
 	log    *mem.Log
-	topics Topics
+	topics join.Topics
 	rules  loop.Rules
 	now    int64
 	parts  int

@@ -81,7 +81,7 @@ func (d *Decider) openContexts(ctx context.Context, from int64) (err error) {
 // empty, and what they said forgotten in silence. They are made in one order, so that
 // one that is missing before one that is there was deleted.
 func CheckTopics(ctx context.Context, log stream.Log, name string) error {
-	t := TopicsOf(name)
+	t := join.TopicsOf(name)
 	order := []string{t.Contexts, t.Decisions, t.Outcomes, t.Feedback, t.Rejects, t.Snapshots}
 	for start := time.Now(); ; { // a broker may learn later than another of what is new
 		var missing, absent, there string

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -53,22 +54,22 @@ func TestRetentionIsNamed(t *testing.T) {
 		name   string
 		cut    func(r *rig)
 		says   string // of %d, the end of what is gone
-		topic  func(Topics) string
+		topic  func(join.Topics) string
 		joiner bool // it is the joiner that refuses
 		over   bool // told to, it goes on
 	}{
 		{"contexts", func(r *rig) {
 			r.contexts("x", "y", "z")
 			r.must(r.log.Truncate(r.topics.Contexts, 0, r.end(r.topics.Contexts)-1))
-		}, "offsets 10…%d, which nobody has decided", func(t Topics) string { return t.Contexts }, false, true},
+		}, "offsets 10…%d, which nobody has decided", func(t join.Topics) string { return t.Contexts }, false, true},
 		{"decisions", func(r *rig) { r.must(r.log.Truncate(r.topics.Decisions, 0, r.end(r.topics.Decisions))) },
-			"offsets 0…%d, and the last of them said", func(t Topics) string { return t.Decisions }, false, true},
+			"offsets 0…%d, and the last of them said", func(t join.Topics) string { return t.Decisions }, false, true},
 		{"feedback", func(r *rig) { r.must(r.log.Truncate(r.topics.Feedback, 0, r.end(r.topics.Feedback))) },
-			"offsets 0…%d, and with them what was joined", func(t Topics) string { return t.Feedback }, true, true},
+			"offsets 0…%d, and with them what was joined", func(t join.Topics) string { return t.Feedback }, true, true},
 		{"outcomes", func(r *rig) {
 			r.outcomes("1", "2")
 			r.must(r.log.Truncate(r.topics.Outcomes, 0, r.end(r.topics.Outcomes)-1))
-		}, "offsets 10…%d, which waiting rounds may need", func(t Topics) string { return t.Outcomes }, true, true},
+		}, "offsets 10…%d, which waiting rounds may need", func(t join.Topics) string { return t.Outcomes }, true, true},
 		{"feedback and snapshots", func(r *rig) {
 			r.must(r.log.Truncate(r.topics.Feedback, 0, r.end(r.topics.Feedback)-1))
 			r.must(r.log.Truncate(r.topics.Snapshots, 0, r.end(r.topics.Snapshots)))

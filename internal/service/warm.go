@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/model"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -81,7 +80,7 @@ type segment struct {
 
 // own returns what was learned while an epoch was at work, through feedback to.
 func own(rec *codec.Epoch, to int64) segment {
-	return segment{since: lineage(rec), epoch: rec.Epoch, from: rec.Through + 1, to: to, paused: modeOf(rec.Model) == codec.Paused}
+	return segment{since: lineage(rec), epoch: rec.Epoch, from: rec.Through + 1, to: to, paused: rec.Mode == codec.Paused}
 }
 
 // segments returns the feedback that an epoch's learner starts from, ascending: for a
@@ -177,70 +176,36 @@ func warmUp(ctx context.Context, log stream.Log, topic string, end int64, rec *c
 	return done, err
 }
 
-// keysOf returns the top-level keys of a canonical model file with their text.
-func keysOf(model []byte) map[string]string {
-	keys, key := map[string]string{}, ""
-	for line := range strings.Lines(string(model)) {
-		if !strings.HasPrefix(line, " ") {
-			key, _, _ = strings.Cut(line, ":")
-		}
-		keys[key] += line
-	}
-	return keys
-}
-
-// warmKey returns the value of the key warm; "none" if there is none.
-func warmKey(model []byte) string {
-	_, v, ok := strings.Cut(keysOf(model)["warm"], ": ")
-	if !ok {
-		return "none"
-	}
-	return strings.TrimSpace(v)
-}
-
-// differing returns the first of some keys of which two models differ, "" if none.
-func differing(a, b []byte, keys ...string) string {
-	x, y := keysOf(a), keysOf(b)
-	for _, k := range keys {
-		if x[k] != y[k] {
-			return k
-		}
-	}
-	return ""
-}
-
 // planWarm fills in what the learner of a new epoch starts from, and teaches it, so
 // that nothing is announced that cannot be followed. end is where its records begin.
 func (j *Joiner) planWarm(ctx context.Context, rec *codec.Epoch, end int64) error {
-	key := warmKey(rec.Model)
-	if key == "none" || key == "keep" {
+	warm := j.cfg.Source.Warm
+	if !warm.Refit && warm.Through == 0 {
 		return nil
 	}
 	p, err := readPast(ctx, j.cfg.Log, j.topics.Feedback, end, j.pause)
 	if err != nil {
 		return err
 	}
-	if key == "refit" {
+	if warm.Refit {
 		if p.first > 0 {
 			rec.WarmFrom, rec.WarmTo = p.first, rec.Through
 		}
 		return nil
 	}
-	n, err := strconv.ParseInt(key, 10, 64)
-	switch {
-	case err != nil || n < 1:
-		return fmt.Errorf("%w: warm: %s is not the number of a feedback; the first is 1", ErrModel, key)
-	case n > rec.Through:
+	n := warm.Through
+	if n > rec.Through {
 		return fmt.Errorf("%w: warm: %d: the feedback log ends at %d; give one of its numbers, or warm: none", ErrModel, n, rec.Through)
 	}
 	e := p.at(n)
 	if p.first == 0 || p.first > n || e == nil {
 		return goneError(n, p.first)
 	}
-	if s := j.cfg.Source; s.Earlier != nil && differing(s.Earlier, e.Model, "oracle") == "" { // a state from before oracles had versions
-		rec.Model, rec.SHA256 = s.Earlier, hexSum(s.Earlier)
+	if s := j.cfg.Source; s.Earlier != nil && !differ(s.Earlier, e.Model, "oracle") { // a state from before oracles had versions
+		rec.Model = s.Earlier
 	}
-	if k := differing(rec.Model, e.Model, "actions", "features", "max_features", "loss", "reward", "learner", "explore", "oracle"); k != "" {
+	k, _ := model.Differing(rec.Model, e.Model, "actions", "features", "max_features", "loss", "reward", "learner", "explore", "oracle")
+	if k != "" {
 		return fmt.Errorf("%w: warm: %d is a state of version %d (epoch %d), of which %s: differs; make it equal, or use warm: refit", ErrModel, n, e.Version, e.Epoch, k)
 	}
 	if !slices.Equal(rec.Files, e.Files) {
@@ -262,13 +227,13 @@ func keepKeys() []string {
 
 // planKeep has a new epoch go on with the learner at work, if its model says so and may.
 func (j *Joiner) planKeep(rec *codec.Epoch) error {
-	if warmKey(rec.Model) != "keep" || j.epochs.last == nil {
+	if !j.cfg.Source.Warm.Keep || j.epochs.last == nil {
 		return nil
 	}
 	last := &j.epochs.last.rec
-	if k := differing(rec.Model, last.Model, keepKeys()...); k != "" {
+	if k, has := model.Differing(rec.Model, last.Model, keepKeys()...); k != "" {
 		return fmt.Errorf("%w: warm: keep goes on with the learner of version %d (epoch %d), of which %s differs: it has %q; make it equal, or use warm: refit",
-			ErrModel, last.Version, last.Epoch, k, strings.TrimSpace(keysOf(last.Model)[k]))
+			ErrModel, last.Version, last.Epoch, k, has)
 	}
 	if !slices.Equal(rec.Files, last.Files) {
 		return fmt.Errorf("%w: warm: keep goes on with the learner of version %d (epoch %d), which has another class file; put it back, or use warm: refit", ErrModel, last.Version, last.Epoch)
@@ -302,7 +267,7 @@ func (j *Joiner) tryKeep(rec *codec.Epoch, ep loop.Epoch) error {
 }
 
 // checkContinues compares an epoch that goes on with a learner with the records before it.
-func checkContinues(rec *codec.Epoch, before []codec.Epoch) (field, want, got string) {
+func checkContinues(rec *codec.Epoch, warm model.Warm, before []codec.Epoch) (field, want, got string) {
 	switch {
 	case rec.WarmTo != 0:
 		return "warm_to", "0", fmt.Sprint(rec.WarmTo)
@@ -313,12 +278,12 @@ func checkContinues(rec *codec.Epoch, before []codec.Epoch) (field, want, got st
 	switch {
 	case rec.Continues != lineage(last):
 		return "continues", fmt.Sprint(lineage(last)), fmt.Sprint(rec.Continues)
-	case rec.Version == last.Version && !bytes.Equal(withoutMode(rec.Model), withoutMode(last.Model)):
+	case rec.Version == last.Version && !bytes.Equal(rec.Model, last.Model):
 		return "model", "that of epoch " + fmt.Sprint(last.Epoch) + " but for its mode", "another"
-	case rec.Version != last.Version && warmKey(rec.Model) != "keep":
+	case rec.Version != last.Version && !warm.Keep:
 		return "continues", "0", fmt.Sprint(rec.Continues)
 	}
-	if k := differing(rec.Model, last.Model, keepKeys()...); k != "" {
+	if k, _ := model.Differing(rec.Model, last.Model, keepKeys()...); k != "" {
 		return "model", k + " of epoch " + fmt.Sprint(last.Epoch), "another"
 	}
 	return "", "", ""
@@ -345,8 +310,9 @@ func (j *Joiner) tryWarm(ctx context.Context, rec *codec.Epoch, ep loop.Epoch, e
 		if d == nil {
 			continue
 		}
-		if k := differing(rec.Model, d.rec.Model, "loss", "reward"); k != "" {
-			return fmt.Errorf("%w: warm: %s: losses of version %d (epoch %d) are on another scale: %s: differs; use warm: none", ErrModel, warmKey(rec.Model), d.rec.Version, n, k)
+		if k, _ := model.Differing(rec.Model, d.rec.Model, "loss", "reward"); k != "" {
+			return fmt.Errorf("%w: warm: %s: losses of version %d (epoch %d) are on another scale: %s: differs; use warm: none",
+				ErrModel, j.cfg.Source.Warm, d.rec.Version, n, k)
 		}
 	}
 	j.cfg.Logger.Info("the learner starts from earlier feedback", "from", rec.WarmFrom, "through", rec.WarmTo, "learned", w.learned, "passed_over", w.passed)
@@ -356,26 +322,29 @@ func (j *Joiner) tryWarm(ctx context.Context, rec *codec.Epoch, ep loop.Epoch, e
 // CheckWarm compares what an epoch record says its learner starts from with its model
 // and the epoch records before it. field is "" if they agree.
 func CheckWarm(rec *codec.Epoch, before []codec.Epoch) (field, want, got string) {
-	if rec.Continues > 0 {
-		return checkContinues(rec, before)
+	m, err := model.ParseLogged("", rec.Model)
+	if err != nil {
+		return "", "", "" // reported where it is built
 	}
-	key := warmKey(rec.Model)
+	warm := m.Warm
 	switch {
-	case key == "keep" && len(before) > 0:
+	case rec.Continues > 0:
+		return checkContinues(rec, warm, before)
+	case warm.Keep && len(before) > 0:
 		return "continues", fmt.Sprint(lineage(&before[len(before)-1])), "0"
-	case key == "none" || key == "keep":
+	case warm.Keep || warm == model.Warm{}:
 		if rec.WarmTo != 0 || rec.WarmFrom != 0 || rec.WarmEpoch != 0 {
 			return "warm_to", "0", fmt.Sprint(rec.WarmTo)
 		}
-	case key == "refit":
+	case warm.Refit:
 		if rec.WarmTo != 0 && rec.WarmTo != rec.Through {
 			return "warm_to", fmt.Sprint(rec.Through), fmt.Sprint(rec.WarmTo)
 		}
 		if rec.WarmEpoch != 0 {
 			return "warm_epoch", "0", fmt.Sprint(rec.WarmEpoch)
 		}
-	case key != fmt.Sprint(rec.WarmTo):
-		return "warm_to", key, fmt.Sprint(rec.WarmTo)
+	case warm.Through != rec.WarmTo:
+		return "warm_to", warm.String(), fmt.Sprint(rec.WarmTo)
 	default:
 		p := past{epochs: before}
 		if e := p.at(rec.WarmTo); e != nil && e.Epoch != rec.WarmEpoch {

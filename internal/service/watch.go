@@ -172,12 +172,10 @@ func (j *Joiner) showControl(now time.Time) {
 		return
 	}
 	j.shownAt = now
-	cause := j.epochs.last.rec.Cause
-	j.cfg.Control.see(modePage(j.epochs.last), guardPage(j.Heart().Guard(), cause))
 	guard := j.Heart().Guard()
-	sums := guard.Sums()
-	_, on := alarm(&sums, cause)
-	j.m.Guard(guard, on)
+	page := guardPage(guard, j.epochs.last.rec.Alarm())
+	j.cfg.Control.see(modePage(j.epochs.last), page)
+	j.m.Guard(guard, page.Alarm)
 }
 
 // show publishes where the joiner is.

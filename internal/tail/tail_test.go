@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -27,7 +28,7 @@ func newWritten(t *testing.T) *written {
 	if err := service.CreateTopics(t.Context(), w.log, "m", 1, service.Retention{}); err != nil {
 		t.Fatal(err)
 	}
-	topics := service.TopicsOf("m")
+	topics := join.TopicsOf("m")
 	for _, topic := range []string{topics.Decisions, topics.Feedback, topics.Rejects} {
 		a, err := w.log.Writer(t.Context(), topic, 0, nil)
 		if err != nil {

@@ -370,8 +370,10 @@ func (f *fateCheck) begin(r *stream.Record) {
 		return
 	}
 	guard := f.heart.Guard()
-	if byGuard(&rec) && guard.Sums().Raised == 0 {
+	if raised := guard.Sums().Raised; byGuard(&rec) && raised == 0 {
 		f.wrong(r, "cause", "not the guard, which has not alarmed", rec.Cause)
+	} else if byGuard(&rec) && rec.Alarm() != raised {
+		f.wrong(r, "cause", codec.AlarmCause(raised), rec.Cause)
 	}
 	guard.Begin(rec.Epoch, rec.Continues > 0, rules)
 }

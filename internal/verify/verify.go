@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -33,7 +34,7 @@ var ErrSeed = errors.New("this is not the seed that the log was created with")
 // verification is the state that the two checks share.
 type verification struct {
 	Config
-	topics     service.Topics
+	topics     join.Topics
 	partitions int
 	models     modelReader
 	snapshots  []*snapshotInfo
@@ -78,7 +79,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 // attempt verifies the logs once.
 func (c Config) attempt(ctx context.Context) (v *verification, err error) {
 	c.Log = storage{c.Log}
-	v = &verification{Config: c, topics: service.TopicsOf(c.Name), late: latelosses.Outcomes{}, found: map[site]Difference{}}
+	v = &verification{Config: c, topics: join.TopicsOf(c.Name), late: latelosses.Outcomes{}, found: map[site]Difference{}}
 	v.report.Name = c.Name
 	v.models = newModelReader(v)
 	if v.partitions, err = service.Partitions(ctx, c.Log, c.Name); err != nil {

@@ -1,4 +1,4 @@
-package service
+package front
 
 import (
 	"sync"
@@ -9,10 +9,10 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// gate stands between a bus and a handler of requests. It takes a request from the bus
+// Gate stands between a bus and a handler of requests. It takes a request from the bus
 // at once, refuses it if it would wait too long, and hands it to the handler otherwise:
 // one after the other, in their order.
-type gate struct {
+type Gate struct {
 	subject string // for metrics
 	metrics *watch.Metrics
 	handle  func(m stream.Message, at time.Time)
@@ -33,15 +33,10 @@ type arrival struct {
 	seq  uint64 // of admission
 }
 
-// headerBytes is about what a header takes beside its name and value.
-const headerBytes = 64
-
-// heldBytes is about what a request that waits takes of memory.
-func heldBytes(m *stream.Message) int { return requestSize(m) + headerBytes*len(m.Headers) }
-
-// newGate starts a gate. close ends it.
-func newGate(subject string, metrics *watch.Metrics, handle func(stream.Message, time.Time)) *gate {
-	g := &gate{subject: subject, metrics: metrics, handle: handle, queue: make(chan arrival, maxWaiting), idle: make(chan struct{})}
+// NewGate starts a gate. Close ends it.
+func NewGate(subject string, metrics *watch.Metrics, handle func(m stream.Message, came time.Time)) *Gate {
+	g := &Gate{subject: subject, metrics: metrics, handle: handle, queue: make(chan arrival, maxWaiting),
+		idle: make(chan struct{})}
 	go func() {
 		defer close(g.idle)
 		for a := range g.queue {
@@ -55,9 +50,9 @@ func newGate(subject string, metrics *watch.Metrics, handle func(stream.Message,
 	return g
 }
 
-// close ends the gate when what it has taken is handed over. Requests that come later
+// Close ends the gate when what it has taken is handed over. Requests that come later
 // are refused.
-func (g *gate) close() {
+func (g *Gate) Close() {
 	g.mu.Lock()
 	if !g.closed {
 		g.closed = true
@@ -67,22 +62,22 @@ func (g *gate) close() {
 	<-g.idle
 }
 
-// request takes one request. It does not block.
-func (g *gate) request(m stream.Message) {
+// Request takes one request. It does not block.
+func (g *Gate) Request(m stream.Message) {
 	m.Data = codec.TrimMark(m.Data)
 	if refusal := g.enqueue(m, time.Now()); refusal != "" { // not under mu, which every answer takes
-		refuse(&m, g.metrics, g.subject, 503, refusal)
+		Refuser(&m, g.metrics, g.subject)(503, refusal, "")
 	}
 }
 
 // enqueue puts a request into the queue, or returns why it is refused.
-func (g *gate) enqueue(m stream.Message, now time.Time) (refusal string) {
+func (g *Gate) enqueue(m stream.Message, now time.Time) (refusal string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return "not ready: retry with the same id"
 	}
-	size := heldBytes(&m)
+	size := HeldBytes(&m)
 	seq, ok := uint64(0), g.room(size)
 	if ok {
 		seq, ok = g.admit.take(now.UnixNano(), size)
@@ -106,28 +101,21 @@ func (g *gate) enqueue(m stream.Message, now time.Time) (refusal string) {
 // room reports whether the queue has room for a request of so many bytes. While a handler
 // stands still, as it may for as long as the log is away, the queue also holds those that
 // admission has given up. mu is held.
-func (g *gate) room(size int) bool {
+func (g *Gate) room(size int) bool {
 	return len(g.queue) < cap(g.queue) && (g.bytes == 0 || g.bytes+size <= maxWaitingBytes)
 }
 
-// release takes the request that the handler has out of admission before it is answered, because
+// Release takes the request that the handler has out of admission before it is answered, because
 // it waits for something else than the requests behind it. The handler calls it.
-func (g *gate) release() {
+func (g *Gate) Release() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.admit.answered(g.atHand, time.Now().UnixNano())
 }
 
-// waiting returns how many requests have no answer yet.
-func (g *gate) waiting() int {
+// Waiting returns how many requests have no answer yet.
+func (g *Gate) Waiting() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.admit.waiting()
-}
-
-// refuse answers a request with an error.
-func refuse(m *stream.Message, metrics *watch.Metrics, subject string, code int, message string) {
-	metrics.Refuse(subject, code)
-	data, headers := errorReply(code, message, "", !codec.IsMap(m.Data))
-	m.Respond(data, headers...)
 }

@@ -1,10 +1,9 @@
-package service
+package front
 
 import (
 	"sync"
 	"time"
 
-	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 )
 
@@ -13,7 +12,7 @@ import (
 const rateClients = 4096
 
 // rates bounds how often each client asks: so many requests a second, and as many at
-// once (a token bucket). A nil *rates bounds nothing.
+// once (a token bucket).
 type rates struct {
 	most float64 // a second
 
@@ -34,14 +33,14 @@ func newRates(most int) *rates {
 	return &rates{most: float64(most), clients: map[string]*bucket{}}
 }
 
-// limit returns h for those who do not ask too often.
-func (r *rates) limit(subject string, metrics *watch.Metrics, h func(stream.Message)) func(stream.Message) {
-	if r == nil {
+// limit returns h for clients that do not ask too often.
+func (s *Server) limit(subject string, h func(stream.Message)) func(stream.Message) {
+	if s.rates == nil {
 		return h
 	}
 	return func(m stream.Message) {
-		if !r.allow(m.From, time.Now()) {
-			refuse(&m, metrics, subject, 429, "this client asks too often: retry later with the same id")
+		if !s.rates.allow(m.From, time.Now()) {
+			Refuser(&m, s.Metrics, subject)(429, "this client asks too often: retry later with the same id", "")
 			return
 		}
 		h(m)

@@ -1,4 +1,4 @@
-package service
+package front
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 )
@@ -29,7 +30,7 @@ const overQuota = "outcomes and rejects hold half of the store: outcomes are tak
 // quota is what outcomes may still take of a store. A nil one has no end.
 type quota struct {
 	store   stream.Measured
-	topics  Topics
+	topics  join.Topics
 	metrics *watch.Metrics
 	left    atomic.Int64 // bytes
 	again   atomic.Int64 // with so many left the store is asked again
@@ -39,7 +40,7 @@ type quota struct {
 }
 
 // newQuota returns the quota of a log whose store has a limit, nil if it has none. close ends it.
-func newQuota(ctx context.Context, log stream.Log, topics Topics, m *watch.Metrics) *quota {
+func newQuota(ctx context.Context, log stream.Log, topics join.Topics, m *watch.Metrics) *quota {
 	store, ok := log.(stream.Measured)
 	if !ok {
 		return nil

@@ -1,4 +1,4 @@
-package service
+package front
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
+	"hindsight/internal/join"
 	"hindsight/pkg/stream"
 )
 
@@ -20,18 +20,16 @@ import (
 // its share of maxWaitingBytes.
 const maxForwarded = 1024
 
-// forwardLimit is how long a forwarded request waits for its answer.
-const forwardLimit = 5 * time.Second
-
-// room counts the requests that wait for the answer of one partition.
-type room struct {
+// Room bounds requests that wait for the same, and their bytes. The zero value is ready, and safe for
+// concurrent use.
+type Room struct {
 	mu       sync.Mutex
 	requests int
 	bytes    int
 }
 
-// take makes a request of so many bytes one of them, unless there are too many.
-func (r *room) take(size, most int) bool {
+// Take makes a request of so many bytes one of them, unless there are too many.
+func (r *Room) Take(size, most int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.requests >= maxForwarded || r.requests > 0 && r.bytes+size > most {
@@ -42,7 +40,8 @@ func (r *room) take(size, most int) bool {
 	return true
 }
 
-func (r *room) give(size int) {
+// Give takes a request out again.
+func (r *Room) Give(size int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.requests--
@@ -61,9 +60,9 @@ func passOf(seed []byte, name string) string {
 
 // isForwarded reports whether a request was forwarded by a process of the model, which has
 // asked the limits of clients already, and takes the sign of it away.
-func (f *front) isForwarded(m *stream.Message) bool {
+func (s *Server) isForwarded(m *stream.Message) bool {
 	for i, h := range m.Headers {
-		if strings.EqualFold(h.Key, passHeader) && f.pass != "" && hmac.Equal([]byte(h.Value), []byte(f.pass)) {
+		if strings.EqualFold(h.Key, passHeader) && hmac.Equal([]byte(h.Value), []byte(s.pass)) {
 			m.Headers = slices.Delete(m.Headers, i, i+1)
 			return true
 		}
@@ -72,20 +71,27 @@ func (f *front) isForwarded(m *stream.Message) bool {
 }
 
 // forward asks the owner of a partition and passes the answer on.
-func (f *front) forward(p int, m stream.Message, json bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), forwardLimit)
+func (s *Server) forward(p int, m stream.Message, refuse func(code int, message, id string)) {
+	ctx, cancel := context.WithTimeout(context.Background(), MaxPatience)
 	defer cancel()
-	data, headers, err := f.bus.Request(ctx, decideSubject(f.name, p), m.Data, append(slices.Clip(m.Headers), stream.Header{Key: passHeader, Value: f.pass})...)
+	signed := append(slices.Clip(m.Headers), stream.Header{Key: passHeader, Value: s.pass})
+	data, headers, err := s.Bus.Request(ctx, s.subject(p), m.Data, signed...)
+	why := ""
 	switch {
 	case err == nil:
 		m.Respond(data, headers...)
-	case errors.Is(err, stream.ErrNoResponder) && f.apart:
-		f.refuse(m, 503, fmt.Sprintf("this decider does not own partition %d, and cannot ask the one that does: start all deciders with the same --nats URL, or write the context to the topic %s", p, TopicsOf(f.name).Contexts), "", json)
+		return
+	case errors.Is(err, stream.ErrNoResponder) && s.Apart:
+		why = fmt.Sprintf("this decider does not own partition %d, and cannot ask the one that does: "+
+			"start all deciders with the same --nats URL, or write the context to the topic %s",
+			p, join.TopicsOf(s.Name).Contexts)
 	case errors.Is(err, stream.ErrNoResponder):
-		f.refuse(m, 503, fmt.Sprintf("no responders: no decider owns partition %d now; retry with the same id", p), "", json)
+		why = fmt.Sprintf("no responders: no decider owns partition %d now; retry with the same id", p)
 	case errors.Is(err, context.DeadlineExceeded):
-		f.refuse(m, 503, fmt.Sprintf("the decider of partition %d does not answer; whether the decision exists is unknown: retry with the same id", p), "", json)
+		why = fmt.Sprintf("the decider of partition %d does not answer; whether the decision exists is unknown: "+
+			"retry with the same id", p)
 	default:
-		f.refuse(m, 503, fmt.Sprintf("the decider of partition %d cannot be asked (%v); retry with the same id", p, err), "", json)
+		why = fmt.Sprintf("the decider of partition %d cannot be asked (%v); retry with the same id", p, err)
 	}
+	refuse(503, why, "")
 }

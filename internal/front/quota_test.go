@@ -1,9 +1,10 @@
-package service
+package front
 
 import (
 	"context"
 	"testing"
 
+	"hindsight/internal/join"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream/mem"
 )
@@ -23,7 +24,7 @@ func TestNoQuota(t *testing.T) {
 	log := mem.New(mem.Options{})
 	defer log.Close()
 	for limit, want := range map[int64]bool{0: false, 1 << 20: true} {
-		q := newQuota(t.Context(), measuredLog{log, limit}, TopicsOf("m"), watch.NewMetrics(nil, nil))
+		q := newQuota(t.Context(), measuredLog{log, limit}, join.TopicsOf("m"), watch.NewMetrics(nil, nil))
 		if got := q != nil; got != want {
 			t.Errorf("a store of %d bytes has a quota: %v", limit, got)
 		}

@@ -1,4 +1,4 @@
-package service
+package front
 
 import (
 	"fmt"
@@ -59,7 +59,8 @@ type figures struct {
 }
 
 func (f figures) String() string {
-	return fmt.Sprintf("%.2f of the capacity served in p99 %v, at most %v; %.2f %% refused", f.served, f.p99, f.most, 100*f.refused)
+	return fmt.Sprintf("%.2f of the capacity served in p99 %v, at most %v; %.2f %% refused",
+		f.served, f.p99, f.most, 100*f.refused)
 }
 
 // run lets requests come for a time, at a multiple of the capacity.
@@ -91,7 +92,8 @@ func (q *queue) run(length time.Duration, load float64) figures {
 	}
 	slices.Sort(q.waits)
 	n := len(q.waits)
-	return figures{float64(n) * each / float64(length), float64(q.refused) / float64(q.came), time.Duration(q.waits[n*99/100]), time.Duration(q.waits[n-1])}
+	return figures{float64(n) * each / float64(length), float64(q.refused) / float64(q.came),
+		time.Duration(q.waits[n*99/100]), time.Duration(q.waits[n-1])}
 }
 
 // spend moves the server's time on.

@@ -1,4 +1,4 @@
-package service
+package front
 
 import (
 	"context"
@@ -39,6 +39,16 @@ type lateOutcome struct {
 // maxOutcomesInFlight bounds the outcomes that wait for their acknowledgement.
 const maxOutcomesInFlight = 1024
 
+// MostInFlight returns how many records may be on their way to a log, most or less, so that its
+// Append does not block: that would hold up other records, and ends after a second. Two are left,
+// for a mark, and for a record whose acknowledgement is just told.
+func MostInFlight(out stream.Appender, most int) int {
+	if w, ok := out.(stream.Windowed); ok {
+		return max(1, min(most, w.Window()-2))
+	}
+	return most
+}
+
 // errNoRoom reports that a log did not take an outcome in time.
 var errNoRoom = errors.New("overloaded: send it again")
 
@@ -62,7 +72,7 @@ func (w *outcomeWriter) open(ctx context.Context) error {
 	defer w.mu.Unlock()
 	w.waiting.Lock()
 	defer w.waiting.Unlock()
-	w.out, w.waiting.most = out, roomOf(out, maxOutcomesInFlight)
+	w.out, w.waiting.most = out, MostInFlight(out, maxOutcomesInFlight)
 	return nil
 }
 
@@ -215,5 +225,13 @@ func (w *outcomeWriter) abandon(err error) {
 	signal(w.freed)
 	for _, done := range tickets {
 		done(-1, err)
+	}
+}
+
+// signal wakes the goroutine that waits on a channel of capacity 1.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }

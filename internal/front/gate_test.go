@@ -1,4 +1,4 @@
-package service
+package front
 
 import (
 	"strings"
@@ -21,12 +21,13 @@ func TestGateStandsStill(t *testing.T) {
 	}{
 		{"small", 1, maxWaiting, maxWaiting + 1, nil},
 		{"large", 1 << 20, maxWaitingBytes >> 20, maxWaitingBytes>>20 + 1, nil},
-		{"of a large header", 1, maxWaitingBytes >> 20, maxWaitingBytes>>20 + 1, []stream.Header{{Key: "k", Value: strings.Repeat("v", 1<<20-2-headerBytes)}}},
+		{"of a large header", 1, maxWaitingBytes >> 20, maxWaitingBytes>>20 + 1,
+			[]stream.Header{{Key: "k", Value: strings.Repeat("v", 1<<20-2-headerBytes)}}},
 		{"of many headers", 1, maxWaitingBytes >> 20, maxWaitingBytes>>20 + 1, make([]stream.Header, 1<<20/headerBytes-1)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			release, entered, done := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
-			g := newGate("decide", watch.NewMetrics(nil, nil), func(m stream.Message, _ time.Time) {
+			g := NewGate("decide", watch.NewMetrics(nil, nil), func(m stream.Message, _ time.Time) {
 				select {
 				case entered <- struct{}{}:
 				default:
@@ -37,7 +38,7 @@ func TestGateStandsStill(t *testing.T) {
 			data := make([]byte, c.size)
 			handled, refused := 0, 0 // by the worker; by this test's goroutine before it goes on
 			ask := func() {
-				g.request(stream.Message{Data: data, Headers: c.headers, Respond: func(b []byte, _ ...stream.Header) error {
+				g.Request(stream.Message{Data: data, Headers: c.headers, Respond: func(b []byte, _ ...stream.Header) error {
 					if string(b) == "handled" {
 						handled++
 					} else {
@@ -66,10 +67,23 @@ func TestGateStandsStill(t *testing.T) {
 				t.Fatal("a request blocks")
 			}
 			close(release)
-			g.close()
+			g.Close()
 			if handled < c.least || handled > c.most || handled+refused != asked {
 				t.Errorf("%d handled, %d refused of %d", handled, refused, asked)
 			}
 		})
+	}
+}
+
+// A byte order mark, as some tools write it before JSON, is taken away before anybody looks.
+func TestByteOrderMark(t *testing.T) {
+	var seen stream.Message
+	got := make(chan struct{})
+	g := NewGate("decide", watch.NewMetrics(nil, nil), func(m stream.Message, _ time.Time) { seen = m; close(got) })
+	defer g.Close()
+	g.Request(stream.Message{Data: []byte("\xef\xbb\xbf{}"), Respond: func([]byte, ...stream.Header) error { return nil }})
+	<-got
+	if string(seen.Data) != "{}" {
+		t.Errorf("%q", seen.Data)
 	}
 }
