@@ -57,7 +57,7 @@ action, and their products. Such a class knows actions that it never saw.`,
   replayer backtest --data pendigits.csv --model digits.yaml --window 200`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
-	f.source.flags(env, cmd.Flags(), new(access))
+	f.source.flags(env, cmd.Flags(), new(logAccess))
 	cmd.Flags().StringVar(&f.source.model, "model", "", "model file, by whose actions and range the log is read")
 	g, o := cmd.Flags(), &f.options
 	g.IntVar(&f.data.Rows, "fit-rows", 0, "rows to fit to and to hold out, the first of the data; 0: all, and nothing "+

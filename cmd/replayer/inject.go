@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hindsight/internal/brokers"
+	"hindsight/internal/access"
 	"hindsight/internal/daemon"
 	"hindsight/internal/delay"
 	"hindsight/internal/engine"
@@ -22,7 +22,6 @@ import (
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
-	"hindsight/internal/servers"
 	"hindsight/internal/service"
 	"hindsight/internal/verify"
 	"hindsight/pkg/stream"
@@ -42,7 +41,7 @@ type inject struct {
 
 	partitions int
 	seedFile   string // of a log on servers or brokers
-	access     access
+	access     logAccess
 }
 
 func injectCommand(env *daemon.Env) *cobra.Command {
@@ -194,7 +193,7 @@ func (l *live) audit(w io.Writer) {
 		return
 	}
 	if l.remote() {
-		fmt.Fprintf(w, "audit it again:  replayer verify --log %s --name %s --seed-file %s\n", servers.Show(l.log),
+		fmt.Fprintf(w, "audit it again:  replayer verify --log %s --name %s --seed-file %s\n", access.Show(l.log),
 			l.policy.model.Name, l.seedFile)
 		return
 	}
@@ -208,7 +207,7 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 		return nil, nil, err
 	}
 	logger := warnings(l.env) // a run says what it does by its bar
-	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, NATS: l.access.nats, Kafka: l.access.kafka,
+	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, Access: l.access.remote,
 		Requests: l.requests(), Logger: logger})
 	if err != nil {
 		return nil, nil, err
@@ -236,7 +235,7 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 func (l *live) create(ctx context.Context, e *engine.Engine, name string) error {
 	switch _, err := e.Log.Partitions(ctx, join.TopicsOf(name).Contexts); {
 	case err == nil:
-		return fmt.Errorf("%s holds a model %q already: play a model of another name, by --model", servers.Show(l.log), name)
+		return fmt.Errorf("%s holds a model %q already: play a model of another name, by --model", access.Show(l.log), name)
 	case !errors.Is(err, stream.ErrNotFound):
 		return err
 	}
@@ -271,12 +270,12 @@ func (l *live) prepare() ([]byte, error) {
 }
 
 // remote reports whether the log lies with servers or brokers.
-func (in *inject) remote() bool { return servers.Is(in.log) || brokers.Is(in.log) }
+func (in *inject) remote() bool { return access.Remote(in.log) }
 
 // requests are nobody's here: who plays writes to the topics.
 func (in *inject) requests() string {
 	if spec, err := engine.Parse(in.log); err == nil && (spec.Kind == "kafka" || spec.Kind == "mem") {
-		return servers.None
+		return access.None
 	}
 	return ""
 }
@@ -284,7 +283,7 @@ func (in *inject) requests() string {
 // writeSeed writes the secret seed of a log on servers or brokers, unless it is there.
 func (l *live) writeSeed(seed []byte) error {
 	if l.seedFile == "" {
-		l.seedFile = servers.SeedFile
+		l.seedFile = access.SeedFile
 	}
 	err := daemon.WriteSeed(l.seedFile, seed)
 	if !errors.Is(err, fs.ErrExist) {

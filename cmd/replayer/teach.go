@@ -10,13 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hindsight/internal/access"
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
 	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
-	"hindsight/internal/servers"
 	"hindsight/internal/service"
 	"hindsight/internal/verify"
 )
@@ -27,7 +27,7 @@ type teach struct {
 	log        string
 	partitions int
 	seedFile   string
-	access     access
+	access     logAccess
 }
 
 func teachCommand(env *daemon.Env) *cobra.Command {
@@ -73,9 +73,8 @@ func (t *teach) run(ctx context.Context) error {
 		return err
 	}
 	logger := warnings(t.env)
-	e, err := engine.Open(ctx, engine.Options{Log: t.log, Listen: "127.0.0.1:0", NATS: t.access.nats,
-		Kafka:    t.access.kafka,
-		Requests: servers.None, Logger: logger})
+	e, err := engine.Open(ctx, engine.Options{Log: t.log, Listen: "127.0.0.1:0", Access: t.access.remote,
+		Requests: access.None, Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -180,7 +179,7 @@ func (t *teach) sum(ctx context.Context, system *service.SystemConfig, lesson *r
 	if report.Differences > 0 {
 		return &daemon.ExitError{Code: daemon.Failed, Err: errors.New("the logs of what was taught do not verify")}
 	}
-	fmt.Fprintf(out, "go live:  decider --model %s --log %s\n", t.source.model, servers.Show(t.log))
+	fmt.Fprintf(out, "go live:  decider --model %s --log %s\n", t.source.model, access.Show(t.log))
 	return nil
 }
 

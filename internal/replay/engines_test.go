@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/access"
 	"hindsight/internal/engine"
-	"hindsight/internal/servers"
 	"hindsight/internal/verify"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/kafkatest"
@@ -60,7 +60,7 @@ func TestEnginesEqualBacktest(t *testing.T) {
 		for _, speed := range []string{"max", "10x"} {
 			t.Run(c.name+" "+speed, func(t *testing.T) {
 				t.Parallel()
-				e, err := engine.Open(t.Context(), engine.Options{Log: c.log(t), Listen: "127.0.0.1:0", Requests: servers.None})
+				e, err := engine.Open(t.Context(), engine.Options{Log: c.log(t), Listen: "127.0.0.1:0", Requests: access.None})
 				if err != nil {
 					t.Fatal(err)
 				}

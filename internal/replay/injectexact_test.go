@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/access"
 	"hindsight/internal/engine"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
-	"hindsight/internal/servers"
 	"hindsight/internal/verify"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -84,7 +84,7 @@ func TestInjectEqualsBacktest(t *testing.T) {
 
 func opened(t *testing.T, log string) stream.Log {
 	t.Helper()
-	e, err := engine.Open(t.Context(), engine.Options{Log: log, Listen: "127.0.0.1:0", Requests: servers.None})
+	e, err := engine.Open(t.Context(), engine.Options{Log: log, Listen: "127.0.0.1:0", Requests: access.None})
 	if err != nil {
 		t.Fatal(err)
 	}
