@@ -13,6 +13,7 @@ import (
 
 	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
+	"hindsight/internal/door"
 	"hindsight/internal/engine"
 	"hindsight/internal/explain"
 	"hindsight/internal/model"
@@ -38,6 +39,7 @@ type config struct {
 	nats                         servers.Flags
 	kafka                        brokers.Flags
 	requests                     string // --nats
+	http                         door.Flags
 	admin                        daemon.AdminFlag
 }
 
@@ -51,7 +53,8 @@ func command(env *daemon.Env) *cobra.Command {
 their outcomes, which may be late, out of order, doubled or missing.
 
 On the embedded log this is a whole system with nothing to install: the log lies in
-a folder, the joiner runs inside, and requests are answered on loopback.
+a folder, the joiner runs inside, and requests are answered on loopback, by NATS and
+by HTTP.
 
 On NATS servers, and on Kafka, several deciders share the partitions of a model, and
 one of them, or of the feedback-joiners, is the joiner; when one dies, others take
@@ -95,6 +98,7 @@ inside the process, or on the servers that --nats names, which several deciders 
 	c.nats.Register(f)
 	c.kafka.Register(f)
 	servers.RegisterRequests(f, &c.requests)
+	c.http.Add(f)
 	c.admin.Add(f)
 	return cmd
 }
@@ -115,6 +119,9 @@ func (c *config) check() (engine.Spec, error) {
 		if _, _, err := engine.ParseListen(c.listen); err != nil {
 			return spec, daemon.Usagef("%v", err)
 		}
+	}
+	if err := c.http.Check(); err != nil {
+		return spec, err
 	}
 	return spec, c.admin.Check()
 }
@@ -171,8 +178,14 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
-	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Build: model.Epoch, Seed: seed,
-		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart, AcceptLoss: c.acceptLoss,
+	http, err := c.http.Open(ctx, door.Options{Model: source.Name, Bus: e.Bus, Requests: c.requests != servers.None,
+		Metrics: metrics, Logger: env.Logger})
+	if err != nil {
+		return err
+	}
+	defer http.Close()
+	system := service.SystemConfig{Log: e.Log, Bus: http.Bus(), Name: source.Name, Build: model.Epoch, Seed: seed,
+		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart || e.Bus == nil, AcceptLoss: c.acceptLoss,
 		Owner:  daemon.Owner("decider"),
 		Logger: env.Logger, Metrics: metrics, Health: health, Insight: insight, Control: control}
 	system.ClientRate, system.PendingBytes = c.clientRate, c.pendingMiB<<20

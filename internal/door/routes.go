@@ -1,0 +1,59 @@
+package door
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// route is one call that is answered.
+type route struct {
+	method, path string
+	subject      string // decide or outcome: what its requests are counted as; "": they are not
+	answer       func(w http.ResponseWriter, r *http.Request, c client) *problem
+}
+
+func (d *Door) routes() http.Handler {
+	d.guard.cross = http.NewCrossOriginProtection()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		newProblem(http.StatusNotFound, "there is no such path").write(w)
+	})
+	for _, t := range []route{
+		{"POST", "/v1/decide", "decide", d.decide},
+		{"POST", "/v1/models/{model}/decide", "decide", d.decide},
+		{"POST", "/v1/outcome", "outcome", d.outcome},
+	} {
+		mux.HandleFunc(t.method+" "+t.path, func(w http.ResponseWriter, r *http.Request) { d.answer(&t, w, r) })
+		mux.HandleFunc(t.path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", t.method)
+			newProblem(http.StatusMethodNotAllowed, fmt.Sprintf("%s takes %s", t.path, t.method)).write(w)
+		})
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff
+		if p := d.guard.check(r); p != nil {
+			p.write(w)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// Headers of every answer.
+var (
+	noStore = []string{"no-store"}
+	noSniff = []string{"nosniff"}
+)
+
+// answer answers a request, and counts it with those of the bus if it is refused here.
+func (d *Door) answer(t *route, w http.ResponseWriter, r *http.Request) {
+	p := t.answer(w, r, d.guard.client(r))
+	if p == nil {
+		return
+	}
+	if t.subject != "" && !p.counted {
+		d.o.Metrics.Refuse(t.subject, p.Status)
+	}
+	p.write(w)
+}
