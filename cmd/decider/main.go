@@ -100,6 +100,7 @@ inside the process, or on the servers that --nats names, which several deciders 
 	servers.RegisterRequests(f, &c.requests)
 	c.http.Add(f)
 	c.admin.Add(f)
+	cmd.AddCommand(keysCommand(env))
 	return cmd
 }
 

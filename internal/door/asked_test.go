@@ -126,6 +126,18 @@ func TestClientRate(t *testing.T) {
 	}
 }
 
+// TestClientRateOfKeys holds that clients with keys are counted by their names.
+func TestClientRateOfKeys(t *testing.T) {
+	file, keys := keyFile(t, "web decide", "till decide")
+	w := open(t, setting{clientRate: 1, flags: []string{"--keys", file}})
+	for range 1000 {
+		if got := w.call("POST", "/v1/decide", context1, "Authorization: Bearer "+keys["web"]); got.status == 429 {
+			break
+		}
+	}
+	w.decide(context1, "Authorization: Bearer "+keys["till"])
+}
+
 // refused returns the requests that were answered with an error, by code.
 func (w *world) refused(subject string) map[string]float64 {
 	w.t.Helper()

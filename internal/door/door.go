@@ -3,7 +3,9 @@ package door
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/secret"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 )
@@ -33,15 +36,28 @@ const (
 
 // Flags are the values of --http and of the flags beside it.
 type Flags struct {
-	address string
-	flag    *pflag.Flag
-	slow    time.Duration // that a request may take to come; 0: readRequest
+	address       string
+	keys          string // file
+	cert, key, ca string // files
+	plain         bool
+	origins       []string
+	flag          *pflag.Flag
+	slow          time.Duration // that a request may take to come; 0: readRequest
 }
 
 // Add adds the flags.
 func (f *Flags) Add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.address, "http", DefaultAddress, "address of HTTP for decisions and outcomes, on loopback; "+
-		"port 0 for a free one; none: off, as with --nats none unless this is given")
+	flags.StringVar(&f.address, "http", DefaultAddress, "address of HTTP for decisions and outcomes; port 0 for a free "+
+		"one; none: off, as with --nats none unless this is given; others than loopback need --keys or --http-ca, and TLS")
+	flags.StringVar(&f.keys, "keys", "", "file, mode 0600, with a line NAME ROLE sha256:HEX for each client of HTTP; "+
+		"decider keys add makes them (default: anybody on this machine)")
+	flags.StringVar(&f.cert, "http-cert", "", "file with the certificate of HTTP, which then speaks TLS")
+	flags.StringVar(&f.key, "http-key", "", "file with the key of --http-cert")
+	flags.StringVar(&f.ca, "http-ca", "", "file with the certificates that sign those of clients of HTTP: whoever has one "+
+		"may do everything")
+	flags.BoolVar(&f.plain, "http-plain", false, "HTTP speaks no TLS beyond loopback: a proxy before it does")
+	flags.StringSliceVar(&f.origins, "http-origin", nil, "origins whose web pages may ask by HTTP, such as "+
+		"https://shop.example (default: none)")
 	f.flag = flags.Lookup("http")
 }
 
@@ -54,10 +70,20 @@ func (f *Flags) Check() error {
 	switch {
 	case err != nil || port == "":
 		return daemon.Usagef("--http %q: expected HOST:PORT, for example %s, or none", f.address, DefaultAddress)
-	case !daemon.IsLoopback(host):
-		return daemon.Usagef("--http %s is reached by other machines: listen on %s", f.address, DefaultAddress)
+	case (f.cert == "") != (f.key == ""):
+		return daemon.Usagef("--http-cert and --http-key go together")
+	case f.ca != "" && f.cert == "":
+		return daemon.Usagef("--http-ca asks for the certificates of clients, which needs --http-cert and --http-key")
+	case daemon.IsLoopback(host):
+	case f.keys == "" && f.ca == "":
+		return daemon.Usagef("--http %s is reached by other machines: give --keys, or --http-ca for client certificates, or "+
+			"listen on %s", f.address, DefaultAddress)
+	case f.cert == "" && !f.plain:
+		return daemon.Usagef("--http %s is reached by other machines: give --http-cert and --http-key, or --http-plain if a "+
+			"proxy before it speaks TLS", f.address)
 	}
-	return nil
+	_, err = newGuard(f.origins)
+	return err
 }
 
 // Options are what a door opens to.
@@ -91,11 +117,29 @@ func (f *Flags) Open(ctx context.Context, o Options) (*Door, error) {
 		return d, nil
 	}
 	var err error
+	if d.guard, err = newGuard(f.origins); err != nil {
+		return nil, err
+	}
+	if f.keys != "" {
+		if d.guard.keys, err = readKeys(f.keys, o.Logger); err != nil {
+			return nil, fmt.Errorf("--keys: %w", err)
+		}
+	}
+	secret.Warn(o.Logger, f.key, "--http-key")
+	secure, err := daemon.Certificates("http", f.cert, f.key, f.ca, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	d.guard.byCert = f.ca != ""
 	if d.listener, err = daemon.Listen(o.Logger, "http", f.address, f.flag.Changed, "requests by HTTP"); err != nil {
 		return nil, err
 	}
+	scheme := "http"
+	if secure != nil {
+		d.listener, scheme = tls.NewListener(d.listener, secure), "https"
+	}
 	d.serve(ctx, cmp.Or(f.slow, readRequest))
-	o.Logger.Info("requests by HTTP", "http", "http://"+d.Addr())
+	o.Logger.Info("requests by HTTP", "http", scheme+"://"+d.Addr())
 	return d, nil
 }
 

@@ -156,8 +156,12 @@ func (w *world) call(method, path, body string, headers ...string) reply {
 	}
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
-		if r.Header.Set(name, value); name == "Host" {
+		switch name {
+		case "":
+		case "Host":
 			r.Host = value
+		default:
+			r.Header.Set(name, value)
 		}
 	}
 	return w.do(r)

@@ -8,20 +8,20 @@ import (
 // route is one call that is answered.
 type route struct {
 	method, path string
+	needs        role   // 0: none, anybody may ask
 	subject      string // decide or outcome: what its requests are counted as; "": they are not
 	answer       func(w http.ResponseWriter, r *http.Request, c client) *problem
 }
 
 func (d *Door) routes() http.Handler {
-	d.guard.cross = http.NewCrossOriginProtection()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		newProblem(http.StatusNotFound, "there is no such path").write(w)
 	})
 	for _, t := range []route{
-		{"POST", "/v1/decide", "decide", d.decide},
-		{"POST", "/v1/models/{model}/decide", "decide", d.decide},
-		{"POST", "/v1/outcome", "outcome", d.outcome},
+		{"POST", "/v1/decide", mayDecide, "decide", d.decide},
+		{"POST", "/v1/models/{model}/decide", mayDecide, "decide", d.decide},
+		{"POST", "/v1/outcome", mayOutcome, "outcome", d.outcome},
 	} {
 		mux.HandleFunc(t.method+" "+t.path, func(w http.ResponseWriter, r *http.Request) { d.answer(&t, w, r) })
 		mux.HandleFunc(t.path, func(w http.ResponseWriter, r *http.Request) {
@@ -36,6 +36,9 @@ func (d *Door) routes() http.Handler {
 			p.write(w)
 			return
 		}
+		if d.guard.share(w, r) {
+			return
+		}
 		mux.ServeHTTP(w, r)
 	})
 }
@@ -48,7 +51,13 @@ var (
 
 // answer answers a request, and counts it with those of the bus if it is refused here.
 func (d *Door) answer(t *route, w http.ResponseWriter, r *http.Request) {
-	p := t.answer(w, r, d.guard.client(r))
+	c, p := client{}, (*problem)(nil)
+	if t.needs != 0 {
+		c, p = d.guard.client(r, t.needs)
+	}
+	if p == nil {
+		p = t.answer(w, r, c)
+	}
 	if p == nil {
 		return
 	}
