@@ -141,11 +141,12 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
 	sight := see.New(see.Options{Program: "decider", Version: daemon.Version(), Model: source.Name, Health: health,
 		Insight: insight})
-	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, append(sight.Pages(),
+	pages := append(sight.Pages(),
 		daemon.Page{Path: "/certificate", Answer: insight.Certificate}, daemon.Page{Path: "/models", Answer: insight.Models},
 		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(insight)},
 		daemon.Page{Path: "/model", Post: control.RenewModel(insight)},
-		daemon.Page{Path: "/guard", Answer: control.Guard})...)
+		daemon.Page{Path: "/guard", Answer: control.Guard})
+	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, pages...)
 	if err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	http, err := c.http.Open(ctx, door.Options{Model: source.Name, Bus: e.Bus, Requests: c.requests != servers.None,
-		Metrics: metrics, Logger: env.Logger})
+		Pages: pages, Metrics: metrics, Logger: env.Logger})
 	if err != nil {
 		return err
 	}

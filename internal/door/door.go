@@ -88,9 +88,10 @@ func (f *Flags) Check() error {
 
 // Options are what a door opens to.
 type Options struct {
-	Model    string     // its name
-	Bus      stream.Bus // nil: requests come by HTTP only
-	Requests bool       // somebody may ask: without, HTTP is off unless --http is given
+	Model    string        // its name
+	Bus      stream.Bus    // nil: requests come by HTTP only
+	Requests bool          // somebody may ask: without, HTTP is off unless --http is given
+	Pages    []daemon.Page // of the admin port
 	Metrics  *watch.Metrics
 	Logger   *slog.Logger
 }

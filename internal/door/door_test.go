@@ -15,8 +15,11 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/goleak"
 
+	"hindsight/internal/daemon"
+	"hindsight/internal/explain"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
+	"hindsight/internal/see"
 	"hindsight/internal/service"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
@@ -74,9 +77,16 @@ func open(t testing.TB, s setting) *world {
 	ctx, cancel := context.WithCancel(context.Background())
 	metrics := watch.NewMetrics(w.registry, nil)
 	logger := slog.New(slog.DiscardHandler)
-	w.door = w.listen(ctx, s, Options{Model: m.Name, Bus: s.bus, Requests: true, Metrics: metrics, Logger: logger})
+	health, insight, seed := watch.NewHealth(watch.RoleDecider), service.NewInsight(), []byte("a seed for tests")
+	sight := see.New(see.Options{Program: "decider", Version: "test", Model: m.Name, Health: health, Insight: insight})
+	sight.Watch(ctx, w.registry, metrics.Scope())
+	sight.Explain(explain.Config{Log: w.log, Name: m.Name, Seed: seed, Build: model.Epoch})
+	pages := append(sight.Pages(), daemon.Page{Path: "/certificate", Answer: insight.Certificate},
+		daemon.Page{Path: "/models", Answer: insight.Models})
+	w.door = w.listen(ctx, s, Options{Model: m.Name, Bus: s.bus, Requests: true, Pages: pages, Metrics: metrics,
+		Logger: logger})
 	config := service.SystemConfig{Log: w.log, Bus: w.door.Bus(), Name: m.Name, Source: source, Build: model.Epoch,
-		Seed: []byte("a seed for tests"), Partitions: s.partitions, BusApart: true, ClientRate: s.clientRate,
+		Seed: seed, Health: health, Insight: insight, Partitions: s.partitions, BusApart: true, ClientRate: s.clientRate,
 		Metrics: metrics, Logger: logger}
 	if s.change != nil {
 		s.change(&config)

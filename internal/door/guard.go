@@ -73,9 +73,8 @@ func (g *guard) share(w http.ResponseWriter, r *http.Request) (answered bool) {
 func (g *guard) client(r *http.Request, needs role) (c client, p *problem) {
 	if g.keys != nil {
 		if c, known := g.keys.find(keyOf(r)); known {
-			if c.role&needs != needs {
-				return c, newProblem(http.StatusForbidden, fmt.Sprintf("the key of %s has not the role %s: add one with: decider "+
-					"keys add %[1]s %[2]s", c.name, needs))
+			if c.role&needs == 0 {
+				return c, c.without(needs)
 			}
 			return c, nil
 		}
@@ -89,6 +88,12 @@ func (g *guard) client(r *http.Request, needs role) (c client, p *problem) {
 	}
 	return c, newProblem(http.StatusUnauthorized, "no such key: send the header Authorization: Bearer KEY, or "+
 		"Ocp-Apim-Subscription-Key: KEY")
+}
+
+// without says that a client has not a role.
+func (c *client) without(needs role) *problem {
+	return newProblem(http.StatusForbidden, fmt.Sprintf("the key of %s has not the role %s: add one with: decider keys add "+
+		"%[1]s %[2]s", c.name, needs))
 }
 
 // keyOf returns the key that a request has; "": none.

@@ -43,7 +43,10 @@ const (
 var roleNames = []string{"decide", "outcome", "read", "admin"}
 
 func (r role) String() string {
-	return roleNames[slices.Index([]role{mayDecide, mayOutcome, mayRead, mayAll}, r)]
+	if i := slices.Index([]role{mayDecide, mayOutcome, mayRead, mayAll}, r); i >= 0 {
+		return roleNames[i]
+	}
+	return "decide,outcome" // of a batch
 }
 
 // parseRole reads one or several roles with commas between them.

@@ -8,7 +8,7 @@ import (
 // route is one call that is answered.
 type route struct {
 	method, path string
-	needs        role   // 0: none, anybody may ask
+	needs        role   // or one of several; 0: none, anybody may ask
 	subject      string // decide or outcome: what its requests are counted as; "": they are not
 	answer       func(w http.ResponseWriter, r *http.Request, c client) *problem
 }
@@ -22,6 +22,11 @@ func (d *Door) routes() http.Handler {
 		{"POST", "/v1/decide", mayDecide, "decide", d.decide},
 		{"POST", "/v1/models/{model}/decide", mayDecide, "decide", d.decide},
 		{"POST", "/v1/outcome", mayOutcome, "outcome", d.outcome},
+		{"POST", "/v1/batch", mayDecide | mayOutcome, "", d.batch},
+		{"GET", "/v1/rounds/{id}", mayRead, "", d.round},
+		{"GET", "/v1/state", mayRead, "", d.page("/state")},
+		{"GET", "/v1/certificate", mayRead, "", d.page("/certificate")},
+		{"GET", "/v1/policies", mayRead, "", d.page("/models")},
 	} {
 		mux.HandleFunc(t.method+" "+t.path, func(w http.ResponseWriter, r *http.Request) { d.answer(&t, w, r) })
 		mux.HandleFunc(t.path, func(w http.ResponseWriter, r *http.Request) {
