@@ -130,7 +130,9 @@ const leastZipped = 1400
 // send answers with bytes.
 func send(w http.ResponseWriter, r *http.Request, status int, kind string, b []byte) {
 	h := w.Header()
-	h["Content-Type"] = kinds[kind]
+	if h["Content-Type"] = kinds[kind]; h["Content-Type"] == nil {
+		h.Set("Content-Type", kind)
+	}
 	if len(b) < leastZipped || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.WriteHeader(status)
 		w.Write(b) // an error is the client's: it is gone

@@ -2,6 +2,7 @@ package door
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"io"
@@ -188,7 +189,26 @@ func (w *world) do(r *http.Request) reply {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return reply{got.StatusCode, got.Header, b}
+	out := reply{got.StatusCode, got.Header, b}
+	plain := out
+	if got.Header.Get("Content-Encoding") == "gzip" {
+		plain.body = inflated(w.t, b)
+	}
+	promised().check(w.t, r, plain)
+	return out
+}
+
+func inflated(t testing.TB, b []byte) []byte {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // decision is the reply to a context.

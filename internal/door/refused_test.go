@@ -1,6 +1,7 @@
 package door
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"fmt"
@@ -125,6 +126,19 @@ func (w *world) raw(sent string, more func(c net.Conn)) string {
 	b, err := io.ReadAll(c)
 	if err != nil && len(b) == 0 {
 		w.t.Fatal(err)
+	}
+	if got, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(b)), nil); err == nil &&
+		got.Header.Get("Content-Type") == typeProblem { // ours, and not the server's
+		defer got.Body.Close()
+		body, err := io.ReadAll(got.Body)
+		if err != nil {
+			w.t.Error(err)
+		}
+		r, err := http.NewRequestWithContext(w.t.Context(), "POST", w.url+"/v1/decide", nil)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		promised().check(w.t, r, reply{got.StatusCode, got.Header, body})
 	}
 	return string(b)
 }

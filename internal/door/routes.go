@@ -13,12 +13,9 @@ type route struct {
 	answer       func(w http.ResponseWriter, r *http.Request, c client) *problem
 }
 
-func (d *Door) routes() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		newProblem(http.StatusNotFound, "there is no such path").write(w)
-	})
-	for _, t := range []route{
+// calls are all calls that are answered.
+func (d *Door) calls() []route {
+	return []route{
 		{"POST", "/v1/decide", mayDecide, "decide", d.decide},
 		{"POST", "/v1/models/{model}/decide", mayDecide, "decide", d.decide},
 		{"POST", "/v1/outcome", mayOutcome, "outcome", d.outcome},
@@ -27,7 +24,17 @@ func (d *Door) routes() http.Handler {
 		{"GET", "/v1/state", mayRead, "", d.page("/state")},
 		{"GET", "/v1/certificate", mayRead, "", d.page("/certificate")},
 		{"GET", "/v1/policies", mayRead, "", d.page("/models")},
-	} {
+		{"GET", "/openapi.yaml", 0, "", d.description},
+		{"GET", "/docs", 0, "", d.docs},
+	}
+}
+
+func (d *Door) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		newProblem(http.StatusNotFound, "there is no such path").write(w)
+	})
+	for _, t := range d.calls() {
 		mux.HandleFunc(t.method+" "+t.path, func(w http.ResponseWriter, r *http.Request) { d.answer(&t, w, r) })
 		mux.HandleFunc(t.path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Allow", t.method)
