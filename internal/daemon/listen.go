@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 
@@ -42,8 +43,11 @@ func ToLoopback(host string) bool {
 
 // IsLoopback reports whether a host is only reached from the machine itself.
 func IsLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
 }
 
 // serverTLS is how a server speaks TLS: with the certificate, and to the clients of the

@@ -54,11 +54,11 @@ func (d *Door) batch(w http.ResponseWriter, r *http.Request, c client) *problem 
 	if p != nil {
 		return p
 	}
-	body, release, p := d.body(w, r)
-	defer release()
+	body, p := d.body(w, r)
 	if p != nil {
 		return p
 	}
+	defer d.release(body)
 	var items []batchItem
 	if err := json.Unmarshal(body, &items); err != nil {
 		return newProblem(http.StatusBadRequest, fmt.Sprintf("the body is not %s: %v", batchFormat, err))

@@ -47,16 +47,17 @@ func contentType(r *http.Request) (string, *problem) {
 
 var unzips = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
-// body reads a request's body, of at most maxBody bytes, also when it is inflated. release gives its room back.
-func (d *Door) body(w http.ResponseWriter, r *http.Request) (b []byte, release func(), p *problem) {
-	held := int64(0)
-	release = func() { d.held.Add(-held) }
+// body reads a request's body, of at most maxBody bytes, also when it is inflated. Its capacity counts as held until
+// [Door.release].
+func (d *Door) body(w http.ResponseWriter, r *http.Request) ([]byte, *problem) {
 	if r.ContentLength > maxBody {
-		return nil, release, tooLarge()
+		return nil, tooLarge()
 	}
 	var src io.Reader = r.Body
-	hint := r.ContentLength
-	if hint < 0 {
+	size := int64(firstRead)
+	if r.ContentLength >= 0 {
+		size = min(r.ContentLength+1, size) // with room to see the end
+	} else {
 		src = http.MaxBytesReader(w, r.Body, maxBody)
 	}
 	switch coding := r.Header.Get("Content-Encoding"); coding {
@@ -65,40 +66,46 @@ func (d *Door) body(w http.ResponseWriter, r *http.Request) (b []byte, release f
 		z := unzips.Get().(*gzip.Reader)
 		defer unzips.Put(z)
 		if err := z.Reset(src); err != nil {
-			return nil, release, unread(err)
+			return nil, unread(err)
 		}
-		src, hint = z, -1
+		src = z
 	default:
 		w.Header().Set("Accept-Encoding", "gzip")
-		return nil, release, newProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding %.64q: send gzip, "+
-			"or the body as it is", coding))
+		return nil, newProblem(http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding %.64q: send gzip, or the body "+
+			"as it is", coding))
 	}
-	size := int64(firstRead)
-	if hint >= 0 {
-		size = min(hint+1, size) // with room to see the end
-	}
-	for size = max(size, 512); ; size = min(2*size, maxBody+1) {
-		grown := size - int64(cap(b))
-		if held += grown; d.held.Add(grown) > maxHeld {
-			return nil, release, newProblem(http.StatusServiceUnavailable, "overloaded: the bodies of too many requests are "+
-				"being read; retry with the same id")
+	return d.readAll(src, max(size, 512))
+}
+
+// readAll reads to the end, at first into so many bytes.
+func (d *Door) readAll(src io.Reader, size int64) (b []byte, p *problem) {
+	for ; ; size = min(2*size, maxBody+1) {
+		if d.held.Add(size-int64(cap(b))) > maxHeld {
+			d.held.Add(-size)
+			return nil, newProblem(http.StatusServiceUnavailable, "overloaded: the bodies of too many requests are being "+
+				"read; retry with the same id")
 		}
 		b = append(make([]byte, 0, size), b...)
 		for len(b) < int(size) {
 			n, err := src.Read(b[len(b):size])
 			b = b[:len(b)+n]
 			if err == io.EOF && len(b) <= maxBody {
-				return b, release, nil
+				return b, nil
 			}
 			if err != nil && err != io.EOF {
-				return nil, release, unread(err)
+				d.release(b)
+				return nil, unread(err)
 			}
 		}
 		if size > maxBody {
-			return nil, release, tooLarge()
+			d.release(b)
+			return nil, tooLarge()
 		}
 	}
 }
+
+// release says that a body is no longer held.
+func (d *Door) release(body []byte) { d.held.Add(-int64(cap(body))) }
 
 func tooLarge() *problem {
 	return newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is too large: at most %d bytes are taken, "+

@@ -39,11 +39,11 @@ func (d *Door) relay(w http.ResponseWriter, r *http.Request, c client, subject s
 	if p != nil {
 		return p
 	}
-	body, release, p := d.body(w, r)
-	defer release()
+	body, p := d.body(w, r)
 	if p != nil {
 		return p
 	}
+	defer d.release(body)
 	if !matches(body, kind) {
 		return newProblem(http.StatusBadRequest, "the body is not what its Content-Type says: "+kind)
 	}
