@@ -11,14 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hindsight/internal/brokers"
+	"hindsight/internal/access"
 	"hindsight/internal/daemon"
+	"hindsight/internal/door"
 	"hindsight/internal/engine"
 	"hindsight/internal/explain"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/see"
-	"hindsight/internal/servers"
 	"hindsight/internal/service"
 	"hindsight/internal/watch"
 )
@@ -35,15 +35,14 @@ type config struct {
 	pendingMiB                   int
 	requesters                   string
 	acceptLoss                   bool
-	nats                         servers.Flags
-	kafka                        brokers.Flags
+	access                       access.Flags
 	requests                     string // --nats
+	http                         door.Flags
 	admin                        daemon.AdminFlag
 }
 
 func command(env *daemon.Env) *cobra.Command {
-	c := config{nats: servers.Flags{Getenv: env.Getenv}, kafka: brokers.Flags{Getenv: env.Getenv},
-		admin: daemon.AdminFlag{Getenv: env.Getenv}}
+	c := config{access: access.New(env.Getenv), admin: daemon.AdminFlag{Getenv: env.Getenv}}
 	cmd := &cobra.Command{
 		Use:   "decider",
 		Short: "Decide contexts as they come and keep learning from their outcomes",
@@ -51,7 +50,8 @@ func command(env *daemon.Env) *cobra.Command {
 their outcomes, which may be late, out of order, doubled or missing.
 
 On the embedded log this is a whole system with nothing to install: the log lies in
-a folder, the joiner runs inside, and requests are answered on loopback.
+a folder, the joiner runs inside, and requests are answered on loopback, by NATS and
+by HTTP.
 
 On NATS servers, and on Kafka, several deciders share the partitions of a model, and
 one of them, or of the feedback-joiners, is the joiner; when one dies, others take
@@ -92,10 +92,11 @@ inside the process, or on the servers that --nats names, which several deciders 
 		"read, which the log then names; without this the command refuses to start")
 	daemon.Bounds{"retention": {0, 100 * 365 * 24 * float64(time.Hour)}, "partitions": {0, service.MaxPartitions},
 		"client-rate": {0, 1e9}, "pending-mib": {1, service.MaxPendingMiB}}.Set(f)
-	c.nats.Register(f)
-	c.kafka.Register(f)
-	servers.RegisterRequests(f, &c.requests)
+	c.access.Register(f)
+	access.RegisterRequests(f, &c.requests)
+	c.http.Add(f)
 	c.admin.Add(f)
+	cmd.AddCommand(keysCommand(env))
 	return cmd
 }
 
@@ -116,6 +117,9 @@ func (c *config) check() (engine.Spec, error) {
 			return spec, daemon.Usagef("%v", err)
 		}
 	}
+	if err := c.http.Check(); err != nil {
+		return spec, err
+	}
 	return spec, c.admin.Check()
 }
 
@@ -133,19 +137,20 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
 	sight := see.New(see.Options{Program: "decider", Version: daemon.Version(), Model: source.Name, Health: health,
 		Insight: insight})
-	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, append(sight.Pages(),
+	pages := append(sight.Pages(),
 		daemon.Page{Path: "/certificate", Answer: insight.Certificate}, daemon.Page{Path: "/models", Answer: insight.Models},
 		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(insight)},
 		daemon.Page{Path: "/model", Post: control.RenewModel(insight)},
-		daemon.Page{Path: "/guard", Answer: control.Guard})...)
+		daemon.Page{Path: "/guard", Answer: control.Guard})
+	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, pages...)
 	if err != nil {
 		return err
 	}
 	defer admin.Close()
 	metrics := watch.NewMetrics(admin.Registry, health)
 	sight.Watch(ctx, admin.Registry, metrics.Scope())
-	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, Requesters: c.requesters, NATS: c.nats,
-		Kafka: c.kafka, Requests: c.requests, Logger: env.Logger})
+	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, Requesters: c.requesters, Access: c.access,
+		Requests: c.requests, Logger: env.Logger})
 	if err != nil {
 		return err
 	}
@@ -171,8 +176,14 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
-	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Build: model.Epoch, Seed: seed,
-		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart, AcceptLoss: c.acceptLoss,
+	http, err := c.http.Open(ctx, door.Options{Model: source.Name, Bus: e.Bus, Requests: c.requests != access.None,
+		Pages: pages, Metrics: metrics, Logger: env.Logger})
+	if err != nil {
+		return err
+	}
+	defer http.Close()
+	system := service.SystemConfig{Log: e.Log, Bus: http.Bus(), Name: source.Name, Build: model.Epoch, Seed: seed,
+		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart || e.Bus == nil, AcceptLoss: c.acceptLoss,
 		Owner:  daemon.Owner("decider"),
 		Logger: env.Logger, Metrics: metrics, Health: health, Insight: insight, Control: control}
 	system.ClientRate, system.PendingBytes = c.clientRate, c.pendingMiB<<20
@@ -180,7 +191,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		system.Source = source
 		modelfile.Announce(env.Logger, source)
 	}
-	env.Logger.Info("starting", "model", source.Name, "version", source.Version, "log", servers.Show(c.log), "partitions",
+	env.Logger.Info("starting", "model", source.Name, "version", source.Version, "log", access.Show(c.log), "partitions",
 		partitions, "joiner", c.joiner)
 	err = service.RunSystem(ctx, system, func() {
 		env.Logger.Info("ready", "url", e.URL, "decide", source.Name+".decide", "outcome", source.Name+".outcome")

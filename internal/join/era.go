@@ -74,18 +74,18 @@ func (l *ledger) read(ctx context.Context, from int64) error {
 		case r.Type == codec.TypeMark:
 			m, err := codec.ParseFeedbackMark(r.Value)
 			if err != nil {
-				return unlessForeign(err)
+				return codec.UnlessForeign(err)
 			}
 			l.mark(r.Offset, &m)
 		case len(l.marks) == 0:
 		case r.Type == codec.TypeCut:
 			if err := codec.ParseCut(&cut, r.Value); err != nil {
-				return unlessForeign(err)
+				return codec.UnlessForeign(err)
 			}
 			l.take(r.Offset, &cut)
 		case r.Type == "":
 			if err := codec.ParseFeedback(&f, r.Value); err != nil {
-				return unlessForeign(err)
+				return codec.UnlessForeign(err)
 			}
 			l.n = f.N
 		case r.Type == codec.TypeClass || r.Type == codec.TypeEpoch: // its mark names them

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,9 +14,9 @@ type field struct {
 	into     any    // *string, *bool, *int, *int64, *float64, *Number, choice or value
 	example  string // how to write the key
 	lo, hi   int64  // of whole numbers; of a Number 0: it need not be whole
-	expected string // of numbers that ok restricts
 	ok       func(float64) bool
-	omit     bool // leave the key out of the canonical form: older models keep their bytes
+	expected string // of numbers that ok restricts: what a message says after "expected", with the number
+	omit     bool   // leave the key out of the canonical form: older models keep their bytes
 }
 
 // value is what a key with a form of its own is read into.
@@ -48,26 +47,16 @@ type word string
 func (w word) read(*parser, *yaml.Node) {}
 func (w word) canonical() string        { return string(w) }
 
-// keysOf returns the keys of fields, in their order.
-func keysOf(fields []field) []string {
-	keys := make([]string, len(fields))
-	for i := range fields {
-		keys[i] = fields[i].key
-	}
-	return keys
-}
-
 // fields reads a mapping and returns the nodes of the keys that it has. where is its path, "" of the root.
 func (p *parser) fields(n *yaml.Node, where string, fields []field) map[string]*yaml.Node {
-	given := map[string]*yaml.Node{}
-	p.mapping(n, where, keysOf(fields), func(key string, n *yaml.Node) {
+	given, keys := map[string]*yaml.Node{}, each(fields, func(f *field) string { return f.key })
+	p.mapping(n, where, keys, func(key string, n *yaml.Node) {
 		given[key] = n
-		at := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
 		path := key
 		if where != "" {
 			path = where + "." + key
 		}
-		p.field(&fields[at], n, path)
+		p.field(&fields[slices.Index(keys, key)], n, path)
 	})
 	return given
 }
@@ -97,18 +86,9 @@ func (p *parser) field(f *field, n *yaml.Node, where string) {
 		}
 	case *float64:
 		if *into = p.number(n, where, f.example); f.ok != nil && !f.ok(*into) {
-			p.errorf(n, "%s: expected %s", where, f.wrong(*into))
+			p.errorf(n, "%s: expected "+f.expected, where, *into)
 		}
 	}
-}
-
-// wrong says what was expected of a number that ok refuses, and what to do.
-func (f *field) wrong(v float64) string {
-	what, hint, has := strings.Cut(f.expected, "; ")
-	if has {
-		hint += "; "
-	}
-	return fmt.Sprintf("%s, found %v; %sfor example: %s", what, v, hint, f.example)
 }
 
 // canonical returns the value as the canonical form has it.
@@ -140,6 +120,15 @@ func (f *field) canonical() string {
 	panic("model: a field of an unknown type")
 }
 
+// line returns the key with its value as the canonical form has them.
+func (f *field) line() string {
+	v := f.canonical()
+	if v[0] == '\n' {
+		return f.key + ":" + v
+	}
+	return f.key + ": " + v
+}
+
 // braces writes fields in one line.
 func braces(fields []field) string {
 	var parts []string
@@ -158,6 +147,15 @@ func (p *parser) expected(n *yaml.Node, where, what, example string) {
 	p.errorf(n, "%s: expected %s, found %s; for example: %s", where, what, describe(n), example)
 }
 
+// group reads a mapping of some keys.
+func (p *parser) group(n *yaml.Node, key, what, example string, fields []field) {
+	if n.Kind != yaml.MappingNode {
+		p.expected(n, key, what, example)
+		return
+	}
+	p.fields(n, key, fields)
+}
+
 // scalar returns the text of a scalar that is not null.
 func (p *parser) scalar(n *yaml.Node, where, what, example string) (string, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
@@ -174,28 +172,25 @@ func (p *parser) integer(n *yaml.Node, where string, lo, hi int64, example strin
 		return lo
 	}
 	v, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n.Tag != "!!int" {
+	switch {
+	case err != nil || n.Tag != "!!int":
 		p.expected(n, where, what, example)
-		return lo
-	}
-	if v < lo || v > hi {
+	case v < lo || v > hi:
 		p.errorf(n, "%s: expected %s in %d…%d, found %d; for example: %s", where, what, lo, hi, v, example)
-		return lo
+	default:
+		return v
 	}
-	return v
+	return lo
 }
 
 func (p *parser) number(n *yaml.Node, where, example string) float64 {
-	s, ok := p.scalar(n, where, "a number", example)
-	if !ok {
-		return 0
-	}
-	v, err := parseFloat(s)
-	if err != nil || (n.Tag != "!!int" && n.Tag != "!!float") {
+	if s, ok := p.scalar(n, where, "a number", example); ok {
+		if v, err := parseFloat(s); err == nil && (n.Tag == "!!int" || n.Tag == "!!float") {
+			return v
+		}
 		p.expected(n, where, "a finite number", example)
-		return 0
 	}
-	return v
+	return 0
 }
 
 func (p *parser) boolean(n *yaml.Node, where, example string) (v bool) {
@@ -210,14 +205,11 @@ func (p *parser) boolean(n *yaml.Node, where, example string) (v bool) {
 // choice returns the index of the scalar in names.
 func (p *parser) choice(n *yaml.Node, where string, names ...string) int {
 	what, example := strings.Join(names, " | "), where+": "+names[0]
-	s, ok := p.scalar(n, where, what, example)
-	if !ok {
-		return 0
-	}
-	i := slices.Index(names, s)
-	if i < 0 {
+	if s, ok := p.scalar(n, where, what, example); ok {
+		if i := slices.Index(names, s); i >= 0 {
+			return i
+		}
 		p.errorf(n, "%s: expected %s, found %q%s; for example: %s", where, what, s, didYouMean(s, names), example)
-		return 0
 	}
-	return i
+	return 0
 }

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/front"
 	"hindsight/internal/intake"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
@@ -20,16 +22,16 @@ import (
 // decisions. All its work is done under mu.
 type Decider struct {
 	cfg    SystemConfig
-	topics Topics
+	topics join.Topics
 
 	mu       sync.Mutex
-	follower *follower
+	follower *follow.Follower
 	heart    *loop.Decider
 	contexts *intake.Input
 	out      stream.Appender
 	rejects  stream.Appender
 	flight   *flight
-	gate     *gate // takes requests from the bus; nil: none do come
+	gate     *front.Gate // takes requests from the bus; nil: none do come
 	recent   recent
 	old      readBacks
 	dec      codec.Decision
@@ -45,7 +47,7 @@ type Decider struct {
 	failed   atomic.Pointer[error]
 	wakeup   chan struct{} // contexts, room, or an epoch
 	feedback chan struct{} // feedback
-	snapshot chan snapshotJob
+	snapshot chan *follow.Snapshot
 	snapped  int64 // feedback through which the last snapshot was taken
 	snapAt   time.Time
 	stops    []func() // of what was served
@@ -67,7 +69,7 @@ type Decider struct {
 // recovers from the logs: the ids and positions in the tail of decisions, the
 // learner from the last snapshot and the feedback behind it.
 func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
-	d := &Decider{cfg: cfg, topics: TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1), feedback: make(chan struct{}, 1), snapshot: make(chan snapshotJob, 1)}
+	d := &Decider{cfg: cfg, topics: join.TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1), feedback: make(chan struct{}, 1), snapshot: make(chan *follow.Snapshot, 1)}
 	d.spawn = func(f func()) { go f() }
 	if d.cfg.Metrics == nil {
 		d.cfg.Metrics = watch.NewMetrics(nil, nil)
@@ -96,19 +98,14 @@ func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
 
 func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	c := &d.cfg
-	if d.follower, err = openFollower(ctx, c.Log, d.topics, c.Partitions, c.Build, c.Logger, newStrangers(c.Metrics, c.Logger)); err != nil {
+	d.follower, err = follow.Open(ctx, follow.Config{Log: c.Log, Name: c.Name, Partitions: c.Partitions, Build: c.Build,
+		Logger: c.Logger, Metrics: c.Metrics, Warns: c.Partition == 0})
+	if err != nil {
 		return err
 	}
-	d.follower.scope, d.follower.warns = c.Metrics.Scope(), c.Partition == 0
-	if err := d.follower.catchUp(ctx); err != nil {
-		return err
-	}
-	d.follower.apart = d.unlocked
-	if err := d.follower.checkTail(ctx); err != nil {
-		return err
-	}
-	d.snapped, d.snapAt = d.follower.heart.LearnedThrough(), time.Now()
-	d.m.SnapshotsDamaged(d.follower.broken)
+	d.follower.Apart = d.unlocked
+	d.snapped, d.snapAt = d.follower.Replica().LearnedThrough(), time.Now()
+	d.m.SnapshotsDamaged(d.follower.Broken())
 	if err := d.readTail(ctx, tail); err != nil {
 		return err
 	}
@@ -133,8 +130,8 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	}
 	d.at.contexts.Store(d.contexts.Consumed())
 	d.show()
-	if d.follower.sizeAt > 0 && c.SnapshotEvery > 0 {
-		d.m.Snapshot(d.follower.size, time.Unix(0, d.follower.sizeAt))
+	if size, at := d.follower.Restored(); at > 0 && c.SnapshotEvery > 0 {
+		d.m.Snapshot(size, time.Unix(0, at))
 	}
 	return nil
 }
@@ -153,8 +150,8 @@ func (d *Decider) appendMark(ctx context.Context, m codec.DecisionMark) error {
 			return err
 		}
 	}
-	m.V, m.LearnedThrough, m.Time = codec.Version, d.follower.heart.LearnedThrough(), d.seen.time
-	m.Era, m.Rejects = d.follower.heart.Era(), d.refused
+	m.V, m.LearnedThrough, m.Time = codec.Version, d.follower.Replica().LearnedThrough(), d.seen.time
+	m.Era, m.Rejects = d.follower.Replica().Era(), d.refused
 	d.unmarked = false
 	return d.append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendDecisionMark(nil, &m)}, ticket{})
 }
@@ -308,7 +305,7 @@ func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result)
 // taught earlier feedback first, which takes longer, others decide on in the old epoch until
 // that is done.
 func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy bool, err error) {
-	in := d.follower.in
+	in := d.follower.In
 	if err := in.Poll(ctx); err != nil {
 		return false, err
 	}
@@ -319,7 +316,7 @@ func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy b
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for len(in.Batch) > 0 {
-		if err := d.follower.takeHead(ctx); err != nil {
+		if err := d.follower.TakeHead(ctx); err != nil {
 			return true, err
 		}
 		if err := d.markEpoch(ctx); err != nil {
@@ -335,24 +332,19 @@ func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy b
 	return true, d.Err()
 }
 
-type snapshotJob struct {
-	state *state
-	from  int64
-}
-
 // takeSnapshot hands the state to the writer when it is time for a snapshot: after so
 // many feedbacks, or so long, for retention may drop what a restart would have to learn.
 // If the writer is still busy with the last one it is left out.
 func (d *Decider) takeSnapshot() {
-	through, now := d.follower.heart.LearnedThrough(), time.Now()
+	through, now := d.follower.Replica().LearnedThrough(), time.Now()
 	old := through > d.snapped && now.Sub(d.snapAt) >= markInterval
-	if d.cfg.SnapshotEvery > 0 && (d.follower.warmed || old || through >= d.snapped+d.cfg.SnapshotEvery) {
-		d.follower.warmed = false
+	if d.cfg.SnapshotEvery > 0 && (d.follower.Warmed || old || through >= d.snapped+d.cfg.SnapshotEvery) {
+		d.follower.Warmed = false
 		if len(d.snapshot) > 0 {
 			d.snapped, d.snapAt = through, now
-		} else if s := d.follower.state(); s != nil {
+		} else if s := d.follower.Snapshot(); s != nil {
 			d.snapped, d.snapAt = through, now
-			d.snapshot <- snapshotJob{s, d.follower.safe}
+			d.snapshot <- s
 		}
 	}
 }
@@ -361,11 +353,11 @@ func (d *Decider) takeSnapshot() {
 func (d *Decider) WriteSnapshots(ctx context.Context) error {
 	for {
 		select {
-		case job := <-d.snapshot:
-			err := d.writeSnapshot(ctx, job.state, job.from)
-			size := len(job.state.bytes)
-			job.state = nil
-			if new(leftBehind).add(size); err != nil {
+		case s := <-d.snapshot:
+			err := d.writeSnapshot(ctx, s)
+			size := len(s.Bytes)
+			s = nil
+			if follow.FreeSnapshot(size); err != nil {
 				return err
 			}
 		default:
@@ -388,7 +380,13 @@ func (d *Decider) Close() {
 	if d.contexts != nil {
 		d.contexts.Close()
 	}
-	if d.follower != nil && d.follower.in != nil {
-		d.follower.in.Close()
+	if d.follower != nil {
+		d.follower.Close()
 	}
 }
+
+// AppendState appends the bytes of a snapshot taken now.
+func (d *Decider) AppendState(dst []byte) ([]byte, error) { return d.follower.AppendState(dst) }
+
+// Replica returns the decider's learner at work, to look at.
+func (d *Decider) Replica() *loop.Replica { return d.follower.Replica() }

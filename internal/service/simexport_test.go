@@ -3,6 +3,7 @@ package service
 import (
 	"testing"
 
+	"hindsight/internal/follow"
 	"hindsight/pkg/stream"
 )
 
@@ -11,7 +12,7 @@ type Simulated struct {
 	Log   stream.Log
 	Name  string
 	Seed  []byte
-	Build Build
+	Build follow.Build
 	Dedup int
 	Clock bool // it is one clock, which never goes back
 	Equal bool // log times are whole milliseconds

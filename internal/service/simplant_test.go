@@ -70,6 +70,9 @@ func TestPowerLossFindsPlantedFaults(t *testing.T) {
 
 // A seed gives the same logs each time: a failure can be reproduced.
 func TestSimulationIsReproducible(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	logs := func(seed int64) string {
 		s := newSim(t, seed, planted{})
 		s.run()
@@ -183,6 +186,9 @@ func invisible(topic, kind, next, damage string) bool {
 // The checker objects to a log with one record dropped, doubled, swapped with its
 // neighbour or altered, in every topic.
 func TestCheckerObjects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	s := goodLog(t)
 	reject := map[string]int{} // rejects written more than once: one may be dropped
 	s.records(s.topics.Rejects, 0, func(r *stream.Record) {
@@ -194,9 +200,6 @@ func TestCheckerObjects(t *testing.T) {
 		var recs []stream.Record
 		s.log.Edit("m."+topic, 0, func(r []stream.Record) []stream.Record { recs = slices.Clone(r); return r })
 		step := 1 + len(recs)/60
-		if testing.Short() {
-			step *= 4
-		}
 		for i := 0; i < len(recs); i += step {
 			for _, d := range damages {
 				next := ""

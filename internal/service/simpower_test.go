@@ -26,6 +26,9 @@ type power struct {
 // processes come up by themselves, nothing waits for ever, and what is gone is written
 // down.
 func TestPowerLoss(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	if *simSeed >= 0 {
 		runPower(t, *simSeed)
 		return
@@ -62,6 +65,9 @@ func TestPowerLoss(t *testing.T) {
 
 // With a clock that is behind after a power failure nothing waits for ever either.
 func TestPowerLossAndClock(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	for seed := range int64(max(40, simSeeds(t)/5)) {
 		if s := playPower(t, seed, power{back: true}); len(s.broken) > 0 {
 			t.Fatalf("seed %d: %s", seed, strings.Join(s.broken, "\n"))

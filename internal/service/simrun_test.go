@@ -87,8 +87,8 @@ func (s *sim) untimed(f func()) {
 		if took := time.Since(began); took != 0 {
 			s.fatal("%v passed by the clock that deadlines go by", took)
 		}
-		for _, g := range s.gates {
-			g.close()
+		for _, o := range s.services {
+			o.Close()
 		}
 	})
 }
@@ -116,7 +116,7 @@ func (s *sim) play() {
 
 // operate has an operator switch the mode now and then, and another look at it.
 func (s *sim) operate() {
-	if !s.o.modes || s.whim.IntN(25) > 0 || s.joiner == nil || !s.joiner.alive() || s.joiner.j.epochs.last == nil {
+	if !s.o.modes || s.whim.IntN(25) > 0 || s.joiner == nil || !s.joiner.alive() || s.joiner.j.epochs.Last == nil {
 		return
 	}
 	mode, j := codec.Mode(s.whim.IntN(int(codec.Paused)+1)), s.joiner

@@ -33,7 +33,7 @@ type tail struct {
 func (d *Decider) readTail(ctx context.Context, t stream.Tail) error {
 	for back := int64(d.cfg.Dedup) + int64(d.cfg.Dedup)/64 + 64; ; back *= 4 { // not all offsets are decisions
 		from := max(t.First, t.Open-back)
-		d.heart = loop.NewDecider(d.follower.heart, d.cfg.Seed, d.cfg.Name, d.cfg.Partition, d.cfg.Dedup)
+		d.heart = loop.NewDecider(d.follower.Replica(), d.cfg.Seed, d.cfg.Name, d.cfg.Partition, d.cfg.Dedup)
 		d.heart.Expect(int(t.Open - from))
 		d.seen = tail{}
 		n, err := d.readFrom(ctx, from, t.Open)
@@ -50,12 +50,12 @@ func (d *Decider) readTail(ctx context.Context, t stream.Tail) error {
 // are.
 func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err error) {
 	s := &d.seen
-	err = scan(ctx, d.cfg.Log, d.topics.Decisions, d.cfg.Partition, from, end, func(r *stream.Record) error {
+	err = stream.Scan(ctx, d.cfg.Log, d.topics.Decisions, d.cfg.Partition, from, end, func(r *stream.Record) error {
 		s.last = r.Time
 		switch r.Type {
 		case "":
 			if err := codec.ParseDecision(&d.dec, r.Value); err != nil || d.dec.Partition != d.cfg.Partition {
-				return unlessForeign(err)
+				return codec.UnlessForeign(err)
 			}
 			d.heart.Remember(&d.dec)
 			d.recent.put(d.dec.N, r.Value)
@@ -66,7 +66,7 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 		case codec.TypeMark:
 			m, err := codec.ParseDecisionMark(r.Value)
 			if err != nil {
-				return unlessForeign(err)
+				return codec.UnlessForeign(err)
 			}
 			s.marked = true
 			if m.Epoch > 0 {
@@ -112,7 +112,8 @@ func (d *Decider) announceLosses(ctx context.Context) error {
 		return nil
 	}
 	d.cfg.Logger.Error("logs have lost their tails: what is gone is noted in decisions", "rounds_from", m.GapFrom, "rounds_to", m.GapTo,
-		"contexts_from", d.heart.ContextsThrough(), "contexts_to", m.ContextsLost, "feedback_from", d.follower.heart.LearnedThrough()+1, "feedback_to", d.seen.learned,
+		"contexts_from", d.heart.ContextsThrough(), "contexts_to", m.ContextsLost,
+		"feedback_from", d.follower.Replica().LearnedThrough()+1, "feedback_to", d.seen.learned,
 		"rejects_from", m.RejectsFrom, "rejects_to", m.RejectsTo)
 	return d.mark(ctx, m)
 }
@@ -121,11 +122,11 @@ func (d *Decider) announceLosses(ctx context.Context) error {
 // is decided in it: its record may be lost with the feedback log's tail, and the mode that
 // somebody asked for with it.
 func (d *Decider) markEpoch(ctx context.Context) error {
-	ep := d.follower.heart.Epoch()
+	ep := d.follower.Replica().Epoch()
 	if ep == nil || ep.Since == 0 {
 		return nil
 	}
-	m := codec.DecisionMark{Epoch: ep.Number, Version: d.follower.epochs.byNum[ep.Number].rec.Version, Mode: ep.Rules.Mode.String()}
+	m := codec.DecisionMark{Epoch: ep.Number, Version: d.follower.Epoch(ep.Number).Rec.Version, Mode: ep.Rules.Mode.String()}
 	if was := &d.seen.begun; was.Epoch == m.Epoch && was.Version == m.Version && was.Mode == m.Mode {
 		return nil
 	}
@@ -137,7 +138,7 @@ func (d *Decider) markEpoch(ctx context.Context) error {
 // decisions do not.
 func (d *Decider) lostRounds(m *codec.DecisionMark) {
 	p := d.cfg.Partition
-	last := max(d.follower.rounds[p], d.follower.told[p], d.cfg.wrote.n.Load())
+	last := max(d.follower.Rounds()[p], d.follower.Told(p), d.cfg.wrote.n.Load())
 	if next := d.heart.Next(); last >= next {
 		m.GapFrom, m.GapTo = next, last
 		d.heart.Resume(last+1, 0)
@@ -149,34 +150,20 @@ func (d *Decider) lostRounds(m *codec.DecisionMark) {
 // it may just not be there yet.
 func (d *Decider) lostFeedback(ctx context.Context) (void bool, err error) {
 	f := d.follower
-	got, number := f.heart.LearnedThrough(), int64(0)
-	if ep := f.heart.Epoch(); ep != nil {
+	got, number := f.Replica().LearnedThrough(), int64(0)
+	if ep := f.Replica().Epoch(); ep != nil {
 		number = ep.Number
 	}
 	if got < d.seen.learned {
-		if void, err = f.announced(ctx, d.seen.era, d.seen.learned); err != nil {
+		if void, err = f.Announced(ctx, d.seen.era, d.seen.learned); err != nil {
 			return false, err
 		}
 	}
-	if (void || got >= d.seen.learned) && number >= d.seen.epoch && f.heart.Era() >= d.seen.era {
+	if (void || got >= d.seen.learned) && number >= d.seen.epoch && f.Replica().Era() >= d.seen.era {
 		return void, nil
 	}
 	return false, fmt.Errorf("recover %s[%d]: the last decision was made in epoch %d after feedback %d, but the feedback log ends in epoch %d after feedback %d, and no joiner has said that the rest is lost: %w",
 		d.topics.Decisions, d.cfg.Partition, d.seen.epoch, d.seen.learned, number, got, stream.ErrUnavailable)
-}
-
-// announced reports whether a mark in the feedback log says that feedback was lost, which was
-// learned in an era.
-func (f *follower) announced(ctx context.Context, era, n int64) (found bool, err error) {
-	err = stream.ScanBack(ctx, f.log, f.topics.Feedback, 0, math.MaxInt64, 1024, func(r *stream.Record) error {
-		if r.Type != codec.TypeMark {
-			return nil
-		}
-		m, err := codec.ParseFeedbackMark(r.Value)
-		found = found || err == nil && (m.Lost >= n || m.Voids(era, n))
-		return unlessForeign(err)
-	}, func() bool { return found })
-	return found, err
 }
 
 // lostContexts finds contexts that were passed and are gone.
@@ -274,7 +261,7 @@ func lostFrom(ctx context.Context, log stream.Log, topic string, partition int, 
 	err = stream.ScanBack(ctx, log, topic, partition, lost, 16, func(r *stream.Record) error {
 		if r.Time > at {
 			lost = r.Offset
-			return errStop
+			return stream.ErrStop
 		}
 		early = true
 		return nil
