@@ -69,17 +69,13 @@ type Decider struct {
 // recovers from the logs: the ids and positions in the tail of decisions, the
 // learner from the last snapshot and the feedback behind it.
 func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
-	d := &Decider{cfg: cfg, topics: join.TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1), feedback: make(chan struct{}, 1), snapshot: make(chan *follow.Snapshot, 1)}
+	d := &Decider{cfg: cfg, topics: join.TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1),
+		feedback: make(chan struct{}, 1), snapshot: make(chan *follow.Snapshot, 1)}
 	d.spawn = func(f func()) { go f() }
-	if d.cfg.Metrics == nil {
-		d.cfg.Metrics = watch.NewMetrics(nil, nil)
-	}
+	d.cfg.complete()
 	d.m = d.cfg.Metrics.Decider(cfg.Partition)
 	d.flight = newFlight(d)
 	d.recent.init(cfg.Dedup, cfg.recentShare())
-	if d.cfg.wrote == nil {
-		d.cfg.wrote = new(wrote)
-	}
 	out, tail, err := cfg.Log.Open(ctx, d.topics.Decisions, cfg.Partition, stream.OpenOptions{Owner: cfg.Owner, Ack: d.flight.ack})
 	if err != nil {
 		d.cfg.Metrics.AppendError(watch.DecisionsKind, err)

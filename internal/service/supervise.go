@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"sync/atomic"
 	"time"
 
 	"hindsight/internal/follow"
@@ -152,12 +151,7 @@ func AwaitTopics(ctx context.Context, log stream.Log, name string, logger *slog.
 // a new one, which recovers from the log. Only a refused model ends it. ready is
 // called each time it is at work; it may be nil.
 func RunJoiner(ctx context.Context, cfg SystemConfig, ready func()) error {
-	if cfg.Metrics == nil {
-		cfg.Metrics = watch.NewMetrics(nil, nil)
-	}
-	if cfg.began == nil {
-		cfg.began = new([2]atomic.Int64)
-	}
+	cfg.complete()
 	s := supervised{role: watch.RoleJoiner, logger: cfg.Logger, metrics: cfg.Metrics, part: cfg.Health.Join(watch.RoleJoiner, watch.RoleJoiner)}
 	return s.run(ctx, func(ctx context.Context) (func(context.Context) error, func(), error) {
 		cfg.note(ctx)
@@ -177,9 +171,7 @@ func RunJoiner(ctx context.Context, cfg SystemConfig, ready func()) error {
 // RunDecider keeps a decider at work in the same way. ready is called when it has a
 // model to decide with.
 func RunDecider(ctx context.Context, cfg SystemConfig, ready func()) error {
-	if cfg.Metrics == nil {
-		cfg.Metrics = watch.NewMetrics(nil, nil)
-	}
+	cfg.complete()
 	s := supervised{role: watch.RoleDecider, logger: cfg.Logger, metrics: cfg.Metrics,
 		part: cfg.Health.Join(watch.RoleDecider, fmt.Sprintf("decider of partition %d", cfg.Partition))}
 	return s.run(ctx, func(ctx context.Context) (func(context.Context) error, func(), error) {
@@ -264,4 +256,14 @@ func (s *supervised) stopped(err error) {
 // fatal reports whether opening again cannot help.
 func fatal(err error) bool {
 	return errors.Is(err, follow.ErrModel) || errors.Is(err, stream.ErrTruncated) || follow.Newer(err)
+}
+
+// stopGrace is how long work that is under way at a stop may take to finish.
+const stopGrace = 5 * time.Second
+
+// outlive returns a context that ends stopGrace after ctx does.
+func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	detach := context.AfterFunc(ctx, func() { time.AfterFunc(stopGrace, cancel) })
+	return work, func() { detach(); cancel() }
 }

@@ -26,6 +26,17 @@ const (
 	DefaultMaxInFlight   = 1024
 )
 
+// DefaultMaxBytes is how many bytes the decisions of rounds that wait may hold: those of
+// 1,000 decisions a second with contexts of 1 KB in a window of ten minutes.
+const DefaultMaxBytes = 1 << 30
+
+// MaxPartitions and MaxPendingMiB are the most that flags may ask for: each partition has
+// streams and writers of its own.
+const (
+	MaxPartitions = 4096
+	MaxPendingMiB = 1 << 20
+)
+
 // SystemConfig is what one process of a model runs, and what each of its deciders and its joiner
 // needs. A limit of 0 is the default where [RunSystem] or [RunSharedJoiner] opens them.
 type SystemConfig struct {
@@ -74,6 +85,28 @@ func (c *SystemConfig) setDefaults() {
 	c.MarkEvery = cmp.Or(c.MarkEvery, DefaultMarkEvery)
 	c.MaxInFlight = cmp.Or(c.MaxInFlight, DefaultMaxInFlight)
 	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, DefaultSnapshotEvery)
+}
+
+// complete makes what a caller may leave out.
+func (c *SystemConfig) complete() {
+	if c.Metrics == nil {
+		c.Metrics = watch.NewMetrics(nil, nil)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.began == nil {
+		c.began = new([2]atomic.Int64)
+	}
+	if c.wrote == nil {
+		c.wrote = new(wrote)
+	}
+}
+
+// limits returns the limits of the joiner's heart.
+func (c *SystemConfig) limits() codec.Limits {
+	return codec.Limits{Heart: loop.Heart, Pending: int64(c.MaxPending), Dedup: int64(c.Dedup),
+		Bytes: int64(cmp.Or(c.PendingBytes, DefaultMaxBytes))}
 }
 
 // seedHash returns the hash of the seed as epochs have it; "": there is no seed.
