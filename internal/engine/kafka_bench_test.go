@@ -10,9 +10,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"hindsight/internal/access"
 	"hindsight/internal/engine"
 	"hindsight/internal/join"
-	"hindsight/internal/servers"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/kafkatest"
 )
@@ -34,7 +34,7 @@ const (
 
 func openKafka(b *testing.B, k *kafkatest.Cluster) *engine.Engine {
 	b.Helper()
-	e, err := engine.Open(b.Context(), engine.Options{Log: "kafka://" + k.Brokers()[0], Requests: servers.None,
+	e, err := engine.Open(b.Context(), engine.Options{Log: "kafka://" + k.Brokers()[0], Requests: access.None,
 		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)

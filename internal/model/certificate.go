@@ -11,11 +11,8 @@ import (
 )
 
 // certificate says what DA-FA over a hedge oracle keeps beside what it learns, to say
-// what its regret is at most and whether its class can be right ([learner.Models]).
-type certificate struct {
-	Alpha float64 // level of the plausible set and of the alarm, in (0, ½]; 0: nothing is kept
-	Alarm bool    // watch realizability
-}
+// what its regret is at most and whether its class can be right. An Alpha of 0 says that nothing is kept.
+type certificate learner.ModelsOptions
 
 // defaultCertificate is what a model file without the key has.
 var defaultCertificate = certificate{Alpha: learner.DefaultAlpha, Alarm: true}
@@ -70,25 +67,24 @@ var errElimination = errors.New("elimination needs a hedge oracle")
 // watch makes DA-FA keep what the certificate needs.
 func (m *Model) watch(d *learner.DAFA) (l learner.Learner, err error) {
 	h, ok := d.Oracle().(*oracle.Hedge)
+	var models *learner.Models
 	if ok && m.Certificate.Alpha > 0 {
-		options := learner.ModelsOptions{Alpha: m.Certificate.Alpha, Alarm: m.Certificate.Alarm}
-		models, err := learner.NewModels(h.Class(), options)
-		switch {
-		case err != nil:
-		case m.Arrival:
-			err = d.WatchArrivals(models)
-		default:
-			err = d.Watch(models)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("model %s: %w", m.Name, err)
-		}
+		models, err = learner.NewModels(h.Class(), learner.ModelsOptions(m.Certificate))
 	}
 	switch {
-	case m.Learner.Kind != elimination:
-		return d, nil
-	case !ok:
-		return nil, fmt.Errorf("model %s: %w", m.Name, errElimination)
+	case err != nil:
+	case models != nil && m.Arrival:
+		err = d.WatchArrivals(models)
+	case models != nil:
+		err = d.Watch(models)
 	}
-	return d, d.Eliminate()
+	if err == nil && m.Learner.Kind == elimination {
+		if err = errElimination; ok {
+			return d, d.Eliminate()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", m.Name, err)
+	}
+	return d, nil
 }

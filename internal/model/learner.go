@@ -42,35 +42,32 @@ func cutParameter(s string) (name, arg string, has bool) {
 	return strings.TrimSpace(name), strings.TrimSpace(arg), has
 }
 
-func newLearner(kind, arg string, has bool) (Learner, error) {
-	l := Learner{Kind: kind}
+func newLearner(kind, arg string, has bool) (l Learner, err error) {
+	l.Kind = kind
 	switch kind {
 	case DAFA, elimination, greedy, Uniform:
 		if has {
-			return Learner{}, fmt.Errorf("learner %s takes no parameter, it has %q: %w", kind, arg, errLearner)
+			err = fmt.Errorf("learner %s takes no parameter, it has %q: %w", kind, arg, errLearner)
 		}
-		return l, nil
 	case eGreedy:
-		l.Epsilon = 0.05
-		if !has {
-			return l, nil
+		if l.Epsilon = 0.05; !has {
+			break
 		}
-		var err error
 		if l.Epsilon, err = parseFloat(arg); err != nil || l.Epsilon < 0 || l.Epsilon > 1 {
-			return Learner{}, fmt.Errorf("learner egreedy: %q is not a number in [0,1]: %w", arg, errLearner)
+			err = fmt.Errorf("learner egreedy: %q is not a number in [0,1]: %w", arg, errLearner)
 		}
-		return l, nil
 	case Fixed:
 		l.Action = arg
-		if err := checkText(arg); err != nil {
-			return Learner{}, fmt.Errorf("learner fixed: the action to play %w: %w", err, errLearner)
+		if err = checkText(arg); err != nil {
+			err = fmt.Errorf("learner fixed: the action to play %w: %w", err, errLearner)
 		}
-		return l, nil
 	case EXP4DALE:
-		return newEXP4(arg, has)
+		l.EXP4, err = newEXP4(arg, has)
+	default:
+		near := didYouMean(kind, []string{DAFA, elimination, greedy, Uniform, eGreedy, Fixed, EXP4DALE})
+		err = fmt.Errorf("unknown learner %q%s: %w", kind, near, errLearner)
 	}
-	near := didYouMean(kind, []string{DAFA, elimination, greedy, Uniform, eGreedy, Fixed, EXP4DALE})
-	return Learner{}, fmt.Errorf("unknown learner %q%s: %w", kind, near, errLearner)
+	return l, err
 }
 
 // String writes the learner as ParseLearner reads it.
@@ -110,7 +107,7 @@ func (p *parser) parameter(n *yaml.Node, where, example string, set func(name, a
 
 func (l *Learner) read(p *parser, n *yaml.Node) {
 	if kindsOf(n) != nil {
-		*l = Learner{Kind: EXP4DALE, EXP4: exp4{Delays: Number{Auto: true}}}
+		*l = Learner{Kind: EXP4DALE, EXP4: defaultEXP4}
 		p.fields(n, "learner", l.EXP4.fields())
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -72,10 +73,8 @@ func TestTables(t *testing.T) {
 		out) != `{"title":"t","columns":["d","regret","bound"],"rows":[[10,{"value":2.5,"se":0.25},null],[20,"none",3.5]]}` {
 		t.Errorf("%s %v", out, err)
 	}
-	b.Reset()
-	table.write(&b)
-	if b.String() != "t\n  d      regret  bound\n  10  2.50±0.25      ∞\n  20       none    3.5\n" {
-		t.Errorf("%q", b.String())
+	if rows := table.Texts(); !reflect.DeepEqual(rows, [][]string{{"10", "2.50±0.25", "∞"}, {"20", "none", "3.5"}}) {
+		t.Errorf("%q", rows)
 	}
 }
 
@@ -138,10 +137,6 @@ func TestEveryClaim(t *testing.T) {
 			if !c.Holds {
 				t.Errorf("%s: does not hold: %s", f.Claim, c.What)
 			}
-		}
-		var b strings.Builder
-		if err := f.Write(&b); err != nil || !strings.Contains(b.String(), f.Seen) {
-			t.Errorf("%s: %v", f.Claim, err)
 		}
 		if err := f.Save(dir); err != nil {
 			t.Errorf("%s: %v", f.Claim, err)

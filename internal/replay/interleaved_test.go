@@ -63,7 +63,7 @@ func (b *interleaved) round(t int, want *codec.Decision) error {
 	if got, live := codec.AppendDecision(nil, b.dec), codec.AppendDecision(nil, want); !bytes.Equal(got, live) {
 		return fmt.Errorf("decision %d is %+v, live it was %+v", t+1, *b.dec, *want)
 	}
-	b.match.decided(b.dec)
+	b.match.Decided(b.dec)
 	if err := b.join(t); err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func sameAsLive(t *testing.T, tr *Trial, log stream.Log) *interleaved {
 			t.Fatal(err)
 		}
 	}
-	err = errors.Join(b.joinOutcomes(b.match.s.Rest(), len(live)-1), b.take(loop.End, nil, nil))
+	err = errors.Join(b.joinOutcomes(b.match.Schedule.Rest(), len(live)-1), b.take(loop.End, nil, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,6 +54,7 @@ type note string
 // table is a table of texts.
 type table struct {
 	Caption string
+	Inset   bool // as text it stands two columns in
 	Columns []column
 	Rows    [][]tableCell
 }

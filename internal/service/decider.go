@@ -30,7 +30,6 @@ type Decider struct {
 	contexts *intake.Input
 	out      stream.Appender
 	rejects  stream.Appender
-	rejected bool // a reject waits for its acknowledgement
 	flight   *flight
 	gate     *front.Gate // takes requests from the bus; nil: none do come
 	recent   recent
@@ -39,7 +38,8 @@ type Decider struct {
 	buf      []byte
 	unread   unread
 	outside  unread
-	unmarked bool // contexts were passed that no record in decisions tells of
+	unmarked bool  // contexts were rejected that no record in decisions tells of
+	refused  int64 // offset behind the last reject that was acknowledged; 0: none is known
 	seen     tail
 	refit    refit
 	closed   bool
@@ -105,6 +105,9 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	if err := d.readTail(ctx, tail); err != nil {
 		return err
 	}
+	if k := len(d.seen.refused); k > 0 {
+		d.refused = d.seen.refused[k-1].Rejects
+	}
 	if d.rejects, err = c.Log.Writer(ctx, d.topics.Rejects, 0, d.rejectAck); err != nil {
 		return err
 	}
@@ -131,12 +134,20 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 
 // mark appends the decider's positions, so that the log's tail tells them.
 func (d *Decider) mark(ctx context.Context, m codec.DecisionMark) error {
-	m.V, m.N = codec.Version, d.heart.Next()-1
-	m.ContextsThrough, m.LearnedThrough, m.Time = d.heart.ContextsThrough(), d.follower.Replica().LearnedThrough(), d.seen.time
-	m.Era = d.follower.Replica().Era()
-	if err := d.flushRejects(ctx); err != nil {
-		return err
+	m.N, m.ContextsThrough = d.heart.Next()-1, d.heart.ContextsThrough()
+	return d.appendMark(ctx, m)
+}
+
+// appendMark appends a mark behind a decision and contexts, once the rejects of those are stored.
+func (d *Decider) appendMark(ctx context.Context, m codec.DecisionMark) error {
+	if d.unmarked {
+		err := d.rejects.Flush(ctx)
+		if d.fail(err); err != nil {
+			return err
+		}
 	}
+	m.V, m.LearnedThrough, m.Time = codec.Version, d.follower.Replica().LearnedThrough(), d.seen.time
+	m.Era, m.Rejects = d.follower.Replica().Era(), d.refused
 	d.unmarked = false
 	return d.append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendDecisionMark(nil, &m)}, ticket{})
 }
@@ -155,19 +166,11 @@ func (d *Decider) append(ctx context.Context, r *stream.Record, t ticket) error 
 }
 
 // rejectAck is the AckFunc of rejects.
-func (d *Decider) rejectAck(_ uint64, _ int64, err error) {
+func (d *Decider) rejectAck(_ uint64, offset int64, err error) {
 	d.cfg.Metrics.AppendError(watch.RejectsKind, err)
-	d.fail(err)
-}
-
-func (d *Decider) flushRejects(ctx context.Context) error {
-	if !d.rejected {
-		return nil
+	if d.fail(err); err == nil {
+		d.refused = max(d.refused, offset+1) // read behind a Flush alone
 	}
-	d.rejected = false
-	err := d.rejects.Flush(ctx)
-	d.fail(err)
-	return err
 }
 
 func (d *Decider) fail(err error) {
@@ -198,7 +201,7 @@ func (d *Decider) Err() error {
 }
 
 // StepContexts decides contexts that are there, at most n, and reports whether
-// there were any. Rejects are stored before the first decision that passes them.
+// there were any. Rejects are stored, and a mark says where, before the first decision that passes them.
 func (d *Decider) StepContexts(ctx context.Context, n int) (busy bool, err error) {
 	if err := d.contexts.Poll(ctx); err != nil {
 		return false, err
@@ -230,12 +233,15 @@ func (d *Decider) decideRecord(ctx context.Context, r *stream.Record, logTime in
 		d.heart.Pass(r.Offset + 1)
 		return nil
 	}
+	passed := d.heart.ContextsThrough()
 	res := d.decide(r.Value, join.CloudEventID(r), loop.Source{Offset: r.Offset, Through: r.Offset + 1, Time: logTime})
 	if res.Verdict != loop.Decided {
 		return d.reject(ctx, r, res)
 	}
-	if err := d.flushRejects(ctx); err != nil {
-		return err
+	if d.unmarked {
+		if err := d.appendMark(ctx, codec.DecisionMark{N: d.dec.N - 1, ContextsThrough: passed}); err != nil {
+			return err
+		}
 	}
 	return d.appendDecision(ctx, ticket{n: d.dec.N, at: d.batchAt})
 }
@@ -253,7 +259,6 @@ func (d *Decider) decide(raw []byte, id string, src loop.Source) loop.Result {
 }
 
 func (d *Decider) appendDecision(ctx context.Context, t ticket) error {
-	d.unmarked = false
 	d.buf = codec.AppendDecision(d.buf[:0], &d.dec)
 	d.recent.put(d.dec.N, d.buf)
 	d.m.Gamma.Set(d.dec.Gamma)
@@ -282,7 +287,6 @@ func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result)
 	}
 	d.heart.Pass(r.Offset + 1)
 	d.unmarked = true
-	d.rejected = true
 	rej.Fit()
 	_, err := d.rejects.Append(ctx, &stream.Record{Value: codec.AppendReject(nil, &rej)})
 	d.cfg.Metrics.AppendError(watch.RejectsKind, err)

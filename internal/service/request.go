@@ -87,10 +87,6 @@ func (d *Decider) markPassed() error {
 func (d *Decider) answer(t ticket) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if err := d.flushRejects(ctx); err != nil {
-		d.flight.refuse(&t)
-		return
-	}
 	if d.appendDecision(ctx, t) != nil && !d.flight.has(t.n) {
 		d.flight.refuse(&t) // else it is refused when the decider is closed
 	}

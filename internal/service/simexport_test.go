@@ -36,5 +36,5 @@ func (s *sim) simulated() *Simulated {
 		s.t.Errorf("seed %d: %s", s.seed, text)
 	}
 	return &Simulated{Log: s.log, Name: "m", Seed: simKey, Build: s.build, Dedup: 1000,
-		Clock: !s.o.backwards, Equal: s.o.coarse}
+		Clock: !s.o.backwards && s.o.skew == 0, Equal: s.o.coarse}
 }

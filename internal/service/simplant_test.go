@@ -25,6 +25,12 @@ func TestSimulationFindsPlantedFaults(t *testing.T) {
 		"a cut's rejects are stored before it":             {hasty: true},
 		"a cut leaves the last outcome out":                {stale: "m.outcomes"},
 		"the end of decisions is that before an outcome":   {stale: "m.decisions"},
+		"a tick goes by the clock of a process":            {ahead: true},
+		"limits change without a mark":                     {limits: true},
+		"the number of a cut is used twice":                {cut: repeatCut},
+		"the position of a cut goes back":                  {cut: goBack},
+		"a cut sums one record less":                       {cut: sumShort},
+		"a restart reads from a mark that is too new":      {mark: fromTooNew},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,6 +39,26 @@ func TestSimulationFindsPlantedFaults(t *testing.T) {
 				s.run()
 				s.verify()
 				if len(s.broken) > 0 {
+					t.Logf("seed %d: %s", seed, s.broken[0])
+					return
+				}
+			}
+			t.Error("not found")
+		})
+	}
+}
+
+// So does the one with power losses.
+func TestPowerLossFindsPlantedFaults(t *testing.T) {
+	for name, plant := range map[string]planted{
+		"an era does not tell of the rounds that are done": {mark: withoutDone},
+		"a restart reads from a mark that is too new":      {mark: fromTooNew},
+		"the number of a cut is used twice":                {cut: repeatCut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range int64(400) {
+				if s := playPower(t, seed, power{plant: plant}); len(s.broken) > 0 {
 					t.Logf("seed %d: %s", seed, s.broken[0])
 					return
 				}
@@ -209,7 +235,7 @@ func TestCheckerObjects(t *testing.T) {
 func goodLog(t *testing.T) *sim {
 	for seed := range int64(5000) {
 		s := newSim(t, seed, planted{})
-		if s.o.partitions > 1 || s.o.backwards || s.o.guesses || s.o.coarse || s.o.rules.Early ||
+		if s.o.partitions > 1 || s.o.backwards || s.o.guesses || s.o.coarse || s.o.skew > 0 || s.o.rules.Early ||
 			s.o.snapshots == 0 || s.o.crashes == 0 {
 			continue
 		}

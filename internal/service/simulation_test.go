@@ -43,6 +43,7 @@ type simOptions struct {
 	guesses    bool    // users write outcomes before the decisions
 	coarse     bool    // log times are whole milliseconds, as Kafka's are: many are equal
 	modes      bool    // operators switch them
+	skew       int64   // by which the clocks of partitions differ at most, ns
 }
 
 const millisecond = int64(time.Millisecond)
@@ -87,6 +88,7 @@ type sim struct {
 	o      simOptions
 	topics join.Topics
 	now    int64 // the log's clock, ns
+	ahead  int64 // by how much that of the partition is ahead which is written to
 	heal   bool
 	users  *users
 
@@ -119,8 +121,10 @@ func newSim(t testing.TB, seed int64, plant planted) *sim {
 	s := &sim{t: t, ctx: context.Background(), seed: seed, o: optionsOf(rng), topics: join.TopicsOf("m"), now: 1e15, version: 1,
 		states: map[int64]string{}, counted: map[string]int{}}
 	s.o.coarsen(seed)
+	s.o.skews(seed)
 	s.o.modes, s.whim = seed%3 == 1, rand.New(rand.NewPCG(uint64(seed), 3)) // not of rng: other seeds stay what they were
-	s.wire = &wire{rng: rng, late: rng.Float64() * .5, prompt: rng.Float64() * .5, fatal: s.fatal, plant: plant}
+	s.wire = &wire{rng: rng, late: rng.Float64() * .5, prompt: rng.Float64() * .5, fatal: s.fatal, plant: plant,
+		reached: [2]map[int]int64{{}, {}}}
 	s.deciders = make([]*simDecider, s.o.partitions)
 	s.log = mem.New(mem.Options{Clock: s.clock, FirstOffset: rng.Int64N(3), Step: 1 + rng.Int64N(3), MaxBatch: 1 + rng.IntN(40),
 		StrictBytes: rng.IntN(2) == 0, OnAppend: s.fault})
@@ -149,6 +153,7 @@ func (s *sim) trace(format string, args ...any) {
 }
 
 func (s *sim) fault(topic string, partition int, r *stream.Record) mem.Fault {
+	s.ahead = s.aheadOf(topic, partition)
 	if s.heal || s.rng.Float64() >= s.o.faults {
 		return mem.None
 	}
@@ -361,6 +366,7 @@ func (w *simJoiner) step() {
 		what = "ticks"
 		err = w.j.Tick(w.s.ctx, time.Unix(0, w.s.now))
 	} else {
+		w.limit()
 		_, err = w.j.Step(w.s.ctx)
 	}
 	if !w.s.check(w.p.name, what, err) {

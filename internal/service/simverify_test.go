@@ -37,6 +37,9 @@ func (s *sim) verify() {
 	}
 	s.counted["decisions"] += r.Decisions
 	s.counted["cuts"] += r.Cuts
+	if s.o.skew > 0 {
+		s.counted["skewed cuts"] += r.Cuts
+	}
 	s.counted["snapshots"] += r.Snapshots
 	s.counted["cut snapshots"] += r.Partial
 	s.countReasons()
@@ -71,7 +74,7 @@ func (s *sim) countReasons() {
 }
 
 func (s *sim) checkOptions() check.Options {
-	return check.Options{Seed: simKey, Rules: simRules, OneClock: !s.o.backwards, Order: writtenAs,
+	return check.Options{Seed: simKey, Rules: simRules, OneClock: !s.o.backwards, Skew: s.o.skew, Order: writtenAs,
 		Replies: s.users.replies()}
 }
 

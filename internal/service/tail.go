@@ -2,21 +2,31 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"time"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
 
+// refusedWithin is how long before the last record of decisions a reject may have been stored that no such
+// record tells of: what is on its way, and what clocks differ by.
+const refusedWithin = int64(time.Minute)
+
 // tail is what the last records of decisions tell of the other logs.
 type tail struct {
-	learned int64              // feedback learned by the last decision
-	era     int64              // of the feedback log at the last decision or mark
-	epoch   int64              // of the last decision
-	time    int64              // log time that contexts have reached
-	marked  bool               // there is a mark
-	begun   codec.DecisionMark // the last that tells of the beginning of an epoch
+	learned int64                // feedback learned by the last decision
+	era     int64                // of the feedback log at the last decision or mark
+	epoch   int64                // of the last decision
+	time    int64                // log time that contexts have reached
+	last    int64                // log time of the last record
+	marked  bool                 // there is a mark
+	begun   codec.DecisionMark   // the last that tells of the beginning of an epoch
+	refused []codec.DecisionMark // that tell of rejects
 }
 
 // readTail reads the last decisions.
@@ -41,6 +51,7 @@ func (d *Decider) readTail(ctx context.Context, t stream.Tail) error {
 func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err error) {
 	s := &d.seen
 	err = stream.Scan(ctx, d.cfg.Log, d.topics.Decisions, d.cfg.Partition, from, end, func(r *stream.Record) error {
+		s.last = r.Time
 		switch r.Type {
 		case "":
 			if err := codec.ParseDecision(&d.dec, r.Value); err != nil || d.dec.Partition != d.cfg.Partition {
@@ -61,6 +72,9 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 			if m.Epoch > 0 {
 				s.begun = m
 			}
+			if m.Rejects+m.RejectsTo+m.ContextsLost > 0 {
+				s.refused = append(s.refused, m)
+			}
 			d.heart.Resume(max(m.N, m.GapTo)+1, m.ContextsThrough)
 			s.learned, s.time = max(s.learned, m.LearnedThrough), max(s.time, m.Time)
 			if m.LearnedLost > 0 || m.Era > s.era {
@@ -79,7 +93,8 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 // announceLosses compares the tail of decisions with the other logs. A power failure
 // may have taken the tail of each. What is gone is written down in a mark before
 // anything new is decided: rounds that another log tells of, whose numbers are not
-// used again; feedback that the last decision had learned; contexts that were passed.
+// used again; feedback that the last decision had learned; contexts that were passed, and
+// rejects of those.
 func (d *Decider) announceLosses(ctx context.Context) error {
 	var m codec.DecisionMark
 	void, err := d.lostFeedback(ctx)
@@ -89,12 +104,17 @@ func (d *Decider) announceLosses(ctx context.Context) error {
 	if err := d.lostContexts(ctx, &m); err != nil {
 		return err
 	}
+	if err := d.lostRejects(ctx, &m); err != nil {
+		return err
+	}
 	d.lostRounds(&m)
 	if !void && m == (codec.DecisionMark{}) {
 		return nil
 	}
 	d.cfg.Logger.Error("logs have lost their tails: what is gone is noted in decisions", "rounds_from", m.GapFrom, "rounds_to", m.GapTo,
-		"contexts_from", d.heart.ContextsThrough(), "contexts_to", m.ContextsLost, "feedback_from", d.follower.Replica().LearnedThrough()+1, "feedback_to", d.seen.learned)
+		"contexts_from", d.heart.ContextsThrough(), "contexts_to", m.ContextsLost,
+		"feedback_from", d.follower.Replica().LearnedThrough()+1, "feedback_to", d.seen.learned,
+		"rejects_from", m.RejectsFrom, "rejects_to", m.RejectsTo)
 	return d.mark(ctx, m)
 }
 
@@ -154,7 +174,79 @@ func (d *Decider) lostContexts(ctx context.Context, m *codec.DecisionMark) error
 		m.ContextsLost = through
 		d.heart.Pass(from)
 	}
+	if err == nil {
+		err = d.lostRefused(ctx, m)
+	}
 	return err
+}
+
+// ofContext parses a reject of a context of this partition.
+func (d *Decider) ofContext(r *stream.Record) (x codec.Reject, ok bool) {
+	if r.Type != "" {
+		return x, false
+	}
+	x, err := codec.ParseReject(r.Value)
+	return x, err == nil && x.Topic == "contexts" && x.Partition == d.cfg.Partition
+}
+
+// lostRefused finds contexts that are gone and of which only their rejects tell: those were stored, and no
+// record of decisions behind them.
+func (d *Decider) lostRefused(ctx context.Context, m *codec.DecisionMark) error {
+	told, early := codec.Reject{Offset: d.heart.ContextsThrough() - 1}, false
+	err := stream.ScanBack(ctx, d.cfg.Log, d.topics.Rejects, 0, math.MaxInt64, 64, func(r *stream.Record) error {
+		if x, ok := d.ofContext(r); ok && x.Offset > told.Offset {
+			told = x
+		}
+		early = early || r.Time < d.seen.last-refusedWithin
+		return nil
+	}, func() bool { return early })
+	first, _, bounds := d.cfg.Log.Bounds(ctx, d.topics.Contexts, d.cfg.Partition)
+	if err = errors.Join(err, bounds); err != nil || told.V == 0 || told.Offset < first {
+		return err
+	}
+	there := false
+	err = stream.Scan(ctx, d.cfg.Log, d.topics.Contexts, d.cfg.Partition, told.Offset, told.Offset+1, func(r *stream.Record) error {
+		there = r.Time == told.Time // else another is in its place
+		return nil
+	})
+	if err == nil && !there {
+		m.ContextsLost = max(m.ContextsLost, told.Offset+1)
+	}
+	return err
+}
+
+// lostRejects finds rejects of contexts that were stored, as the last mark that knows of any says, and are
+// gone. They tell people, and nothing hangs on them: they are not made again.
+func (d *Decider) lostRejects(ctx context.Context, m *codec.DecisionMark) error {
+	first, _, err := d.cfg.Log.Bounds(ctx, d.topics.Rejects, 0)
+	marks := d.seen.refused
+	if err != nil || len(marks) == 0 || marks[len(marks)-1].Rejects <= first { // retention has dropped them
+		return err
+	}
+	was := &marks[len(marks)-1]
+	limit := min(was.ContextsThrough, d.heart.ContextsThrough())
+	left, whole := int64(0), false
+	err = stream.ScanBack(ctx, d.cfg.Log, d.topics.Rejects, 0, was.Rejects, 16, func(r *stream.Record) error {
+		x, ok := d.ofContext(r)
+		if !ok || x.Offset >= was.ContextsThrough { // it may be in the place of a lost one
+			return nil
+		}
+		if whole = whole || r.Offset+1 == was.Rejects; x.Offset < limit {
+			left = r.Offset + 1
+		}
+		return nil
+	}, func() bool { return left > 0 })
+	if d.refused = left; whole || err != nil {
+		return err
+	}
+	m.RejectsTo = was.ContextsThrough
+	for _, x := range slices.Backward(marks) {
+		if x.Rejects <= left {
+			m.RejectsFrom = x.ContextsThrough
+			break
+		}
+	}
+	return nil
 }
 
 // lostFrom returns where the part of a partition ends that was there when its offsets

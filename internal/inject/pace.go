@@ -1,9 +1,10 @@
-package replay
+package inject
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"hindsight/internal/replay"
 	"math"
 	"strconv"
 	"strings"
@@ -35,7 +36,7 @@ func ParseSpeed(text string) (float64, error) {
 
 // NewPace returns the pace of an environment at a speed > 0, which is at most +Inf:
 // then nothing waits, and the environment needs no times.
-func NewPace(env *Rounds, speed float64) (Pace, error) {
+func NewPace(env *replay.Rounds, speed float64) (Pace, error) {
 	if math.IsInf(speed, 1) {
 		return Pace{}, nil
 	}
@@ -43,7 +44,7 @@ func NewPace(env *Rounds, speed float64) (Pace, error) {
 		return Pace{}, fmt.Errorf("%s has no times of its own to be paced by: leave the speed at max, or name the column "+
 			"with the times of decisions", env.Name)
 	}
-	return Pace{at: env.time, speed: speed}, nil
+	return Pace{at: env.Time, speed: speed}, nil
 }
 
 // wait waits until round t is to be asked. A round that is late is asked at once, and

@@ -1,4 +1,6 @@
-package replay
+// Package inject plays rounds to a live system: it appends contexts and outcomes to its log, at the pace of the data,
+// and teaches it what another system decided.
+package inject
 
 import (
 	"bytes"
@@ -12,6 +14,7 @@ import (
 	"hindsight/internal/delay"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
+	"hindsight/internal/replay"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -22,7 +25,7 @@ import (
 type Injection struct {
 	Log    stream.Log
 	Topics join.Topics
-	Rounds *Rounds
+	Rounds *replay.Rounds
 	Delays *delay.Delays
 	Lead   int // contexts that may be ahead of the decisions read; at least 1
 	// Rules of the model and what its deciders have learned: before a context is sent, what is
@@ -40,8 +43,9 @@ type Injection struct {
 	// stopped, and comes to the same decisions and feedback.
 	Taught bool
 
-	rounds             *Reader
-	match              *match
+	Match *replay.Match // what was played, set by Run; bounds and what was held back only the live system knows
+
+	rounds             *replay.Reader
 	due                *releases
 	contexts, outcomes []stream.Appender // by partition
 	reported           int64
@@ -77,9 +81,9 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	if err := in.openWriters(ctx); err != nil {
 		return err
 	}
-	in.match = newMatch(in.Rounds, in.Delays, in.Rules.Range)
+	in.Match = replay.NewMatch(in.Rounds, in.Delays, in.Rules.Range)
 	if !in.Taught {
-		in.match.contexts = newContextTable()
+		in.Match.LookAtContexts()
 	}
 	in.due = newReleases(in.Rules, in.Partitions, in.Lead, in.Rounds.Len())
 	if in.Taught {
@@ -90,7 +94,7 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	if err := in.play(ctx, decisions, progress); err != nil {
 		return err
 	}
-	for _, t := range in.match.s.Rest() {
+	for _, t := range in.Match.Schedule.Rest() {
 		if err := in.report(ctx, t); err != nil {
 			return err
 		}
@@ -113,7 +117,7 @@ func (in *Injection) partition(t int) int {
 	if in.Partitions == 1 {
 		return 0
 	}
-	return loop.PartitionOf([]byte(in.rounds.id(t)), in.Partitions)
+	return loop.PartitionOf([]byte(in.rounds.ID(t)), in.Partitions)
 }
 
 func (in *Injection) openWriters(ctx context.Context) error {
@@ -158,8 +162,8 @@ func (in *Injection) flushOutcomes(ctx context.Context) error {
 func (in *Injection) play(ctx context.Context, decisions *decisionFeed, progress func(done int)) error {
 	n := in.Rounds.Len()
 	var batch []stream.Record
-	for in.match.n < n {
-		for ; in.sent < n && in.sent < in.match.n+in.Lead; in.sent++ {
+	for in.Match.Played() < n {
+		for ; in.sent < n && in.sent < in.Match.Played()+in.Lead; in.sent++ {
 			if err := in.await(ctx); err != nil {
 				return err
 			}
@@ -169,7 +173,7 @@ func (in *Injection) play(ctx context.Context, decisions *decisionFeed, progress
 		}
 		var err error
 		if batch, err = decisions.next(ctx, batch[:0]); err != nil {
-			return fmt.Errorf("wait for decision %d of %d: %w", in.match.n+1, n, err)
+			return fmt.Errorf("wait for decision %d of %d: %w", in.Match.Played()+1, n, err)
 		}
 		for i := range batch {
 			if batch[i].Type != "" {
@@ -180,7 +184,7 @@ func (in *Injection) play(ctx context.Context, decisions *decisionFeed, progress
 				return err
 			}
 		}
-		progress(in.match.n)
+		progress(in.Match.Played())
 		if e := in.failed.Load(); e != nil {
 			return *e
 		}
@@ -207,7 +211,7 @@ func (in *Injection) await(ctx context.Context) error {
 
 // send sends the next context.
 func (in *Injection) send(ctx context.Context) error {
-	r := stream.Record{Key: []byte(in.rounds.id(in.sent)), Value: in.rounds.Bytes(in.sent)}
+	r := stream.Record{Key: []byte(in.rounds.ID(in.sent)), Value: in.rounds.Bytes(in.sent)}
 	_, err := in.contexts[in.partition(in.sent)].Append(ctx, &r)
 	return err
 }
@@ -218,7 +222,7 @@ const logTick = time.Millisecond
 // apart waits, on a log whose clock counts milliseconds, until whatever is written next
 // will have a later log time than the last decision.
 func (in *Injection) apart(ctx context.Context) error {
-	if in.time%int64(logTick) != 0 || in.Taught && in.match.n < in.sent { // or an earlier run has done so
+	if in.time%int64(logTick) != 0 || in.Taught && in.Match.Played() < in.sent { // or an earlier run has done so
 		return nil
 	}
 	select {
@@ -238,11 +242,11 @@ func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
 		return err
 	}
 	t := in.round()
-	if t == in.sent || in.early[t].Value != nil || in.Partitions == 1 && t > in.match.n {
+	if t == in.sent || in.early[t].Value != nil || in.Partitions == 1 && t > in.Match.Played() {
 		return fmt.Errorf("decision %d is of round %q, not %q: someone else writes contexts to this system", in.dec.N,
-			in.dec.ID, in.rounds.id(in.match.n))
+			in.dec.ID, in.rounds.ID(in.Match.Played()))
 	}
-	if t > in.match.n {
+	if t > in.Match.Played() {
 		in.early[t] = stream.Record{Time: r.Time, Value: bytes.Clone(r.Value)}
 		return nil
 	}
@@ -265,14 +269,14 @@ func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
 
 // round returns the round of the decision at hand, in.sent if it is of none that waits for it.
 func (in *Injection) round() int {
-	t := in.match.n
+	t := in.Match.Played()
 	if in.rows != nil {
 		if at, ok := in.rows[in.dec.ID]; ok && t <= at {
 			return min(at, in.sent)
 		}
 		return in.sent
 	}
-	for t < in.sent && in.dec.ID != in.rounds.id(t) {
+	for t < in.sent && in.dec.ID != in.rounds.ID(t) {
 		t++
 	}
 	return t
@@ -280,10 +284,9 @@ func (in *Injection) round() int {
 
 // decided scores the decision of round t.
 func (in *Injection) decided(ctx context.Context, t int) error {
-	in.match.decided(&in.dec)
-	in.match.course.decided(int64(t)-in.reported, max(0, int64(t)-in.dec.LearnedThrough), notKnown)
-	in.match.course.end(in.match.fileTime(t))
-	if err := in.due.decided(&in.dec, in.time, in.match.s.Cut == delay.Never); err != nil {
+	in.Match.Decided(&in.dec)
+	in.Match.Ended(int64(t)-in.reported, max(0, int64(t)-in.dec.LearnedThrough))
+	if err := in.due.decided(&in.dec, in.time, in.Match.Schedule.Cut == delay.Never); err != nil {
 		return err
 	}
 	if in.due.ending() {
@@ -292,7 +295,7 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 		}
 		in.due.later()
 	}
-	for _, r := range in.match.s.After(t) {
+	for _, r := range in.Match.Schedule.After(t) {
 		if err := in.report(ctx, r); err != nil {
 			return err
 		}
@@ -302,7 +305,7 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 
 // report appends the outcome of a round.
 func (in *Injection) report(ctx context.Context, of delay.Awaited) error {
-	in.match.outcome(&in.out, of)
+	in.Match.Outcome(&in.out, of)
 	if err := in.due.outcome(&in.out); err != nil {
 		return err
 	}
@@ -311,14 +314,3 @@ func (in *Injection) report(ctx context.Context, of delay.Awaited) error {
 	_, err := in.outcomes[in.partition(int(of.Round))].Append(ctx, &stream.Record{Key: []byte(in.out.ID), Value: in.buf})
 	return err
 }
-
-// Score fills in what the outcomes say of the learner: mean loss and, where the truth
-// is known, regret.
-func (in *Injection) Score(r *Result) { in.match.score(r) }
-
-// Course returns how the run went, with the histogram of its delays. Bounds are not in it,
-// nor what was held back: only the live system knew those.
-func (in *Injection) Course(delays []delay.Bin) *Course { return in.match.tell(delays) }
-
-// WorstContexts looks for the contexts in which the learner did worst.
-func (in *Injection) WorstContexts() *WorstContexts { return in.match.worstContexts() }

@@ -1,4 +1,4 @@
-package servers_test
+package access_test
 
 import (
 	"bytes"
@@ -12,9 +12,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"hindsight/internal/brokers"
+	"hindsight/internal/access"
 	"hindsight/internal/daemon"
-	"hindsight/internal/servers"
 )
 
 // TestSecretFiles holds that each file with a secret that others can use is told by the
@@ -29,14 +28,17 @@ func TestSecretFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	const nowhere = "127.0.0.1:1"
-	nats := func(f servers.Flags) func(*slog.Logger) error {
-		return func(l *slog.Logger) error { _, err := f.Dial("nats://"+nowhere, "test", l); return err }
+	nats := func(f access.NATS) func(*slog.Logger) error {
+		return func(l *slog.Logger) error {
+			_, err := (&access.Flags{NATS: f}).Dial(t.Context(), "nats://"+nowhere, "test", l)
+			return err
+		}
 	}
-	kafka := func(f brokers.Flags) func(*slog.Logger) error {
+	kafka := func(f access.Kafka) func(*slog.Logger) error {
 		return func(l *slog.Logger) error {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			_, err := f.Dial(ctx, "kafka://"+nowhere, "test", l)
+			_, err := (&access.Flags{Kafka: f}).Dial(ctx, "kafka://"+nowhere, "test", l)
 			return err
 		}
 	}
@@ -44,12 +46,12 @@ func TestSecretFiles(t *testing.T) {
 		flag, says string // in the log, or in the error
 		open       func(*slog.Logger) error
 	}{
-		{"--nats-creds", "", nats(servers.Flags{Creds: file})},
-		{"--nats-nkey", "", nats(servers.Flags{NKey: file})},
-		{"--nats-key", "", nats(servers.Flags{Cert: file, Key: file})},
-		{"--nats-password-file", "holds a secret; run: chmod 600", nats(servers.Flags{User: "u", PasswordFile: file})},
-		{"--kafka-password-file", "", kafka(brokers.Flags{User: "u", PasswordFile: file})},
-		{"--kafka-key", "", kafka(brokers.Flags{Cert: file, Key: file})},
+		{"--nats-creds", "", nats(access.NATS{Creds: file})},
+		{"--nats-nkey", "", nats(access.NATS{NKey: file})},
+		{"--nats-key", "", nats(access.NATS{Cert: file, Key: file})},
+		{"--nats-password-file", "holds a secret; run: chmod 600", nats(access.NATS{User: "u", PasswordFile: file})},
+		{"--kafka-password-file", "", kafka(access.Kafka{User: "u", PasswordFile: file})},
+		{"--kafka-key", "", kafka(access.Kafka{Cert: file, Key: file})},
 		{"--admin-key", "", func(l *slog.Logger) error { return admin(l, "--admin-cert", file, "--admin-key", file) }},
 		{"--admin-token-file", "holds a secret; run: chmod 600", func(l *slog.Logger) error {
 			return admin(l, "--admin-token-file", file)

@@ -1,4 +1,4 @@
-package replay
+package inject
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/replay"
 	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
@@ -18,7 +19,7 @@ type Lesson struct {
 	Model *model.Model // of the epoch in which it is taught, one version below the live one
 	Late  int          // outcomes that came after the live model's window
 
-	env    *Rounds
+	env    *replay.Rounds
 	window loop.Window // of the live model
 }
 
@@ -32,7 +33,7 @@ var (
 // NewLesson returns the lesson of a log for a model that goes on with it. Windows are those of
 // the live model, in the log's own times, or in rounds: an outcome that came later is left out.
 // A round without one ends by the rule for silence, once every outcome in time would have come.
-func NewLesson(env *Rounds, live *model.Model) (*Lesson, error) {
+func NewLesson(env *replay.Rounds, live *model.Model) (*Lesson, error) {
 	l := &Lesson{env: env, window: live.Window, Model: live.Clone()}
 	switch {
 	case env.Log == nil:
@@ -70,14 +71,14 @@ func (l *Lesson) check() error {
 	for t := range l.env.Len() {
 		l.env.Log.Pass(t)
 		if err := check(r.Bytes(t)); err != nil {
-			return fmt.Errorf("round %d of %s, %q: the model does not take it: %w", t+1, l.env.Name, r.id(t), err)
+			return fmt.Errorf("round %d of %s, %q: the model does not take it: %w", t+1, l.env.Name, r.ID(t), err)
 		}
 	}
 	return nil
 }
 
 // Rounds returns the contexts, which name what was played, and its propensity if that is known.
-func (l *Lesson) Rounds() *Rounds {
+func (l *Lesson) Rounds() *replay.Rounds {
 	r := *l.env
 	r.Complete = l.complete
 	return &r
@@ -94,7 +95,7 @@ func (l *Lesson) delay(p *delay.Play) int64 {
 		return 0
 	}
 	t := p.Round
-	decided, came := l.env.times()
+	decided, came := l.env.Times()
 	d := delay.Of(decided, came[t], t)
 	late := d >= l.window.Rounds
 	if l.window.Rounds == 0 && d != delay.Never {

@@ -1,6 +1,4 @@
-// Package servers reaches NATS servers that --log nats://… names, as the flags say. It
-// does not link the server.
-package servers
+package access
 
 import (
 	"errors"
@@ -19,26 +17,23 @@ import (
 // SeedFile is where the secret seed lies when the log is on servers.
 const SeedFile = "./hindsight.seed"
 
-// Flags say how to be let in.
-type Flags struct {
+// NATS says how NATS servers let us in.
+type NATS struct {
 	User, PasswordFile         string
 	Creds, NKey, CA, Cert, Key string // files
 	Replicas                   int
 	Getenv                     func(string) string // nil: os.Getenv
 }
 
-// passwordEnv is where the password is taken from without a file. There is no flag for
+// natsPasswordEnv is where the password is taken from without a file. There is no flag for
 // it: everybody on a machine can read the arguments of its processes.
-const passwordEnv = "HINDSIGHT_NATS_PASSWORD"
-
-// maxPassword is more than a password has.
-const maxPassword = 4096
+const natsPasswordEnv = "HINDSIGHT_NATS_PASSWORD"
 
 // Register adds the flags.
-func (f *Flags) Register(fs *pflag.FlagSet) {
+func (f *NATS) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.User, "nats-user", "", "user for nats://…")
 	fs.StringVar(&f.PasswordFile, "nats-password-file", "", "file, mode 0600, with that user's password (or the "+
-		"environment variable "+passwordEnv+")")
+		"environment variable "+natsPasswordEnv+")")
 	fs.StringVar(&f.Creds, "nats-creds", "", "file with credentials for nats://… (a JWT and its seed)")
 	fs.StringVar(&f.NKey, "nats-nkey", "", "file with an nkey seed for nats://…")
 	fs.StringVar(&f.CA, "nats-ca", "", "file with the certificates that sign the servers' (default: those of the "+
@@ -49,11 +44,10 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	daemon.Bounds{"nats-replicas": {1, 5}}.Set(fs)
 }
 
-// Is reports whether a --log names servers.
-func Is(log string) bool { return strings.HasPrefix(log, "nats:") || strings.HasPrefix(log, "tls:") }
-
-// Check reports what is wrong with a --log that names servers.
-func Check(log string) error { return check("--log", log) }
+// IsNATS reports whether a --log names NATS servers.
+func IsNATS(log string) bool {
+	return strings.HasPrefix(log, "nats:") || strings.HasPrefix(log, "tls:")
+}
 
 // None is the value of --nats for no requests at all.
 const None = "none"
@@ -69,27 +63,24 @@ func CheckRequests(requests string) error {
 	if requests == "" || requests == None {
 		return nil
 	}
-	return check("--nats", requests)
+	return checkNATS("--nats", requests)
 }
 
-func check(flag, url string) error {
+func checkNATS(flag, url string) error {
 	if err := (&nats.Access{URL: url}).Check(); err != nil {
 		return fmt.Errorf("%s %s: %w", flag, nats.Redact(url), err)
 	}
 	return nil
 }
 
-// Show returns a --log of any kind as it may be seen by anybody.
-func Show(log string) string { return nats.Redact(log) }
-
 var (
 	errWho = errors.New("give --nats-user and --nats-password-file, --nats-creds or --nats-nkey")
 	errTLS = errors.New("see --nats-ca, --nats-cert and --nats-key")
 )
 
-// Dial connects to the servers that a --log names. name is shown by the servers'
+// dial connects to the servers that a --log names. name is shown by the servers'
 // tools; logger is told when the connection is lost and found.
-func (f *Flags) Dial(log, name string, logger *slog.Logger) (*nats.Client, error) {
+func (f *NATS) dial(log, name string, logger *slog.Logger) (*nats.Client, error) {
 	secret.Warn(logger, f.Creds, "--nats-creds")
 	secret.Warn(logger, f.NKey, "--nats-nkey")
 	secret.Warn(logger, f.Key, "--nats-key")
@@ -112,7 +103,7 @@ func (f *Flags) Dial(log, name string, logger *slog.Logger) (*nats.Client, error
 }
 
 // password returns the password of --nats-user, "" without one.
-func (f *Flags) password() (password string, err error) {
+func (f *NATS) password() (password string, err error) {
 	switch {
 	case f.User == "" && f.PasswordFile != "":
 		return "", errors.New("--nats-password-file without a user: see --nats-user")
@@ -125,9 +116,9 @@ func (f *Flags) password() (password string, err error) {
 	if getenv == nil {
 		getenv = os.Getenv
 	}
-	if password = getenv(passwordEnv); password == "" {
+	if password = getenv(natsPasswordEnv); password == "" {
 		return "", fmt.Errorf("which password has the user for NATS? Give --nats-password-file, or the environment "+
-			"variable %s", passwordEnv)
+			"variable %s", natsPasswordEnv)
 	}
 	return password, nil
 }

@@ -1,4 +1,4 @@
-package replay
+package inject
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hindsight/internal/replay"
 	"hindsight/internal/world"
 )
 
@@ -61,7 +62,7 @@ func TestPaceStops(t *testing.T) {
 	if err := (&Pace{}).wait(ctx, 1); err != nil {
 		t.Errorf("without a pace: %v", err)
 	}
-	if _, err := NewPace(OfWorld(world.NewSigmoid(10, 1, world.SigmoidOptions{})), 10); err == nil || !strings.Contains(err.Error(), "no times") {
+	if _, err := NewPace(replay.OfWorld(world.NewSigmoid(10, 1, world.SigmoidOptions{})), 10); err == nil || !strings.Contains(err.Error(), "no times") {
 		t.Errorf("an environment without times: %v", err)
 	}
 }

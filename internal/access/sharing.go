@@ -1,4 +1,4 @@
-package brokers
+package access
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"hindsight/pkg/stream/kafka"
 )
 
-// Client is a log on brokers, with the groups by which processes share its work.
-type Client struct {
+// client is a log on brokers, with the groups by which processes share its work.
+type client struct {
 	*kafka.Client
 	session time.Duration // of members of groups; 0: the default
 }
@@ -22,12 +22,12 @@ func decidersGroup(name string) string { return name + ".deciders" }
 // joinerGroup returns the group of which one member is a model's joiner.
 func joinerGroup(name string) string { return name + ".joiner" }
 
-// Sharing shares the work on a model through two consumer groups: who is assigned a
+// sharing shares the work on a model through two consumer groups: who is assigned a
 // partition of the contexts decides it, and who is assigned the feedback joins.
-func (c *Client) Sharing(name string) service.Sharing { return &sharing{c, name} }
+func (c *client) sharing(name string) service.Sharing { return &sharing{c, name} }
 
 type sharing struct {
-	c    *Client
+	c    *client
 	name string
 }
 

@@ -1,4 +1,4 @@
-package replay
+package inject
 
 import (
 	"context"
@@ -55,7 +55,7 @@ func (in *Injection) sendAgain(ctx context.Context) error {
 	if in.Partitions > 1 {
 		in.rows = make(map[string]int, in.Rounds.Len())
 		for t := range in.Rounds.Len() {
-			in.rows[strings.Clone(in.rounds.id(t))] = t
+			in.rows[strings.Clone(in.rounds.ID(t))] = t
 		}
 	}
 	for ; in.sent < in.Rounds.Len(); in.sent++ {

@@ -1,4 +1,4 @@
-package brokers
+package access
 
 import (
 	"errors"
@@ -16,8 +16,8 @@ import (
 // defaultPort is that of a broker.
 const defaultPort = "9092"
 
-// access is what a --log says.
-type access struct {
+// address is what a --log says.
+type address struct {
 	tls                 bool
 	user, password      string
 	brokers             []string // host:port
@@ -31,12 +31,12 @@ var errURL = errors.New(
 		"kafkas:// for TLS, with what is special in a user or password percent-encoded")
 
 // parse reads a --log. Its errors hold neither user nor password.
-func parse(log string) (*access, error) {
+func parse(log string) (*address, error) {
 	scheme, rest, ok := strings.Cut(log, "://")
 	if !ok || scheme != "kafka" && scheme != "kafkas" {
 		return nil, errURL
 	}
-	a := &access{tls: scheme == "kafkas"}
+	a := &address{tls: scheme == "kafkas"}
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
 		if err := a.readUser(rest[:at]); err != nil {
 			return nil, err
@@ -50,7 +50,7 @@ func parse(log string) (*access, error) {
 	return a, a.readQuery(query)
 }
 
-func (a *access) readUser(text string) (err error) {
+func (a *address) readUser(text string) (err error) {
 	user, password, has := strings.Cut(text, ":")
 	if strings.ContainsAny(text, "/?#@") {
 		return errURL
@@ -65,7 +65,7 @@ func (a *access) readUser(text string) (err error) {
 	return nil
 }
 
-func (a *access) readBrokers(text string) error {
+func (a *address) readBrokers(text string) error {
 	for part := range strings.SplitSeq(text, ",") {
 		host, port, err := net.SplitHostPort(part)
 		if err != nil { // no port, or nonsense
@@ -88,7 +88,7 @@ func (a *access) readBrokers(text string) error {
 // The keys that a --log may have after its question mark.
 var queryKeys = []string{"min_isr", "replication", "session"}
 
-func (a *access) readQuery(text string) error {
+func (a *address) readQuery(text string) error {
 	query, err := url.ParseQuery(text)
 	if err != nil {
 		return fmt.Errorf("what follows the question mark cannot be read: %w", err)
@@ -130,13 +130,12 @@ func count(query url.Values, key string) (int, error) {
 	return n, nil
 }
 
-// Is reports whether a --log names brokers.
-func Is(log string) bool {
+// IsKafka reports whether a --log names Kafka brokers.
+func IsKafka(log string) bool {
 	return strings.HasPrefix(log, "kafka:") || strings.HasPrefix(log, "kafkas:")
 }
 
-// Check reports what is wrong with a --log that names brokers.
-func Check(log string) error {
+func checkKafka(log string) error {
 	if _, err := parse(log); err != nil {
 		return fmt.Errorf("--log %s: %w", nats.Redact(log), err)
 	}

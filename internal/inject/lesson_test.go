@@ -1,4 +1,4 @@
-package replay
+package inject
 
 import (
 	"context"
@@ -17,8 +17,10 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/random"
+	"hindsight/internal/replay"
 	"hindsight/internal/service"
 	"hindsight/internal/verify"
+	"hindsight/internal/world"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/kafkatest"
@@ -51,7 +53,7 @@ func lessonText(rounds int) string {
 // lessonOf returns the lesson of a log for a model with some more keys.
 func lessonOf(t *testing.T, rounds int, keys string) *Lesson {
 	t.Helper()
-	log := parseLog(t, lessonText(rounds), logs.Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", Propensity: "p", ID: "id", Features: []string{"x"}})
+	log := testLog(t, lessonText(rounds), logs.Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", Propensity: "p", ID: "id", Features: []string{"x"}})
 	m, err := model.Parse("m.yaml", []byte("name: shop\nversion: 2\nwarm: keep\nreward: {min: 0, max: 1}\n"+keys))
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +103,7 @@ func teachOn(t *testing.T, log stream.Log, l *Lesson, partitions, left int) erro
 		t.Fatal(err)
 	}
 	learned := NewLearned(partitions)
-	system := service.SystemConfig{Log: log, Name: "shop", Source: source, Build: model.Epoch, Seed: SecretSeed(1), Partitions: partitions,
+	system := service.SystemConfig{Log: log, Name: "shop", Source: source, Build: model.Epoch, Seed: replay.SecretSeed(1), Partitions: partitions,
 		Owner: "test", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Learned: learned.Note}
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	running, stop := context.WithCancel(t.Context())
@@ -153,9 +155,9 @@ func taught(t *testing.T, log stream.Log, partitions int) (out []string) {
 		out = append(out, fmt.Sprintf("%+v", f))
 		return err
 	})
-	r, err := verify.Run(t.Context(), verify.Config{Log: log, Name: "shop", Seed: SecretSeed(1), Build: model.Epoch})
+	r, err := verify.Run(t.Context(), verify.Config{Log: log, Name: "shop", Seed: replay.SecretSeed(1), Build: model.Epoch})
 	if err != nil || r.ExitCode() != verify.Identical {
-		t.Fatalf("the log does not verify: %v %s", err, said(r))
+		t.Fatalf("the log does not verify: %v %+v", err, r)
 	}
 	return out
 }
@@ -206,7 +208,7 @@ func TestTeachGoesOn(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got := taught(t, log, c.partitions); !slices.Equal(got, want) {
-					t.Error(firstOther(got, want))
+					t.Errorf("%q, want %q", got, want)
 				}
 			}
 		})
@@ -239,7 +241,7 @@ func TestTeachGoesOnElsewhere(t *testing.T) {
 			}
 		}
 		if got, want := taught(t, log, c.partitions), taught(t, whole, c.partitions); !slices.Equal(got, want) {
-			t.Error(name, firstOther(got, want))
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }
@@ -295,7 +297,7 @@ func TestLessonByHand(t *testing.T) {
 
 // What cannot be taught is told before anything is written.
 func TestNoLesson(t *testing.T) {
-	log := parseLog(t, lessonText(10), logs.Mapping{Action: "who", Reward: "paid", ID: "id", Features: []string{"x"}})
+	log := testLog(t, lessonText(10), logs.Mapping{Action: "who", Reward: "paid", ID: "id", Features: []string{"x"}})
 	const keep = "version: 2\nwarm: keep\n"
 	for text, want := range map[string]string{
 		"version: 2\n":                             "write version: 2, or higher, and warm: keep",
@@ -313,7 +315,7 @@ func TestNoLesson(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := NewLesson(environment(t, "sigmoid", 1, 10), model.Default()); !errors.Is(err, errNoLesson) {
+	if _, err := NewLesson(replay.OfWorld(world.NewSigmoid(1, 10, world.SigmoidOptions{})), model.Default()); !errors.Is(err, errNoLesson) {
 		t.Error(err)
 	}
 }
@@ -322,7 +324,7 @@ func TestNoLesson(t *testing.T) {
 // in which the joiner closes it, changes nothing.
 func TestSilenceEndsBeforeTheNext(t *testing.T) {
 	text := "id,who,paid\n" + strings.Repeat("%d,a,\n", 11) + "%d,b,1\n"
-	log := parseLog(t, fmt.Sprintf(text, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), logs.Mapping{Action: "who", Reward: "paid", ID: "id"})
+	log := testLog(t, fmt.Sprintf(text, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), logs.Mapping{Action: "who", Reward: "paid", ID: "id"})
 	m, err := model.Parse("m.yaml", []byte("name: shop\nversion: 2\nwarm: keep\nwindow: 3\n"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package brokers
+package access
 
 import (
 	"errors"
@@ -15,34 +15,35 @@ import (
 func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		log  string
-		want access
+		want address
 		says string // of the error; "": none
 	}{
-		{"kafka://h", access{brokers: []string{"h:9092"}}, ""},
-		{"kafka://h/", access{brokers: []string{"h:9092"}}, ""},
-		{"kafkas://a:1,b,c:65535", access{tls: true, brokers: []string{"a:1", "b:9092", "c:65535"}}, ""},
-		{"kafka://[::1]:9093,[fe80::2],10.0.0.1", access{brokers: []string{"[::1]:9093", "[fe80::2]:9092", "10.0.0.1:9092"}},
+		{"kafka://h", address{brokers: []string{"h:9092"}}, ""},
+		{"kafka://h/", address{brokers: []string{"h:9092"}}, ""},
+		{"kafkas://a:1,b,c:65535", address{tls: true, brokers: []string{"a:1", "b:9092", "c:65535"}}, ""},
+		{"kafka://[::1]:9093,[fe80::2],10.0.0.1", address{brokers: []string{"[::1]:9093", "[fe80::2]:9092", "10.0.0.1:9092"}},
 			""},
-		{"kafka://u:p%40%2Fx:y@h?replication=3&min_isr=2&session=6s", access{user: "u", password: "p@/x:y", hasPassword: true,
-			brokers: []string{"h:9092"}, replication: 3, minISR: 2, session: 6 * time.Second}, ""},
-		{"kafka://u@h", access{user: "u", brokers: []string{"h:9092"}}, ""},
-		{"kafka://", access{}, "a broker has no name"},
-		{"kafka://a,,b", access{}, "a broker has no name"},
-		{"kafka:h", access{}, "expected kafka://"},
-		{"kafka://h:0", access{}, "is not a port"},
-		{"kafka://h:66000", access{}, "is not a port"},
-		{"kafka://h/topic", access{}, "is not the name of a host"},
-		{"kafka://h:1:2", access{}, "is not the name of a host"},
-		{"kafka://:p@h", access{}, "percent-encoded"},
-		{"kafka://u:p/w@h", access{}, "percent-encoded"},
-		{"kafka://u:p%zz@h", access{}, "percent-encoded"},
-		{"kafka://h?acks=all", access{}, `no setting "acks"`},
-		{"kafka://h?replication=0", access{}, "expected a number from 1 on"},
-		{"kafka://h?replication=x", access{}, "expected a number from 1 on"},
-		{"kafka://h?min_isr=1&min_isr=2", access{}, "given 2 times"},
-		{"kafka://h?session=6", access{}, "expected a duration"},
-		{"kafka://h?session=10ms", access{}, "at least 1s"},
-		{"kafka://h?a;b", access{}, "cannot be read"},
+		{"kafka://u:p%40%2Fx:y@h?replication=3&min_isr=2&session=6s", address{user: "u", password: "p@/x:y",
+			hasPassword: true,
+			brokers:     []string{"h:9092"}, replication: 3, minISR: 2, session: 6 * time.Second}, ""},
+		{"kafka://u@h", address{user: "u", brokers: []string{"h:9092"}}, ""},
+		{"kafka://", address{}, "a broker has no name"},
+		{"kafka://a,,b", address{}, "a broker has no name"},
+		{"kafka:h", address{}, "expected kafka://"},
+		{"kafka://h:0", address{}, "is not a port"},
+		{"kafka://h:66000", address{}, "is not a port"},
+		{"kafka://h/topic", address{}, "is not the name of a host"},
+		{"kafka://h:1:2", address{}, "is not the name of a host"},
+		{"kafka://:p@h", address{}, "percent-encoded"},
+		{"kafka://u:p/w@h", address{}, "percent-encoded"},
+		{"kafka://u:p%zz@h", address{}, "percent-encoded"},
+		{"kafka://h?acks=all", address{}, `no setting "acks"`},
+		{"kafka://h?replication=0", address{}, "expected a number from 1 on"},
+		{"kafka://h?replication=x", address{}, "expected a number from 1 on"},
+		{"kafka://h?min_isr=1&min_isr=2", address{}, "given 2 times"},
+		{"kafka://h?session=6", address{}, "expected a duration"},
+		{"kafka://h?session=10ms", address{}, "at least 1s"},
+		{"kafka://h?a;b", address{}, "cannot be read"},
 	} {
 		got, err := parse(c.log)
 		if c.says != "" {
@@ -55,8 +56,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %+v %v, want %+v", c.log, got, err, c.want)
 		}
 	}
-	if !Is("kafka://h") || !Is("kafkas://h") || Is("kafkaesque://h") || Is("nats://h") {
-		t.Error("Is")
+	if !IsKafka("kafka://h") || !IsKafka("kafkas://h") || IsKafka("kafkaesque://h") || IsKafka("nats://h") {
+		t.Error("IsKafka")
 	}
 }
 
@@ -90,16 +91,16 @@ func TestPasswords(t *testing.T) {
 	if err := os.WriteFile(file, []byte("file pass \r\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a := &access{user: "u", password: "url", hasPassword: true}
+	a := &address{user: "u", password: "url", hasPassword: true}
 	env := func(string) string { return "env" }
 	none := func(string) string { return "" }
 	for _, c := range []struct {
-		f    Flags
+		f    Kafka
 		want string
 	}{
-		{Flags{PasswordFile: file, Getenv: env}, "file pass "},
-		{Flags{Getenv: env}, "env"},
-		{Flags{Getenv: none}, "url"},
+		{Kafka{PasswordFile: file, Getenv: env}, "file pass "},
+		{Kafka{Getenv: env}, "env"},
+		{Kafka{Getenv: none}, "url"},
 	} {
 		if got, _, err := c.f.password(a); err != nil || got != c.want {
 			t.Errorf("%q %v, want %q", got, err, c.want)
@@ -108,8 +109,8 @@ func TestPasswords(t *testing.T) {
 			t.Errorf("%v %v", m, err)
 		}
 	}
-	f := Flags{Getenv: env}
-	if m, err := f.login(t.Context(), &access{}); m != nil || err != nil {
+	f := Kafka{Getenv: env}
+	if m, err := f.login(t.Context(), &address{}); m != nil || err != nil {
 		t.Errorf("nobody logs in: %v %v", m, err)
 	}
 	if err := os.WriteFile(file, make([]byte, maxPassword+1), 0o600); err != nil {
@@ -119,7 +120,7 @@ func TestPasswords(t *testing.T) {
 	if _, _, err := f.password(a); err == nil || !strings.Contains(err.Error(), "that is no password") {
 		t.Error(err)
 	}
-	if err := Check("kafka://u:sec/ret@h"); err == nil || strings.Contains(err.Error(), "sec/") ||
+	if err := checkKafka("kafka://u:sec/ret@h"); err == nil || strings.Contains(err.Error(), "sec/") ||
 		!errors.Is(err, errURL) {
 		t.Error(err)
 	}

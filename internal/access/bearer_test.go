@@ -1,4 +1,4 @@
-package brokers
+package access
 
 import (
 	"encoding/base64"
@@ -54,19 +54,19 @@ var invalid = []byte(`{"status":"invalid_token"}`)
 // TestBearer logs in with a token that is renewed in its file, and names what is no token.
 func TestBearer(t *testing.T) {
 	dir := t.TempDir()
-	f := Flags{Mechanism: mechanismBearer}
-	if _, err := f.login(t.Context(), &access{}); err == nil || !strings.Contains(err.Error(), "--kafka-password-file") {
+	f := Kafka{Mechanism: mechanismBearer}
+	if _, err := f.login(t.Context(), &address{}); err == nil || !strings.Contains(err.Error(), "--kafka-password-file") {
 		t.Errorf("without a file: %v", err)
 	}
 	f.PasswordFile = filepath.Join(dir, "token")
 	for _, text := range []string{"", " \n", "a b", strings.Repeat("x", maxToken+1)} {
 		write(t, dir, "token", text)
-		if _, err := f.login(t.Context(), &access{}); err == nil || !strings.Contains(err.Error(), "token for Kafka: ") {
+		if _, err := f.login(t.Context(), &address{}); err == nil || !strings.Contains(err.Error(), "token for Kafka: ") {
 			t.Errorf("%.10q: %v", text, err)
 		}
 	}
 	write(t, dir, "token", "first\n")
-	m, err := f.login(t.Context(), &access{})
+	m, err := f.login(t.Context(), &address{})
 	if err != nil || m.Name() != "OAUTHBEARER" {
 		t.Fatal(m, err)
 	}
@@ -74,11 +74,11 @@ func TestBearer(t *testing.T) {
 	write(t, dir, "token", "second\n")
 	sends(t, m.(*bearer), "second", invalid)
 	f.TokenCommand = "echo x"
-	if _, err := f.login(t.Context(), &access{}); err == nil || !strings.Contains(err.Error(), "not both") {
+	if _, err := f.login(t.Context(), &address{}); err == nil || !strings.Contains(err.Error(), "not both") {
 		t.Errorf("a file and a command: %v", err)
 	}
 	f.Mechanism = mechanismPlain
-	_, err = f.login(t.Context(), &access{})
+	_, err = f.login(t.Context(), &address{})
 	if err == nil || !strings.Contains(err.Error(), "is for --kafka-sasl oauthbearer") {
 		t.Errorf("a command with a password: %v", err)
 	}
@@ -158,14 +158,14 @@ func TestKafkaRealTokens(t *testing.T) {
 	}
 	file := write(t, dir, "token", token(time.Hour))
 	command := write(t, dir, "command", "#!/bin/sh\ncat "+file+"\n")
-	for name, f := range map[string]*Flags{"file": {PasswordFile: file}, "command": {TokenCommand: command}} {
+	for name, f := range map[string]*Kafka{"file": {PasswordFile: file}, "command": {TokenCommand: command}} {
 		f.Mechanism = mechanismBearer
 		write(t, dir, "token", token(time.Hour))
-		c, err := f.Dial(t.Context(), "kafka://"+k.Brokers()[0], "test", nil)
+		c, err := f.dial(t.Context(), "kafka://"+k.Brokers()[0], "test", nil)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		m, err := f.login(t.Context(), &access{})
+		m, err := f.login(t.Context(), &address{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestKafkaRealTokens(t *testing.T) {
 		_ = conn.Close()
 		_ = c.Close()
 		write(t, dir, "token", token(-time.Hour))
-		_, err = f.Dial(t.Context(), "kafka://"+k.Brokers()[0], "test", nil)
+		_, err = f.dial(t.Context(), "kafka://"+k.Brokers()[0], "test", nil)
 		if !errors.Is(err, kafka.ErrAuthentication) || !strings.Contains(err.Error(), "invalid_token") {
 			t.Errorf("%s: an expired token: %v", name, err)
 		}

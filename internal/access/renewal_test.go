@@ -1,4 +1,4 @@
-package brokers
+package access
 
 import (
 	"crypto/tls"
@@ -17,8 +17,8 @@ func TestRenewal(t *testing.T) {
 		t.Fatal(err)
 	}
 	cert, key := a.Issue("client")
-	f := Flags{CA: a.CA, Cert: cert, Key: key}
-	o, err := f.options(t.Context(), &access{}, nil)
+	f := Kafka{CA: a.CA, Cert: cert, Key: key}
+	o, err := f.options(t.Context(), &address{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

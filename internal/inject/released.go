@@ -1,4 +1,4 @@
-package replay
+package inject
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/replay"
 	"hindsight/pkg/codec"
 )
 
@@ -29,7 +30,7 @@ type releases struct {
 // which it reads decisions, which of several partitions is that of the rounds only if one is
 // decided at a time.
 func newReleases(rules *loop.Rules, partitions, lead, rounds int) *releases {
-	j := loop.NewJoiner(partitions, boundless(rounds), 0, func(int64) *loop.Rules { return rules })
+	j := loop.NewJoiner(partitions, replay.Boundless(rounds), 0, func(int64) *loop.Rules { return rules })
 	return &releases{off: partitions > 1 && lead > 1, joiner: j}
 }
 

@@ -1,7 +1,4 @@
-// Package brokers reaches the Kafka brokers that --log kafka://… names, as the flags
-// say, and shares the work on a model through their consumer groups. It does not link
-// the NATS server.
-package brokers
+package access
 
 import (
 	"context"
@@ -25,9 +22,9 @@ import (
 	"hindsight/pkg/stream/nats"
 )
 
-// passwordEnv is where the password is taken from without a file. There is no flag for
+// kafkaPasswordEnv is where the password is taken from without a file. There is no flag for
 // it: everybody on a machine can read the arguments of its processes.
-const passwordEnv = "HINDSIGHT_KAFKA_PASSWORD"
+const kafkaPasswordEnv = "HINDSIGHT_KAFKA_PASSWORD"
 
 // The mechanisms by which a user can log in.
 const (
@@ -37,8 +34,8 @@ const (
 	mechanismBearer   = "oauthbearer"
 )
 
-// Flags say how to be let in, and what topics to make.
-type Flags struct {
+// Kafka says how Kafka brokers let us in, and what topics to make.
+type Kafka struct {
 	User, PasswordFile, Mechanism string
 	TokenCommand                  string // program and arguments, separated by spaces
 	CA, Cert, Key                 string // files
@@ -46,11 +43,11 @@ type Flags struct {
 	Getenv                        func(string) string // nil: os.Getenv
 }
 
-// Register adds the flags.
-func (f *Flags) Register(fs *pflag.FlagSet) {
+// register adds the flags.
+func (f *Kafka) register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.User, "kafka-user", "", "user for --log kafka://…")
 	fs.StringVar(&f.PasswordFile, "kafka-password-file", "", "file, mode 0600, with that user's password (or the "+
-		"environment variable "+passwordEnv+"), or the token of "+mechanismBearer+", read for each connection")
+		"environment variable "+kafkaPasswordEnv+"), or the token of "+mechanismBearer+", read for each connection")
 	fs.StringVar(&f.Mechanism, "kafka-sasl", mechanismScram512, "how that user logs in: "+mechanismPlain+", "+
 		mechanismScram256+" or "+mechanismScram512+", or by a token, without a user: "+mechanismBearer)
 	fs.StringVar(&f.TokenCommand, "kafka-token-command", "", "program, with its arguments, that writes the token of "+
@@ -68,9 +65,9 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	daemon.Bounds{"kafka-replication": {0, maxCopies}, "kafka-min-isr": {0, maxCopies}}.Set(fs)
 }
 
-// Dial connects to the brokers that a --log names. name is shown by the brokers'
+// dial connects to the brokers that a --log names. name is shown by the brokers'
 // tools. Errors name the brokers and what is wrong, never a password.
-func (f *Flags) Dial(ctx context.Context, log, name string, logger *slog.Logger) (*Client, error) {
+func (f *Kafka) dial(ctx context.Context, log, name string, logger *slog.Logger) (*client, error) {
 	secret.Warn(logger, f.PasswordFile, "--kafka-password-file")
 	secret.Warn(logger, f.Key, "--kafka-key")
 	a, err := parse(log)
@@ -89,7 +86,7 @@ func (f *Flags) Dial(ctx context.Context, log, name string, logger *slog.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", strings.Join(a.brokers, ","), advise(err, o))
 	}
-	return &Client{Client: c, session: a.session}, nil
+	return &client{Client: c, session: a.session}, nil
 }
 
 // advise adds which flags to look at.
@@ -106,7 +103,7 @@ func advise(err error, o kafka.Options) error {
 }
 
 // options are what the engine is told.
-func (f *Flags) options(ctx context.Context, a *access, logger *slog.Logger) (o kafka.Options, err error) {
+func (f *Kafka) options(ctx context.Context, a *address, logger *slog.Logger) (o kafka.Options, err error) {
 	o.Brokers = a.brokers
 	if o.Replication, err = choose("replication", a.replication, "--kafka-replication", f.Replication); err != nil {
 		return o, err
@@ -137,7 +134,7 @@ func choose(key string, inURL int, flag string, byFlag int) (int, error) {
 }
 
 // login returns how to log in, nil if not at all.
-func (f *Flags) login(ctx context.Context, a *access) (sasl.Mechanism, error) {
+func (f *Kafka) login(ctx context.Context, a *address) (sasl.Mechanism, error) {
 	command := strings.Fields(f.TokenCommand)
 	switch isBearer := f.Mechanism == mechanismBearer; {
 	case isBearer && f.PasswordFile != "" && len(command) > 0:
@@ -168,7 +165,7 @@ func (f *Flags) login(ctx context.Context, a *access) (sasl.Mechanism, error) {
 		return nil, nil // the variable may be there for others
 	case from == "":
 		return nil, fmt.Errorf("which password has the user for Kafka? Give --kafka-password-file, or the environment "+
-			"variable %s", passwordEnv)
+			"variable %s", kafkaPasswordEnv)
 	case password == "":
 		return nil, fmt.Errorf("the password in %s is empty", from)
 	}
@@ -189,7 +186,7 @@ const maxPassword = 4096
 
 // password returns the password, and where it is from: a file before the environment
 // before the URL.
-func (f *Flags) password(a *access) (password, from string, err error) {
+func (f *Kafka) password(a *address) (password, from string, err error) {
 	if f.PasswordFile != "" {
 		b, err := bounded.Read(f.PasswordFile, bounded.Certificate)
 		if err != nil {
@@ -204,8 +201,8 @@ func (f *Flags) password(a *access) (password, from string, err error) {
 	if getenv == nil {
 		getenv = os.Getenv
 	}
-	if p := getenv(passwordEnv); p != "" {
-		return p, passwordEnv, nil
+	if p := getenv(kafkaPasswordEnv); p != "" {
+		return p, kafkaPasswordEnv, nil
 	}
 	if a.hasPassword {
 		return a.password, "--log", nil
@@ -215,7 +212,7 @@ func (f *Flags) password(a *access) (password, from string, err error) {
 
 // tls returns the TLS to use, nil if none. A client certificate is read anew for each
 // connection, the authorities once.
-func (f *Flags) tls(a *access, logger *slog.Logger) (*tls.Config, error) {
+func (f *Kafka) tls(a *address, logger *slog.Logger) (*tls.Config, error) {
 	if !a.tls && f.CA == "" && f.Cert == "" && f.Key == "" {
 		return nil, nil
 	}
