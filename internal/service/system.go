@@ -19,7 +19,6 @@ import (
 
 // Defaults of the limits on memory.
 const (
-	DefaultDedup         = 100_000
 	DefaultMaxPending    = 1_000_000
 	DefaultMarkEvery     = 1000
 	DefaultSnapshotEvery = 10_000
@@ -80,7 +79,7 @@ type SystemConfig struct {
 
 // setDefaults sets the limits that are 0.
 func (c *SystemConfig) setDefaults() {
-	c.Dedup = cmp.Or(c.Dedup, DefaultDedup)
+	c.Dedup = cmp.Or(c.Dedup, loop.DefaultDedup)
 	c.MaxPending = cmp.Or(c.MaxPending, DefaultMaxPending)
 	c.MarkEvery = cmp.Or(c.MarkEvery, DefaultMarkEvery)
 	c.MaxInFlight = cmp.Or(c.MaxInFlight, DefaultMaxInFlight)

@@ -3,8 +3,6 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"hindsight/internal/intake"
 	"hindsight/internal/join"
@@ -46,36 +44,4 @@ func (d *Decider) openContexts(ctx context.Context, from int64) (err error) {
 	}
 	d.heart.Pass(d.contexts.Next)
 	return d.mark(ctx, codec.DecisionMark{})
-}
-
-// CheckTopics refuses a model some of whose topics are gone: made again they would be
-// empty, and what they said forgotten in silence. They are made in one order, so that
-// one that is missing before one that is there was deleted.
-func CheckTopics(ctx context.Context, log stream.Log, name string) error {
-	t := join.TopicsOf(name)
-	order := []string{t.Contexts, t.Decisions, t.Outcomes, t.Feedback, t.Rejects, t.Snapshots}
-	for start := time.Now(); ; { // a broker may learn later than another of what is new
-		var missing, absent, there string
-		for _, topic := range order {
-			switch _, err := log.Partitions(ctx, topic); {
-			case err == nil:
-				missing, there = absent, topic
-			case !errors.Is(err, stream.ErrNotFound):
-				return err
-			case absent == "":
-				absent = topic
-			}
-		}
-		if missing == "" {
-			return nil
-		}
-		if time.Since(start) > lookLimit {
-			return fmt.Errorf("model %q: %w: %s is gone, but %s is there: somebody deleted it; %s", name, stream.ErrNotFound, missing, there, join.AcceptLoss)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(lastRetry / 20):
-		}
-	}
 }
