@@ -101,7 +101,8 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	}
 	d.follower.Apart = d.unlocked
 	d.snapped, d.snapAt = d.follower.Replica().LearnedThrough(), time.Now()
-	d.m.SnapshotsDamaged(d.follower.Broken())
+	damaged, size, at := d.follower.Found()
+	d.m.SnapshotsDamaged(damaged)
 	if err := d.readTail(ctx, tail); err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	}
 	d.at.contexts.Store(d.contexts.Consumed())
 	d.show()
-	if size, at := d.follower.Restored(); at > 0 && c.SnapshotEvery > 0 {
+	if at > 0 && c.SnapshotEvery > 0 {
 		d.m.Snapshot(size, time.Unix(0, at))
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -135,7 +136,9 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	parts := int32(1)
 	if alone {
 		if c.Owned == nil {
-			c.Owned = allOf(c.Partitions)
+			for p := range c.Partitions {
+				c.Owned = append(c.Owned, p)
+			}
 		}
 		parts = int32(len(c.Owned))
 		if c.Source != nil {
@@ -160,10 +163,10 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	}
 	if alone {
 		if c.Source != nil {
-			g.Go(func() error { return RunJoiner(ctx, c.joiner(), once(done)) })
+			g.Go(func() error { return RunJoiner(ctx, c.joiner(), sync.OnceFunc(done)) })
 		}
 		for _, p := range c.Owned {
-			g.Go(func() error { return RunDecider(ctx, c.decider(p), once(done)) })
+			g.Go(func() error { return RunDecider(ctx, c.decider(p), sync.OnceFunc(done)) })
 		}
 		return g.Wait()
 	}
@@ -172,16 +175,8 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 			return RunSharedJoiner(ctx, c.Sharing, c.joiner(), func() { c.Logger.Info("joining", "role", "joiner") })
 		})
 	}
-	g.Go(func() error { return c.runSharedDeciders(ctx, once(done)) })
+	g.Go(func() error { return c.runSharedDeciders(ctx, sync.OnceFunc(done)) })
 	return g.Wait()
-}
-
-func allOf(partitions int) []int {
-	all := make([]int, partitions)
-	for p := range all {
-		all[p] = p
-	}
-	return all
 }
 
 func (c *SystemConfig) joiner() SystemConfig {
