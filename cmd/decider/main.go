@@ -13,6 +13,7 @@ import (
 
 	"hindsight/internal/access"
 	"hindsight/internal/daemon"
+	"hindsight/internal/door"
 	"hindsight/internal/engine"
 	"hindsight/internal/explain"
 	"hindsight/internal/model"
@@ -37,6 +38,7 @@ type config struct {
 	acceptLoss                   bool
 	access                       access.Flags
 	requests                     string // --nats
+	http                         door.Flags
 	admin                        daemon.AdminFlag
 }
 
@@ -49,7 +51,8 @@ func command(env *daemon.Env) *cobra.Command {
 their outcomes, which may be late, out of order, doubled or missing.
 
 On the embedded log this is a whole system with nothing to install: the log lies in
-a folder, the joiner runs inside, and requests are answered on loopback.
+a folder, the joiner runs inside, and requests are answered on loopback, by NATS and
+by HTTP.
 
 On NATS servers, and on Kafka, several deciders share the partitions of a model, and
 one of them, or of the feedback-joiners, is the joiner; when one dies, others take
@@ -92,7 +95,9 @@ inside the process, or on the servers that --nats names, which several deciders 
 		"client-rate": {0, 1e9}, "pending-mib": {1, service.MaxPendingMiB}}.Set(f)
 	c.access.Register(f)
 	access.RegisterRequests(f, &c.requests)
+	c.http.Add(f)
 	c.admin.Add(f)
+	cmd.AddCommand(keysCommand(env))
 	return cmd
 }
 
@@ -113,6 +118,9 @@ func (c *config) check() (engine.Spec, error) {
 			return spec, daemon.Usagef("%v", err)
 		}
 	}
+	if err := c.http.Check(); err != nil {
+		return spec, err
+	}
 	return spec, c.admin.Check()
 }
 
@@ -130,11 +138,12 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
 	sight := see.New(see.Options{Program: "decider", Version: daemon.Version(), Model: source.Name, Health: health,
 		Insight: insight})
-	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, append(sight.Pages(),
+	pages := append(sight.Pages(),
 		daemon.Page{Path: "/certificate", Answer: insight.Certificate}, daemon.Page{Path: "/models", Answer: insight.Models},
 		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(insight)},
 		daemon.Page{Path: "/model", Post: control.RenewModel(insight)},
-		daemon.Page{Path: "/guard", Answer: control.Guard})...)
+		daemon.Page{Path: "/guard", Answer: control.Guard})
+	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, pages...)
 	if err != nil {
 		return err
 	}
@@ -168,8 +177,14 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
-	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Build: model.Epoch, Seed: seed,
-		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart, AcceptLoss: c.acceptLoss,
+	http, err := c.http.Open(ctx, door.Options{Model: source.Name, Bus: e.Bus, Requests: c.requests != access.None,
+		Pages: pages, Metrics: metrics, Logger: env.Logger})
+	if err != nil {
+		return err
+	}
+	defer http.Close()
+	system := service.SystemConfig{Log: e.Log, Bus: http.Bus(), Name: source.Name, Build: model.Epoch, Seed: seed,
+		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart || e.Bus == nil, AcceptLoss: c.acceptLoss,
 		Owner:  daemon.Owner("decider"),
 		Logger: env.Logger, Metrics: metrics, Health: health, Insight: insight, Control: control}
 	system.ClientRate, system.PendingBytes = c.clientRate, c.pendingMiB<<20

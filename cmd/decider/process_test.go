@@ -78,7 +78,11 @@ func decider(t testing.TB, args ...string) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &exec.Cmd{Path: exe, Args: append([]string{"decider"}, args...), Env: environment(asCommand + "=1")}
+	env := environment(asCommand + "=1")
+	if !strings.Contains(strings.Join(args, " "), "--nats none") { // with --nats none there are no requests at all
+		env = append(env, "HINDSIGHT_HTTP=127.0.0.1:0")
+	}
+	return &exec.Cmd{Path: exe, Args: append([]string{"decider"}, args...), Env: env}
 }
 
 // feedbackJoiner makes that command.

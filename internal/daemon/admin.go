@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -76,7 +75,7 @@ func (a *AdminFlag) Check() error {
 		return Usagef("--admin-cert and --admin-key go together")
 	case a.ca != "" && a.cert == "":
 		return Usagef("--admin-ca asks for the certificates of clients, which needs --admin-cert and --admin-key")
-	case !isLoopback(host) && a.ca == "" && a.token == "" && a.getenv(AdminTokenEnv) == "":
+	case !IsLoopback(host) && a.ca == "" && a.token == "" && a.getenv(AdminTokenEnv) == "":
 		return Usagef("--admin %s is reached by other machines: give --admin-token-file (or %s), or --admin-ca for client "+
 			"certificates, or listen on %s", a.address, AdminTokenEnv, defaultAdmin)
 	}
@@ -136,25 +135,16 @@ func (a *AdminFlag) Open(logger *slog.Logger, p Probes, pages ...Page) (*Admin, 
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", a.address)
-	if err != nil && (a.flag == nil || !a.flag.Changed) {
-		host, _, splitErr := net.SplitHostPort(a.address)
-		if splitErr != nil {
-			return nil, splitErr
-		}
-		if l, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err == nil {
-			logger.Warn("the usual address of the admin pages is another process's: look at the one that is used", "taken",
-				a.address, "used", l.Addr().String())
-		}
-	}
+	given := a.flag != nil && a.flag.Changed
+	l, err := Listen(logger, "admin", a.address, given, "admin pages")
 	if err != nil {
-		return nil, fmt.Errorf("--admin %s: %w; choose another address, or none", a.address, err)
+		return nil, err
 	}
 	l = newLimitedListener(l, adminConns)
 	scheme := "http"
 	if secure != nil {
 		l, scheme = tls.NewListener(l, secure), "https"
-	} else if host, _, _ := net.SplitHostPort(a.address); !isLoopback(host) {
+	} else if host, _, _ := net.SplitHostPort(a.address); !IsLoopback(host) {
 		logger.Warn("the admin token goes over the network as it is: give --admin-cert and --admin-key")
 	}
 	admin.serve(l, p)
@@ -170,7 +160,7 @@ func (a *AdminFlag) guard(g *guard, logger *slog.Logger) (*tls.Config, error) {
 		return nil, err
 	}
 	*g = guard{byToken: token != "", token: sha256.Sum256([]byte(token)), byCert: a.ca != ""}
-	return certificates(a.cert, a.key, a.ca, logger)
+	return Certificates("admin", a.cert, a.key, a.ca, logger)
 }
 
 func (a *Admin) serve(l net.Listener, p Probes) {

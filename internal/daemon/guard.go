@@ -3,16 +3,10 @@ package daemon
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
-	"log/slog"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 
-	"hindsight/internal/certs"
 	"hindsight/internal/secret"
 )
 
@@ -66,7 +60,7 @@ func (g *guard) wrap(pages, probes http.Handler) http.Handler {
 	pages = crossOrigin.Handler(pages)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case g.open() && !toLoopback(r.Host): // a page elsewhere had its name point here
+		case g.open() && !ToLoopback(r.Host): // a page elsewhere had its name point here
 			http.Error(w, "these pages are asked for as localhost or by a loopback address; give --admin-token-file to reach "+
 				"them by another name", http.StatusForbidden)
 		case g.lets(r):
@@ -82,20 +76,6 @@ func (g *guard) wrap(pages, probes http.Handler) http.Handler {
 				http.StatusUnauthorized)
 		}
 	})
-}
-
-// toLoopback reports whether a request's Host names the machine itself.
-func toLoopback(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	return isLoopback(strings.Trim(host, "[]"))
-}
-
-// isLoopback reports whether a host is only reached from the machine itself.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // readToken returns the token of a file, or of the environment; "" if there is none.
@@ -124,55 +104,4 @@ func readToken(file string, getenv func(string) string) (string, error) {
 		}
 	}
 	return token, nil
-}
-
-// adminTLS is how the pages speak TLS: with the certificate, and to the clients of the
-// authorities, that the files hold when a connection begins.
-type adminTLS struct {
-	pair *certs.Pair
-	ca   string // file; "": clients are not asked for certificates
-
-	mu   sync.Mutex
-	pool *x509.CertPool // of ca, as it could be read last
-}
-
-// certificates returns how to speak TLS, nil if not at all. Client certificates are
-// asked for if ca is given, and verified if one comes.
-func certificates(cert, key, ca string, logger *slog.Logger) (*tls.Config, error) {
-	if cert == "" {
-		return nil, nil
-	}
-	pair, err := certs.NewPair(cert, key, logger)
-	if err != nil {
-		return nil, fmt.Errorf("--admin-cert and --admin-key: %w", err)
-	}
-	a := &adminTLS{pair: pair, ca: ca}
-	if _, err := a.current(); err != nil {
-		return nil, fmt.Errorf("--admin-ca: %w", err)
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		c, err := a.current()
-		if err != nil {
-			logger.Warn("renewed authorities cannot be read; the last ones stay in use", "flag", "--admin-ca", "error", err)
-		}
-		return c, nil
-	}}, nil
-}
-
-// current returns what the files say now, in place of one that cannot be read what it said
-// last. The error is that of the authorities; a pair tells of its own.
-func (a *adminTLS) current() (*tls.Config, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c := &tls.Config{Certificates: []tls.Certificate{*a.pair.Current()}, MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"h2", "http/1.1"}}
-	if a.ca == "" {
-		return c, nil
-	}
-	pool, err := certs.ReadPool(a.ca)
-	if err == nil {
-		a.pool = pool
-	}
-	c.ClientCAs, c.ClientAuth = a.pool, tls.VerifyClientCertIfGiven
-	return c, err
 }

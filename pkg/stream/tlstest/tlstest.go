@@ -38,10 +38,18 @@ func NewAuthority(t testing.TB) *Authority {
 
 // Issue signs a certificate for 127.0.0.1, of a server or a client, and returns
 // its files.
-func (a *Authority) Issue(name string) (cert, key string) {
-	a.t.Helper()
-	k := a.newKey()
+func (a *Authority) Issue(name string) (cert, key string) { return a.issue(template(name)) }
+
+// IssueExpired is Issue of a certificate whose time is over.
+func (a *Authority) IssueExpired(name string) (cert, key string) {
 	c := template(name)
+	c.NotAfter = time.Now().Add(-time.Minute)
+	return a.issue(c)
+}
+
+func (a *Authority) issue(c *x509.Certificate) (cert, key string) {
+	a.t.Helper()
+	name, k := c.Subject.CommonName, a.newKey()
 	c.KeyUsage = x509.KeyUsageDigitalSignature
 	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var httpLine = regexp.MustCompile(`http=(https?://\S+)`)
+
+// http waits until the process says where it answers HTTP.
+func (p *process) http() (url string) {
+	p.t.Helper()
+	eventually(p.t, "the address of HTTP", func() bool {
+		if m := httpLine.FindStringSubmatch(p.log()); m != nil {
+			url = m[1]
+		}
+		return url != ""
+	})
+	return url
+}
+
+// TestReadmeCurl runs the commands of README.md that ask and report, word for word but for the address.
+func TestReadmeCurl(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("no curl here")
+	}
+	page, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "<!-- curl -->\n```sh\n")
+	commands, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("README.md has no commands marked curl")
+	}
+	p := start(t, decider(t, "--log", "embedded:"+t.TempDir(), "--listen", "127.0.0.1:0")).ready()
+	out, err := exec.CommandContext(t.Context(), "sh", "-ec",
+		strings.ReplaceAll(commands, "http://127.0.0.1:8080", p.http())).Output()
+	if got := string(out); err != nil || !strings.HasPrefix(got, `{"id":"8f3a","action":"`) ||
+		!strings.HasSuffix(got, `{"id":"8f3a","stored":true}`) {
+		t.Errorf("%v: %s", err, got)
+	}
+	p.stop(patience)
+}
+
+// TestHTTPFlag holds that an address that was asked for is had or refused, and that none is none.
+func TestHTTPFlag(t *testing.T) {
+	dir := t.TempDir()
+	a := start(t, decider(t, "--log", "embedded:"+filepath.Join(dir, "a"), "--listen", "127.0.0.1:0")).ready()
+	taken := strings.TrimPrefix(a.http(), "http://")
+	got := finish(t, decider(t, "--log", "embedded:"+filepath.Join(dir, "b"), "--listen", "127.0.0.1:0", "--http", taken))
+	if got.code != 1 || !strings.Contains(got.stderr, "--http "+taken+": ") || !strings.Contains(got.stderr, "choose another") {
+		t.Errorf("a taken address: %+v", got)
+	}
+	off := start(t, decider(t, "--log", "embedded:"+filepath.Join(dir, "c"), "--listen", "127.0.0.1:0", "--http", "none")).ready()
+	if httpLine.MatchString(off.log()) {
+		t.Error("--http none answers")
+	}
+	a.stop(patience)
+	off.stop(patience)
+}
+
+// TestKeysCommand makes a key as HTTP.md says, and asks with it.
+func TestKeysCommand(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "shop.keys")
+	page, err := os.ReadFile("../../compose/HTTP.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, _ := strings.Cut(string(page), "<!-- keys -->\n```sh\n")
+	line, _, _ = strings.Cut(line, "\n")
+	args := strings.Fields(strings.Replace(line, "shop.keys", file, 1))
+	cmd := decider(t, args[1:]...)
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	made, err := cmd.Output()
+	if err != nil || !strings.HasPrefix(string(made), "hs_") {
+		t.Fatalf("%v: %q", err, made)
+	}
+	p := start(t, decider(t, "--log", "embedded:"+filepath.Join(dir, "log"), "--listen", "127.0.0.1:0", "--keys", file)).ready()
+	ask := func(key string) int {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", p.http()+"/v1/decide", strings.NewReader(`{"actions":["a","b"]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + key}}
+		got, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Body.Close()
+		return got.StatusCode
+	}
+	if code := ask(strings.TrimSpace(string(made))); code != 200 {
+		t.Error(code)
+	}
+	if code := ask("hs_other"); code != 401 {
+		t.Error(code)
+	}
+	p.stop(patience)
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"keys", "add", "web", "decide"}, 2, "--keys is missing"},
+		{[]string{"keys", "add", "web", "--keys", file}, 2, "expected NAME and ROLE"},
+		{[]string{"keys", "add", "web", "write", "--keys", file}, 1, "expected decide, outcome, read, admin"},
+		{[]string{"--http", "0.0.0.0:0", "--log", "mem:"}, 2, "give --keys, or --http-ca"},
+		{[]string{"--keys", filepath.Join(dir, "none"), "--log", "mem:", "--listen", "127.0.0.1:0"}, 1, "--keys: read keys file"},
+	} {
+		if got := finish(t, decider(t, c.args...)); got.code != c.code || !strings.Contains(got.stderr, c.says) {
+			t.Errorf("%v: %+v; want %d, %q", c.args, got, c.code, c.says)
+		}
+	}
+}

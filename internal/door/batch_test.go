@@ -1,0 +1,142 @@
+package door
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// results are those of a batch.
+type results struct {
+	Results []struct {
+		Status int
+		Body   json.RawMessage
+	}
+}
+
+func (w *world) batch(items []string, headers ...string) (r results) {
+	w.t.Helper()
+	got := w.call("POST", "/v1/batch", "["+strings.Join(items, ",")+"]", headers...)
+	if err := json.Unmarshal(got.body, &r); err != nil || got.status != 200 || len(r.Results) != len(items) {
+		w.t.Fatalf("%v: %d results of %d, %d %.400s", err, len(r.Results), len(items), got.status, got.body)
+	}
+	return r
+}
+
+// TestBatch holds that a batch has one result each, in order, and that each is what it would be alone.
+func TestBatch(t *testing.T) {
+	w := open(t, setting{})
+	var items []string
+	for i := range 900 {
+		items = append(items, fmt.Sprintf(`{"context":{"id":"%d","actions":["x","y"]}}`, i))
+	}
+	for i := range 100 {
+		items = append(items, fmt.Sprintf(`{"outcome":{"id":"%d","loss":0.5}}`, i))
+	}
+	for i, r := range w.batch(items).Results {
+		want := fmt.Sprintf(`{"id":"%d","stored":true}`, i-900)
+		var d decision
+		if err := json.Unmarshal(r.Body, &d); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case i < 900 && (r.Status != 200 || d.ID != fmt.Sprint(i) || d.N != int64(i)+1):
+			t.Errorf("%d: %d %s", i, r.Status, r.Body)
+		case i >= 900 && (r.Status != 202 || string(r.Body) != want):
+			t.Errorf("%d: %d %s", i, r.Status, r.Body)
+		}
+	}
+	if d, o := len(w.records("shop.decisions")), len(w.records("shop.outcomes")); d != 900 || o != 100 {
+		t.Errorf("%d decisions, %d outcomes", d, o)
+	}
+	mixed := []string{items[0], `{"context":{"id":"0","actions":["x"]}}`, `{}`, `{"context":{},"outcome":{}}`,
+		`{"outcome":{"id":"0"}}`, `{"context":{"id":"new","actions":["x","y"]}}`, `{"outcome":{"id":"new","loss":1}}`}
+	for i, r := range w.batch(mixed).Results {
+		if want := []int{200, 409, 400, 400, 400, 200, 202}[i]; r.Status != want {
+			t.Errorf("%s: %d %s; want %d", mixed[i], r.Status, r.Body, want)
+		}
+	}
+}
+
+// TestBatchTime holds that a batch whose time is over asks no more, and has a result for each request all the same.
+func TestBatchTime(t *testing.T) {
+	w := open(t, setting{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	out := httptest.NewRecorder()
+	b := &batch{d: w.door, w: out, ctx: ctx, client: client{"test", mayAll}}
+	for range 3 {
+		b.ask(&batchItem{Context: []byte(context1)})
+	}
+	b.writeAll(0)
+	if n := strings.Count(out.Body.String(), `{"status":503,`); n != 3 || len(w.records("shop.decisions")) != 0 {
+		t.Errorf("%d: %s", n, out.Body)
+	}
+}
+
+// TestBatchRefusals holds which batches are refused as a whole, and which roles their requests need.
+func TestBatchRefusals(t *testing.T) {
+	file, keys := keyFile(t, "web decide", "desk read")
+	w := open(t, setting{flags: []string{"--keys", file}})
+	web := "Authorization: Bearer " + keys["web"]
+	for _, c := range []struct {
+		body   string
+		header string
+		status int
+		says   string
+	}{
+		{"[" + strings.Repeat(`{},`, maxBatch) + "{}]", web, 413, "at most 1000"},
+		{`{"context":{}}`, web, 400, "a JSON array"},
+		{strings.Repeat("[", 1e5), web, 400, "a JSON array"},
+		{`[]`, "Authorization: Bearer " + keys["desk"], 403, "keys add desk decide,outcome"},
+		{`[]`, "", 401, "no such key"},
+	} {
+		if got := w.call("POST", "/v1/batch", c.body, c.header); got.status != c.status || !strings.Contains(
+			got.problem(t).Detail, c.says) {
+			t.Errorf("%.40s: %d %s; want %d, %q", c.body, got.status, got.body, c.status, c.says)
+		}
+	}
+	items := []string{`{"context":{"id":"a","actions":["x","y"]}}`, `{"outcome":{"id":"a","loss":1}}`}
+	if r := w.batch(items, web).Results; r[0].Status != 200 || r[1].Status != 403 {
+		t.Errorf("%+v", r)
+	}
+	if got := w.call("POST", "/v1/batch", "[]", web, "Content-Type: application/msgpack"); got.status != 415 {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if n := w.refused("outcome")["other"]; n != 1 {
+		t.Errorf("%v outcomes are counted as refused", n)
+	}
+}
+
+// TestPages holds what there is to read, and that it needs the role read.
+func TestPages(t *testing.T) {
+	file, keys := keyFile(t, "web decide", "desk read")
+	w := open(t, setting{flags: []string{"--keys", file}})
+	web, desk := "Authorization: Bearer "+keys["web"], "Authorization: Bearer "+keys["desk"]
+	w.decide(`{"id":"a/b","features":{"hour":14},"actions":["x","y"]}`, web)
+	for _, c := range []struct {
+		path, says string
+		status     int
+	}{
+		{"/v1/rounds/a%2Fb", `"propensity"`, 200},
+		{"/v1/rounds/other", "no decision that is kept has this id", 404},
+		{"/v1/rounds/" + strings.Repeat("x", 300), "at most 256 bytes", 400},
+		{"/v1/state", `"mode": "live"`, 200},
+		{"/v1/certificate", `"certificate"`, 200},
+		{"/v1/policies", "this learner keeps no models", 404},
+	} {
+		got := w.call("GET", c.path, "", desk)
+		if got.status != c.status || !strings.Contains(string(got.body), c.says) {
+			t.Errorf("%.40s: %d %s; want %d, %q", c.path, got.status, got.body, c.status, c.says)
+		}
+		if got.status >= 400 {
+			got.problem(t)
+		}
+		if got := w.call("GET", c.path, "", web); got.status != 403 {
+			t.Errorf("%.40s without the role: %d", c.path, got.status)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package door
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"hindsight/pkg/stream"
+)
+
+// problem is an answer that is an error (RFC 9457). Its status is the code of the same error on a bus.
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	ID     string `json:"id,omitempty"` // of the round, if it could be read
+
+	counted bool // by the service
+}
+
+func newProblem(status int, detail string) *problem {
+	return &problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
+}
+
+// problemOf returns the error that a reply of a bus is, nil if it is none.
+func problemOf(reply []byte, headers []stream.Header) *problem {
+	if len(headers) == 0 {
+		return nil
+	}
+	p := newProblem(http.StatusInternalServerError, "")
+	p.counted = true
+	for _, h := range headers {
+		switch h.Key {
+		case "Nats-Service-Error-Code":
+			p.Status, _ = strconv.Atoi(h.Value) // a number of ours
+			p.Title = http.StatusText(p.Status)
+		case "Nats-Service-Error":
+			p.Detail = h.Value
+		}
+	}
+	var told struct{ Error struct{ Message, ID string } }
+	if json.Unmarshal(reply, &told) == nil { // of MessagePack the headers tell all but the id
+		p.Detail, p.ID = told.Error.Message, told.Error.ID
+	}
+	return p
+}
+
+// retryAfter is the time, in seconds, after which to ask again; clients spread it at random.
+const retryAfter = "1"
+
+// write answers with the problem.
+func (p *problem) write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", typeProblem)
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
+	}
+	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", retryAfter)
+	}
+	b, _ := json.Marshal(p) // of text and numbers
+	w.WriteHeader(p.Status)
+	w.Write(b) // an error is the client's: it is gone
+}

@@ -1,0 +1,126 @@
+package door
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// longest is how long a reply is waited for. The log may be away for longer.
+const longest = 10 * time.Second
+
+func (d *Door) decide(w http.ResponseWriter, r *http.Request, c client) *problem {
+	if name := r.PathValue("model"); name != "" && name != d.o.Model {
+		return newProblem(http.StatusNotFound, fmt.Sprintf("this process serves the model %s: ask it at /v1/models/%[1]s/decide",
+			d.o.Model))
+	}
+	return d.relay(w, r, c, "decide", http.StatusOK)
+}
+
+func (d *Door) outcome(w http.ResponseWriter, r *http.Request, c client) *problem {
+	return d.relay(w, r, c, "outcome", http.StatusAccepted)
+}
+
+// relay hands a request to who answers it on the bus, and answers with the reply.
+func (d *Door) relay(w http.ResponseWriter, r *http.Request, c client, subject string, status int) *problem {
+	kind, p := contentType(r)
+	if p != nil {
+		return p
+	}
+	headers, p := headersOf(r)
+	if p != nil {
+		return p
+	}
+	body, p := d.body(w, r)
+	if p != nil {
+		return p
+	}
+	defer d.release(body)
+	if !matches(body, kind) {
+		return newProblem(http.StatusBadRequest, "the body is not what its Content-Type says: "+kind)
+	}
+	e, p := d.ask(subject, body, headers, c)
+	if p != nil {
+		return p
+	}
+	if p := e.answered(r.Context(), longest); p != nil {
+		return p
+	}
+	defer e.release()
+	if p := problemOf(e.reply, e.headers); p != nil {
+		return p
+	}
+	if kind = typeJSON; codec.IsMap(e.reply) {
+		kind = typePack
+	}
+	send(w, r, status, kind, e.reply)
+	return nil
+}
+
+// ask hands a request to who answers it on the bus.
+func (d *Door) ask(subject string, body []byte, headers []stream.Header, c client) (*exchange, *problem) {
+	e := exchanges.Get().(*exchange)
+	e.message.Data, e.message.Headers, e.message.From = body, headers, c.name
+	if !d.bus.hand(d.subjects[subject], e) {
+		e.release()
+		return nil, newProblem(http.StatusServiceUnavailable, "not ready: retry with the same id")
+	}
+	return e, nil
+}
+
+// answered waits for the reply.
+func (e *exchange) answered(ctx context.Context, limit time.Duration) *problem {
+	if e.await(ctx, limit) {
+		return nil
+	}
+	return newProblem(http.StatusServiceUnavailable, "no answer came within "+limit.String()+
+		", and whether the request was carried out is unknown: retry with the same id")
+}
+
+// headersOf returns the headers that go with a request: for how long its client waits, and the attributes of a
+// CloudEvent in binary mode.
+func headersOf(r *http.Request) (headers []stream.Header, p *problem) {
+	if v := r.Header.Get("Hindsight-Timeout"); v != "" {
+		headers = append(headers, stream.Header{Key: "hindsight-timeout", Value: v})
+	} else if v := r.Header.Get("Prefer"); v != "" {
+		t, ok := waitOf(v)
+		if !ok {
+			return nil, newProblem(http.StatusBadRequest, fmt.Sprintf("header Prefer: %.64q: wait is no positive number of "+
+				"seconds, such as wait=0.25", v))
+		}
+		if t > 0 {
+			headers = append(headers, stream.Header{Key: "hindsight-timeout", Value: t.String()})
+		}
+	}
+	if r.Header.Get("Ce-Specversion") == "" {
+		return headers, nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Header)) {
+		if strings.HasPrefix(key, "Ce-") {
+			headers = append(headers, stream.Header{Key: strings.ToLower(key), Value: r.Header.Get(key)})
+		}
+	}
+	return headers, nil
+}
+
+// waitOf reads the preference wait of RFC 7240, which here may have a fraction; 0: there is none.
+func waitOf(prefer string) (t time.Duration, ok bool) {
+	for preference := range strings.SplitSeq(prefer, ",") {
+		name, value, _ := strings.Cut(preference, "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "wait") {
+			continue
+		}
+		seconds, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		t = time.Duration(min(seconds, longest.Seconds()) * float64(time.Second))
+		return t, err == nil && t > 0
+	}
+	return 0, true
+}

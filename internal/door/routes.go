@@ -1,0 +1,80 @@
+package door
+
+import (
+	"fmt"
+	"net/http"
+)
+
+// route is one call that is answered.
+type route struct {
+	method, path string
+	needs        role   // or one of several; 0: none, anybody may ask
+	subject      string // decide or outcome: what its requests are counted as; "": they are not
+	answer       func(w http.ResponseWriter, r *http.Request, c client) *problem
+}
+
+// calls are all calls that are answered.
+func (d *Door) calls() []route {
+	return []route{
+		{"POST", "/v1/decide", mayDecide, "decide", d.decide},
+		{"POST", "/v1/models/{model}/decide", mayDecide, "decide", d.decide},
+		{"POST", "/v1/outcome", mayOutcome, "outcome", d.outcome},
+		{"POST", "/v1/batch", mayDecide | mayOutcome, "", d.batch},
+		{"GET", "/v1/rounds/{id}", mayRead, "", d.round},
+		{"GET", "/v1/state", mayRead, "", d.page("/state")},
+		{"GET", "/v1/certificate", mayRead, "", d.page("/certificate")},
+		{"GET", "/v1/policies", mayRead, "", d.page("/models")},
+		{"GET", "/openapi.yaml", 0, "", d.description},
+		{"GET", "/docs", 0, "", d.docs},
+	}
+}
+
+func (d *Door) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		newProblem(http.StatusNotFound, "there is no such path").write(w)
+	})
+	for _, t := range d.calls() {
+		mux.HandleFunc(t.method+" "+t.path, func(w http.ResponseWriter, r *http.Request) { d.answer(&t, w, r) })
+		mux.HandleFunc(t.path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", t.method)
+			newProblem(http.StatusMethodNotAllowed, fmt.Sprintf("%s takes %s", t.path, t.method)).write(w)
+		})
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff
+		if p := d.guard.check(r); p != nil {
+			p.write(w)
+			return
+		}
+		if d.guard.share(w, r) {
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// Headers of every answer.
+var (
+	noStore = []string{"no-store"}
+	noSniff = []string{"nosniff"}
+)
+
+// answer answers a request, and counts it with those of the bus if it is refused here.
+func (d *Door) answer(t *route, w http.ResponseWriter, r *http.Request) {
+	c, p := client{}, (*problem)(nil)
+	if t.needs != 0 {
+		c, p = d.guard.client(r, t.needs)
+	}
+	if p == nil {
+		p = t.answer(w, r, c)
+	}
+	if p == nil {
+		return
+	}
+	if t.subject != "" && !p.counted {
+		d.o.Metrics.Refuse(t.subject, p.Status)
+	}
+	p.write(w)
+}
