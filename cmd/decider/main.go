@@ -20,6 +20,7 @@ import (
 	"hindsight/internal/modelfile"
 	"hindsight/internal/see"
 	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/internal/watch"
 )
 
@@ -156,18 +157,18 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	}
 	defer e.Close()
 	metrics.WatchStore(e.Usage)
-	seed, err := c.seed(spec, func() (bool, error) { return service.Begun(ctx, e.Log, source.Name) })
+	seed, err := c.seed(spec, func() (bool, error) { return topics.Begun(ctx, e.Log, source.Name) })
 	if err != nil {
 		return err
 	}
 	sight.Explain(explain.Config{Log: e.Log, Name: source.Name, Seed: seed, Build: model.Epoch})
 	if !c.acceptLoss {
-		if err := service.CheckTopics(ctx, e.Log, source.Name); err != nil {
+		if err := topics.Check(ctx, e.Log, source.Name); err != nil {
 			return err
 		}
 	}
-	partitions, err := service.EnsureTopics(ctx, e.Log, source.Name, c.partitions,
-		service.Retention{Age: time.Duration(c.retention)})
+	partitions, err := topics.Ensure(ctx, e.Log, source.Name, c.partitions,
+		topics.Retention{Age: time.Duration(c.retention)})
 	if err != nil {
 		return err
 	}

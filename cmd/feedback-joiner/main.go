@@ -15,6 +15,7 @@ import (
 	"hindsight/internal/modelfile"
 	"hindsight/internal/see"
 	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/internal/watch"
 )
 
@@ -95,12 +96,12 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if c.seedFile == "" {
 		c.seedFile = p.seedFile
 	}
-	seed, err := daemon.SeedOf(c.seedFile, func() (bool, error) { return service.Begun(ctx, p.log, source.Name) })
+	seed, err := daemon.SeedOf(c.seedFile, func() (bool, error) { return topics.Begun(ctx, p.log, source.Name) })
 	if err != nil {
 		return err
 	}
 	sight.Explain(explain.Config{Log: p.log, Name: source.Name, Seed: seed, Build: model.Epoch})
-	partitions, err := service.AwaitTopics(ctx, p.log, source.Name, env.Logger)
+	partitions, err := topics.Await(ctx, p.log, source.Name, env.Logger)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
 	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/internal/verify"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/attach"
@@ -240,7 +241,7 @@ func (l *live) create(ctx context.Context, e *engine.Engine, name string) error 
 	case !errors.Is(err, stream.ErrNotFound):
 		return err
 	}
-	return service.CreateTopics(ctx, e.Log, name, l.partitions, service.Retention{})
+	return topics.Create(ctx, e.Log, name, l.partitions, topics.Retention{})
 }
 
 // prepare writes the secret seed, and the model for whoever runs a decider on the

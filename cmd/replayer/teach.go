@@ -13,12 +13,14 @@ import (
 	"hindsight/internal/access"
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
+	"hindsight/internal/follow"
 	"hindsight/internal/inject"
 	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
 	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/internal/verify"
 )
 
@@ -139,14 +141,14 @@ func (t *teach) system(ctx context.Context, e *engine.Engine, m *model.Model,
 	if err != nil {
 		return nil, err
 	}
-	seed, err := daemon.SeedOf(t.seedFile, func() (bool, error) { return service.Begun(ctx, e.Log, m.Name) })
+	seed, err := daemon.SeedOf(t.seedFile, func() (bool, error) { return topics.Begun(ctx, e.Log, m.Name) })
 	if err != nil {
 		return nil, err
 	}
-	if err := service.CheckTaught(ctx, e.Log, m.Name, m.Version); err != nil {
+	if err := follow.CheckTaught(ctx, e.Log, m.Name, m.Version); err != nil {
 		return nil, err
 	}
-	partitions, err := service.EnsureTopics(ctx, e.Log, m.Name, t.partitions, service.Retention{Age: taughtRetention})
+	partitions, err := topics.Ensure(ctx, e.Log, m.Name, t.partitions, topics.Retention{Age: taughtRetention})
 	return &service.SystemConfig{Log: e.Log, Name: m.Name, Source: source, Build: model.Epoch, Seed: seed,
 		Partitions: partitions, Owner: "replayer", Logger: logger}, err
 }

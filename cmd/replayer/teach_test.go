@@ -20,6 +20,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
+	"hindsight/internal/topics"
 )
 
 // TestTeachForms teaches a log in each form: rounds keep their ids, the log verifies, and a second
@@ -142,7 +143,7 @@ func liveOn(t *testing.T, dir, file string, ask func(e *engine.Engine)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	partitions, err := service.EnsureTopics(ctx, e.Log, source.Name, 0, service.Retention{})
+	partitions, err := topics.Ensure(ctx, e.Log, source.Name, 0, topics.Retention{})
 	if err != nil {
 		t.Fatal(err)
 	}

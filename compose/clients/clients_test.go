@@ -18,6 +18,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/pkg/stream"
 )
 
@@ -36,7 +37,7 @@ func startModel(t *testing.T, path string) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := service.CreateTopics(t.Context(), e.Log, source.Name, 1, service.Retention{}); err != nil {
+	if err := topics.Create(t.Context(), e.Log, source.Name, 1, topics.Retention{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -14,6 +14,7 @@ import (
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
 	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/pkg/stream/kafkatest"
 )
 
@@ -94,7 +95,7 @@ func startKafkaSystem(t *testing.T, brokers string) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := service.CreateTopics(t.Context(), e.Log, "shop", 1, service.Retention{}); err != nil {
+	if err := topics.Create(t.Context(), e.Log, "shop", 1, topics.Retention{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -18,6 +18,7 @@ import (
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
 	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -84,7 +85,7 @@ func startOn(b testing.TB, e *engine.Engine, source *follow.Source) *system {
 // startLimited is startOn with a limit on the requests a second of each client.
 func startLimited(b testing.TB, e *engine.Engine, source *follow.Source, clientRate int) *system {
 	b.Helper()
-	if err := service.CreateTopics(b.Context(), e.Log, source.Name, 1, service.Retention{}); err != nil {
+	if err := topics.Create(b.Context(), e.Log, source.Name, 1, topics.Retention{}); err != nil {
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(b.Context())
@@ -312,7 +313,7 @@ func receive(b *testing.B, r stream.Reader, rounds int, f func(*stream.Record)) 
 func runBare(b *testing.B, sizes [4]int) time.Duration {
 	e := open(b, b.TempDir())
 	defer e.Close()
-	if err := service.CreateTopics(b.Context(), e.Log, "bare", 1, service.Retention{}); err != nil {
+	if err := topics.Create(b.Context(), e.Log, "bare", 1, topics.Retention{}); err != nil {
 		b.Fatal(err)
 	}
 	t := join.TopicsOf("bare")

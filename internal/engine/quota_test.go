@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"hindsight/internal/front"
-	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/embedded"
 )
@@ -25,7 +25,7 @@ func TestOutcomesQuota(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		if err := service.CreateTopics(ctx, e.Log(), "m", 2, service.Retention{}); err != nil {
+		if err := topics.Create(ctx, e.Log(), "m", 2, topics.Retention{}); err != nil {
 			t.Fatal(err)
 		}
 		rejects, err := e.Log().Writer(ctx, "m.rejects", 0, nil) // as a joiner writes them meanwhile

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hindsight/internal/join"
+	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/service"
@@ -28,7 +29,7 @@ import (
 func BenchmarkRestart(b *testing.B) {
 	lengths, tails := []int{5_000, 50_000}, []int{4_000, 8_000, 16_000}
 	if os.Getenv("HINDSIGHT_LONG") != "" {
-		lengths, tails = []int{10_000, 100_000, 1_000_000}, []int{8_000, 50_000, service.DefaultDedup}
+		lengths, tails = []int{10_000, 100_000, 1_000_000}, []int{8_000, 50_000, loop.DefaultDedup}
 	}
 	for i, rounds := range lengths {
 		dir := b.TempDir()

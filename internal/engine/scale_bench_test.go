@@ -16,6 +16,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/attach"
 	"hindsight/pkg/stream/nats"
@@ -66,7 +67,7 @@ func newScaled(b *testing.B, connections int) *scaled {
 	b.Helper()
 	s := &scaled{Engine: open(b, b.TempDir()), topics: join.TopicsOf("bench")}
 	s.ends = append(s.ends, s.Close)
-	if err := service.CreateTopics(b.Context(), s.Log, "bench", 2, service.Retention{}); err != nil {
+	if err := topics.Create(b.Context(), s.Log, "bench", 2, topics.Retention{}); err != nil {
 		b.Fatal(err)
 	}
 	for p := range 2 {

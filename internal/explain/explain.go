@@ -12,7 +12,7 @@ import (
 	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
-	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/stream"
@@ -56,7 +56,7 @@ func Round(ctx context.Context, c Config, id string) (*Explanation, error) {
 }
 
 func (x *explainer) run(ctx context.Context, id string) (err error) {
-	if x.partitions, err = service.Partitions(ctx, x.Log, x.Name); err != nil {
+	if x.partitions, err = topics.Partitions(ctx, x.Log, x.Name); err != nil {
 		return err
 	}
 	if err := x.findDecision(ctx, id); err != nil {

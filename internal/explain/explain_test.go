@@ -19,6 +19,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -61,7 +62,7 @@ func newWorld(t *testing.T, yaml string, snapshotEvery int64) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, log: mem.New(mem.Options{Clock: clock()}), top: join.TopicsOf("m")}
-	w.must(service.CreateTopics(t.Context(), w.log, "m", 1, service.Retention{}))
+	w.must(topics.Create(t.Context(), w.log, "m", 1, topics.Retention{}))
 	quiet := slog.New(slog.DiscardHandler)
 	w.j, err = service.OpenJoiner(t.Context(), service.SystemConfig{Log: w.log, Source: source, Build: model.Epoch,
 		Seed: []byte("seed"), Partitions: 1, MaxPending: 1000, Dedup: 1000, MarkEvery: 20, Logger: quiet})

@@ -8,7 +8,7 @@ import (
 
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
-	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -43,7 +43,7 @@ func (r *counted) Next(ctx context.Context, dst []stream.Record) ([]stream.Recor
 func TestFindDecision(t *testing.T) {
 	const partitions, many = 3, 3 * firstBlock
 	log := mem.New(mem.Options{Clock: clock()})
-	if err := service.CreateTopics(t.Context(), log, "m", partitions, service.Retention{}); err != nil {
+	if err := topics.Create(t.Context(), log, "m", partitions, topics.Retention{}); err != nil {
 		t.Fatal(err)
 	}
 	out := make([]stream.Appender, partitions)

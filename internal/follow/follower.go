@@ -5,6 +5,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 	"hindsight/pkg/stream"
 )
@@ -78,14 +80,7 @@ func New(log stream.Log, name string, build Build, partitions int) *Follower {
 func Open(ctx context.Context, c Config) (*Follower, error) {
 	f := New(c.Log, c.Name, c.Build, c.Partitions)
 	f.logger, f.others, f.scope, f.warns = c.Logger, NewStrangers(c.Metrics, c.Logger), c.Metrics.Scope(), c.Warns
-	err := f.open(ctx)
-	if err == nil {
-		err = f.catchUp(ctx)
-	}
-	if err == nil {
-		err = f.checkTail(ctx)
-	}
-	if err != nil {
+	if err := f.open(ctx); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -112,10 +107,14 @@ func (f *Follower) open(ctx context.Context) error {
 	if errors.Is(err, stream.ErrTruncated) || errors.Is(err, stream.ErrAhead) {
 		err = f.rewind(ctx)
 	}
-	if err == nil {
-		f.safe = f.In.Next
+	if err != nil {
+		return err
 	}
-	return err
+	f.safe = f.In.Next
+	if err := f.catchUp(ctx); err != nil {
+		return err
+	}
+	return f.checkTail(ctx)
 }
 
 // Close ends reading.
@@ -140,12 +139,9 @@ func (f *Follower) Rounds() []int64 { return f.rounds }
 // Told returns the highest round of a partition that marks and snapshots told of when the follower was opened.
 func (f *Follower) Told(partition int) int64 { return f.told[partition] }
 
-// Broken returns how many damaged snapshots the log had when the follower was opened.
-func (f *Follower) Broken() int { return f.broken }
-
-// Restored returns how many bytes the snapshot has from which the follower was opened, and its log time;
-// 0 if there was none.
-func (f *Follower) Restored() (size int, at int64) { return f.size, f.sizeAt }
+// Found returns how many damaged snapshots the log had when the follower was opened, and the bytes and the
+// log time of the one from which it went on; 0 if there was none.
+func (f *Follower) Found() (damaged, size int, at int64) { return f.broken, f.size, f.sizeAt }
 
 // bestSnapshot returns the latest good snapshot that the feedback log reaches. One
 // beyond it tells of a log that lost its tail: what is learned next is not what that
@@ -467,4 +463,26 @@ func (f *Follower) WriteSnapshot(ctx context.Context, s *Snapshot, nonce string)
 // Newer reports whether an error is about what a later program wrote.
 func Newer(err error) bool {
 	return errors.Is(err, codec.ErrVersion) || errors.Is(err, oracle.ErrNewer)
+}
+
+// changes returns the changes that the oracle at work noticed.
+func (f *Follower) changes() (c oracle.Changes) {
+	if e := f.heart.Epoch(); e != nil {
+		c, _ = learner.Changes(e.Learner)
+	}
+	return c
+}
+
+// tellChange warns if the feedback that was just learned raised the alarm of the oracle, which
+// had noticed so many changes before. A restart learns again what came after the last snapshot,
+// and warns of it again, with the same number.
+func (f *Follower) tellChange(before int64) {
+	c := f.changes()
+	if !f.warns || c.Count <= before {
+		return
+	}
+	f.logger.Warn("what is played loses more than predicted: regressions start anew; "+
+		"look whether the world, a feature or the meaning of outcomes changed",
+		"feedback", f.parsed.N, "action", cmp.Or(c.Last[len(c.Last)-1].Action, "all"),
+		"changes", c.Count, "false_alarm_probability", oracle.ChangeAlarms)
 }

@@ -2,12 +2,17 @@ package follow
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
+	"hindsight/internal/join"
 	"hindsight/internal/model"
+	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
 )
 
 // Source is a model as its owner has it: the file in canonical form and the files
@@ -110,4 +115,39 @@ func (s *Source) Record(number int64, partitions int, seedHash string, through i
 		rec.Files = append(rec.Files, codec.FileRef{Name: name, Size: int64(len(b)), SHA256: hexSum(b)})
 	}
 	return rec
+}
+
+// CheckTaught is an error unless a log is new, or holds all that it ever held, and of a model no
+// other version than the one that is taught.
+func CheckTaught(ctx context.Context, log stream.Log, name string, version int64) error {
+	partitions, err := topics.Partitions(ctx, log, name)
+	if errors.Is(err, stream.ErrNotFound) {
+		return nil
+	}
+	t := join.TopicsOf(name)
+	whole := func(topic string, p int) error {
+		first, _, err := log.Bounds(ctx, topic, p)
+		if err == nil && first > join.LogStart {
+			err = refuse("%s has dropped records since it was taught, so that it cannot be told where to go on; "+
+				"teach a new log", topic)
+		}
+		return err
+	}
+	for p := range partitions {
+		err = errors.Join(err, whole(t.Contexts, p), whole(t.Outcomes, p))
+	}
+	if err = errors.Join(err, whole(t.Feedback, 0)); err != nil {
+		return err
+	}
+	return stream.Scan(ctx, log, t.Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
+		if r.Type != codec.TypeEpoch {
+			return nil
+		}
+		rec, err := codec.ParseEpoch(r.Value)
+		if err == nil && rec.Version != version {
+			err = refuse("the log is at version %d of the model, and is taught as version %d; "+
+				"a system that has gone live is taught no more: teach a new log", rec.Version, version)
+		}
+		return err
+	})
 }

@@ -19,6 +19,7 @@ import (
 	"hindsight/internal/random"
 	"hindsight/internal/replay"
 	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/internal/verify"
 	"hindsight/internal/world"
 	"hindsight/pkg/codec"
@@ -95,7 +96,7 @@ func teachOn(t *testing.T, log stream.Log, l *Lesson, partitions, left int) erro
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if _, err := service.EnsureTopics(ctx, log, "shop", partitions, service.Retention{}); err != nil {
+	if _, err := topics.Ensure(ctx, log, "shop", partitions, topics.Retention{}); err != nil {
 		t.Fatal(err)
 	}
 	source, err := modelfile.Source(l.Model, nil)

@@ -70,6 +70,9 @@ type idMemo struct {
 	content uint64 // hash of the context's bytes
 }
 
+// DefaultDedup is how many rounds' ids a decider remembers unless it is told otherwise.
+const DefaultDedup = 100_000
+
 // NewDecider returns a decider for one partition that has decided nothing. dedup ≥
 // 1 is the number of rounds whose ids it remembers.
 func NewDecider(replica *Replica, seed []byte, name string, partition, dedup int) *Decider {

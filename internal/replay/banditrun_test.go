@@ -20,6 +20,7 @@ import (
 	"hindsight/internal/modelfile"
 	"hindsight/internal/scan"
 	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/internal/verify"
 	"hindsight/internal/world"
 	"hindsight/pkg/stream"
@@ -333,7 +334,7 @@ func liveOn(t *testing.T, log stream.Log, tr *Trial, speed string, look func(log
 	const name = "replay"
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := service.CreateTopics(ctx, log, name, 1, service.Retention{}); err != nil {
+	if err := topics.Create(ctx, log, name, 1, topics.Retention{}); err != nil {
 		t.Fatal(err)
 	}
 	source, err := modelfile.Source(tr.Model, tr.Files)

@@ -13,7 +13,7 @@ import (
 	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/latelosses"
-	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -35,7 +35,7 @@ type Summary struct {
 func Summarize(ctx context.Context, log stream.Log, name, spec string, build follow.Build) (*Summary, error) {
 	t := join.TopicsOf(name)
 	s := &Summary{}
-	partitions, err := service.Partitions(ctx, log, name)
+	partitions, err := topics.Partitions(ctx, log, name)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,7 @@ package replay
 import (
 	"testing"
 
-	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -13,7 +13,7 @@ import (
 // summary, as the system does.
 func TestSummaryForeign(t *testing.T) {
 	log := mem.New(mem.Options{})
-	if err := service.CreateTopics(t.Context(), log, "m", 1, service.Retention{}); err != nil {
+	if err := topics.Create(t.Context(), log, "m", 1, topics.Retention{}); err != nil {
 		t.Fatal(err)
 	}
 	d := codec.Decision{N: 1, ID: "a", Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1}, Source: -1,

@@ -11,7 +11,7 @@ import (
 	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
-	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/pkg/stream"
 )
 
@@ -26,7 +26,7 @@ type TrainedLearner struct {
 // epoch: from the newest snapshot that is not later, and the feedback behind that. At 0
 // is as far as the log goes.
 func Trained(ctx context.Context, log stream.Log, name string, build follow.Build, at int64) (*TrainedLearner, error) {
-	partitions, err := service.Partitions(ctx, log, name)
+	partitions, err := topics.Partitions(ctx, log, name)
 	if err != nil {
 		return nil, err
 	}

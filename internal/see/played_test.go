@@ -23,6 +23,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream/lease"
 	"hindsight/pkg/stream/mem"
@@ -205,7 +206,7 @@ func recorded(t *testing.T, partly func(t *testing.T, log *mem.Log, p *tape)) *t
 	synctest.Test(t, func(t *testing.T) {
 		p.began = time.Now()
 		log := mem.New(mem.Options{Clock: func() int64 { return time.Now().UnixNano() }})
-		if err := service.CreateTopics(t.Context(), log, "shop", 1, service.Retention{}); err != nil {
+		if err := topics.Create(t.Context(), log, "shop", 1, topics.Retention{}); err != nil {
 			t.Fatal(err)
 		}
 		partly(t, log, p)

@@ -20,6 +20,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -50,7 +51,7 @@ func newWorldOf(t testing.TB, yaml string, files map[string][]byte) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, log: mem.New(mem.Options{Clock: func() int64 { return time.Now().UnixNano() }})}
-	if err := service.CreateTopics(t.Context(), w.log, "shop", 1, service.Retention{}); err != nil {
+	if err := topics.Create(t.Context(), w.log, "shop", 1, topics.Retention{}); err != nil {
 		t.Fatal(err)
 	}
 	health, insight, reg := watch.NewHealth(watch.RoleDecider), service.NewInsight(), prometheus.NewRegistry()

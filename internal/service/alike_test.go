@@ -10,6 +10,7 @@ import (
 
 	"hindsight/internal/follow"
 	"hindsight/internal/join"
+	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -29,8 +30,8 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	log := mem.New(mem.Options{Clock: clock()})
 	defer log.Close()
-	topics := join.TopicsOf("m")
-	if err := CreateTopics(ctx, log, "m", partitions, Retention{}); err != nil {
+	names := join.TopicsOf("m")
+	if err := topics.Create(ctx, log, "m", partitions, topics.Retention{}); err != nil {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.DiscardHandler)
@@ -56,7 +57,7 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 	for p := range partitions {
 		open(p)
 		defer func() { deciders[p].Close() }()
-		for topic, dst := range map[string]*[]stream.Appender{topics.Contexts: &contexts, topics.Outcomes: &outcomes} {
+		for topic, dst := range map[string]*[]stream.Appender{names.Contexts: &contexts, names.Outcomes: &outcomes} {
 			w, err := log.Writer(ctx, topic, p, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -104,7 +105,7 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 		}
 	}
 	audit := follow.New(log, "m", testBuild, partitions)
-	n := feed(ctx, t, log, topics, audit)
+	n := feed(ctx, t, log, names, audit)
 	want, err := audit.AppendState(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -125,15 +126,15 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 }
 
 // feed feeds a feedback log to one process, and checks the order in each partition.
-func feed(ctx context.Context, t *testing.T, log stream.Log, topics join.Topics, audit *follow.Follower) []int64 {
+func feed(ctx context.Context, t *testing.T, log stream.Log, names join.Topics, audit *follow.Follower) []int64 {
 	t.Helper()
-	_, end, err := log.Bounds(ctx, topics.Feedback, 0)
+	_, end, err := log.Bounds(ctx, names.Feedback, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var f codec.Feedback
 	last := make([]int64, len(audit.Rounds()))
-	err = stream.Scan(ctx, log, topics.Feedback, 0, 0, end, func(r *stream.Record) error {
+	err = stream.Scan(ctx, log, names.Feedback, 0, 0, end, func(r *stream.Record) error {
 		if r.Type == "" {
 			if err := codec.ParseFeedback(&f, r.Value); err != nil {
 				return err

@@ -2,9 +2,12 @@ package service
 
 import (
 	"context"
+	"math"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
 )
 
 // announce writes the model as an epoch record if the log does not have it.
@@ -62,4 +65,98 @@ func (j *Joiner) begin(ctx context.Context) error {
 	j.cfg.Logger.Info("epoch begins", "model", d.Rec.Name, "version", d.Rec.Version, "epoch", d.Rec.Epoch,
 		"mode", d.Rules.Mode.String(), "continues", d.Rec.Continues)
 	return j.core.Mark(ctx)
+}
+
+// note notes where the feedback log ends now, once, or the next time if the log is away: what
+// begins there or later was asked for while this process was there.
+func (c *SystemConfig) note(outer context.Context) {
+	if c.since != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(outer, lookLimit)
+	defer cancel()
+	if _, end, err := c.Log.Bounds(ctx, join.TopicsOf(c.Source.Name).Feedback, 0); err == nil {
+		c.since = &end
+	}
+}
+
+// adoptModel makes the model of the log the one that this joiner announces, if it has a
+// higher version and began since this process read its file: then somebody had the joiner of
+// that time read a newer one ([Control.Renew]), which may have been this process's, too. One
+// that starts with an older file than the log's is refused all the same, and so is an older
+// file that it is to read later: whoever asks for that is told.
+func (j *Joiner) adoptModel() {
+	if j.cfg.since == nil {
+		return
+	}
+	if s := j.epochs.Renewed(j.cfg.Source, *j.cfg.since); s != nil {
+		j.cfg.Logger.Warn("the model was renewed since this process read its file: going on with the log's; the next start needs the newer file here, too",
+			"version", s.Version, "file", j.cfg.Source.Version)
+		*j.cfg.Source = *s
+	}
+}
+
+// claims are what deciders and their snapshots say of epochs. The feedback log may have lost the
+// records of the last of them.
+type claims struct {
+	epoch int64      // the newest
+	acted int64      // the newest of which the mode is known, as a decider was in it; 0: none
+	mode  codec.Mode // of that one
+}
+
+func (c *claims) see(epoch int64, mode codec.Mode) {
+	if c.epoch = max(c.epoch, epoch); epoch >= c.acted {
+		c.acted, c.mode = epoch, mode
+	}
+}
+
+// modeBehind returns the mode of an epoch behind another one, if deciders told of it.
+func (c *claims) modeBehind(epoch int64) (codec.Mode, bool) { return c.mode, c.acted > epoch }
+
+// readClaims finds out what the last decisions, and all snapshots, had learned ([join.Config]).
+func (j *Joiner) readClaims(ctx context.Context, claim func(era, n, epoch int64)) error {
+	for p := range j.cfg.Partitions {
+		if err := j.readDecisionClaims(ctx, p, claim); err != nil {
+			return err
+		}
+	}
+	_, end, err := j.cfg.Log.Bounds(ctx, j.topics.Snapshots, 0)
+	if err != nil {
+		return err
+	}
+	return stream.Scan(ctx, j.cfg.Log, j.topics.Snapshots, 0, stream.Earliest, end, func(r *stream.Record) error {
+		c, err := codec.ParseSnapshot(r.Value)
+		if r.Type != "" || err != nil {
+			return nil // it is no use to anyone
+		}
+		claim(c.Era, c.LearnedThrough, c.Epoch)
+		j.lost.epoch = max(j.lost.epoch, c.Epoch)
+		return nil
+	})
+}
+
+func (j *Joiner) readDecisionClaims(ctx context.Context, p int, claim func(era, n, epoch int64)) error {
+	found := false
+	var d codec.Decision
+	return stream.ScanBack(ctx, j.cfg.Log, j.topics.Decisions, p, math.MaxInt64, 512, func(r *stream.Record) error {
+		switch r.Type {
+		case "":
+			if err := codec.ParseDecision(&d, r.Value); err != nil || d.Partition != p {
+				return nil // said when it is read
+			}
+			found = true
+			claim(d.Era, d.LearnedThrough, d.Epoch)
+			j.lost.see(d.Epoch, d.Mode)
+		case codec.TypeMark:
+			m, err := codec.ParseDecisionMark(r.Value)
+			if err != nil {
+				return codec.UnlessForeign(err)
+			}
+			claim(m.Era, m.LearnedThrough, m.Epoch)
+			if mode, err := codec.ParseMode(m.Mode); err == nil && m.Epoch > 0 {
+				j.lost.see(m.Epoch, mode)
+			}
+		}
+		return nil
+	}, func() bool { return found })
 }

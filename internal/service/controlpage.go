@@ -195,9 +195,7 @@ func (i *Insight) leastEpoch() (least int64) {
 	if i == nil {
 		return 0
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for _, d := range i.deciders {
+	for _, d := range i.atWork() {
 		if n := d.at.epoch.Load(); n > 0 && (least == 0 || n < least) {
 			least = n
 		}

@@ -6,6 +6,7 @@ import (
 
 	"hindsight/internal/follow"
 	"hindsight/internal/join"
+	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -107,7 +108,7 @@ func TestCutsRead(t *testing.T) {
 	if err != nil || m.V != 4 || len(m.Epochs) == 0 {
 		t.Errorf("the last mark: %+v, %v", m, err)
 	}
-	if n, err := Partitions(t.Context(), v.log, "m"); n != 1 || err != nil {
+	if n, err := topics.Partitions(t.Context(), v.log, "m"); n != 1 || err != nil {
 		t.Errorf("%d partitions, %v", n, err)
 	}
 	if n := v.counted(); n > 0 {

@@ -69,17 +69,13 @@ type Decider struct {
 // recovers from the logs: the ids and positions in the tail of decisions, the
 // learner from the last snapshot and the feedback behind it.
 func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
-	d := &Decider{cfg: cfg, topics: join.TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1), feedback: make(chan struct{}, 1), snapshot: make(chan *follow.Snapshot, 1)}
+	d := &Decider{cfg: cfg, topics: join.TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1),
+		feedback: make(chan struct{}, 1), snapshot: make(chan *follow.Snapshot, 1)}
 	d.spawn = func(f func()) { go f() }
-	if d.cfg.Metrics == nil {
-		d.cfg.Metrics = watch.NewMetrics(nil, nil)
-	}
+	d.cfg.complete()
 	d.m = d.cfg.Metrics.Decider(cfg.Partition)
 	d.flight = newFlight(d)
 	d.recent.init(cfg.Dedup, cfg.recentShare())
-	if d.cfg.wrote == nil {
-		d.cfg.wrote = new(wrote)
-	}
 	out, tail, err := cfg.Log.Open(ctx, d.topics.Decisions, cfg.Partition, stream.OpenOptions{Owner: cfg.Owner, Ack: d.flight.ack})
 	if err != nil {
 		d.cfg.Metrics.AppendError(watch.DecisionsKind, err)
@@ -105,7 +101,8 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	}
 	d.follower.Apart = d.unlocked
 	d.snapped, d.snapAt = d.follower.Replica().LearnedThrough(), time.Now()
-	d.m.SnapshotsDamaged(d.follower.Broken())
+	damaged, size, at := d.follower.Found()
+	d.m.SnapshotsDamaged(damaged)
 	if err := d.readTail(ctx, tail); err != nil {
 		return err
 	}
@@ -130,7 +127,7 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	}
 	d.at.contexts.Store(d.contexts.Consumed())
 	d.show()
-	if size, at := d.follower.Restored(); at > 0 && c.SnapshotEvery > 0 {
+	if at > 0 && c.SnapshotEvery > 0 {
 		d.m.Snapshot(size, time.Unix(0, at))
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"hindsight/internal/follow"
 	"hindsight/internal/loop"
+	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -53,7 +54,7 @@ func TestFront(t *testing.T) {
 	const partitions = 4
 	log := mem.New(mem.Options{Clock: clock()})
 	defer log.Close()
-	if err := CreateTopics(t.Context(), log, "m", partitions, Retention{}); err != nil {
+	if err := topics.Create(t.Context(), log, "m", partitions, topics.Retention{}); err != nil {
 		t.Fatal(err)
 	}
 	source := &follow.Source{Name: "m", Version: 1, Model: []byte("x")}
@@ -187,7 +188,7 @@ func TestClientRateOfPartitions(t *testing.T) {
 	const partitions, rate = 2, 10
 	log := mem.New(mem.Options{Clock: clock()})
 	defer log.Close()
-	if err := CreateTopics(t.Context(), log, "m", partitions, Retention{}); err != nil {
+	if err := topics.Create(t.Context(), log, "m", partitions, topics.Retention{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -45,6 +45,12 @@ func (i *Insight) enter(d *Decider) (leave func()) {
 	}
 }
 
+func (i *Insight) atWork() []*Decider {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Clone(i.deciders)
+}
+
 // see notes the late losses of the joiner of this process.
 func (i *Insight) see(l latelosses.Losses) {
 	if i == nil {
@@ -112,10 +118,7 @@ func (i *Insight) ask(until time.Time, f func(d *Decider, ep *loop.Epoch)) error
 	if i == nil {
 		return errNobody
 	}
-	i.mu.Lock()
-	deciders := slices.Clone(i.deciders)
-	i.mu.Unlock()
-	for _, d := range deciders {
+	for _, d := range i.atWork() {
 		if !d.hold(until) {
 			return errBusy
 		}
@@ -134,10 +137,7 @@ func (i *Insight) ask(until time.Time, f func(d *Decider, ep *loop.Epoch)) error
 // outstanding returns the decisions of this process without feedback, and their partitions; of
 // deciders that are free by a time.
 func (i *Insight) outstanding(until time.Time) (n int64, partitions []int) {
-	i.mu.Lock()
-	deciders := slices.Clone(i.deciders)
-	i.mu.Unlock()
-	for _, d := range deciders {
+	for _, d := range i.atWork() {
 		if d.hold(until) {
 			n += d.outstanding()
 			d.mu.Unlock()

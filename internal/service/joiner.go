@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,15 +57,7 @@ func OpenJoiner(ctx context.Context, cfg SystemConfig) (*Joiner, error) {
 		over: make(chan struct{}), at: make([]atomic.Int64, 2*cfg.Partitions)}
 	source := *cfg.Source // which a renewal changes
 	j.cfg.Source = &source
-	if j.cfg.Metrics == nil {
-		j.cfg.Metrics = watch.NewMetrics(nil, nil)
-	}
-	if j.cfg.Logger == nil {
-		j.cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	if j.cfg.began == nil {
-		j.cfg.began = new([2]atomic.Int64)
-	}
+	j.cfg.complete()
 	j.m = j.cfg.Metrics.Joiner()
 	j.others = follow.NewStrangers(j.cfg.Metrics, j.cfg.Logger)
 	j.epochs = follow.NewLoggedEpochs(cfg.Log, j.topics, cfg.Build, j.cfg.Logger)
@@ -217,5 +208,17 @@ func (j *Joiner) Close() {
 	}
 	if j.core != nil {
 		j.core.Close()
+	}
+}
+
+// warnEvery is how often the same warning is logged at most.
+const warnEvery = time.Hour
+
+// warnLate says once in a while that losses that come late differ from those in time:
+// what is learned is biased then.
+func (j *Joiner) warnLate() {
+	if l := &j.late.Losses; l.Differ() && (j.warned.IsZero() || time.Since(j.warned) >= warnEvery) {
+		j.warned = time.Now()
+		j.cfg.Logger.Warn(latelosses.Warning(l))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 
 	"hindsight/internal/join"
 	"hindsight/internal/watch"
@@ -71,9 +72,8 @@ func counted(ctx context.Context, m *watch.Metrics, role string, run func() erro
 // nobody can be asked for a part should say so.
 func watchLog(ctx context.Context, p *watch.Part, log stream.Log, topic string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var looks sync.WaitGroup
+	looks.Go(func() {
 		lookOn(ctx, func(outer context.Context) {
 			ctx, cancel := context.WithTimeout(outer, lookLimit)
 			defer cancel()
@@ -81,9 +81,9 @@ func watchLog(ctx context.Context, p *watch.Part, log stream.Log, topic string) 
 				p.Reach(nil, err)
 			}
 		})
-	}()
+	})
 	return func() {
 		cancel()
-		<-done
+		looks.Wait()
 	}
 }

@@ -1,16 +1,13 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync/atomic"
 
 	"hindsight/internal/follow"
 	"hindsight/internal/intake"
-	"hindsight/internal/join"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -137,41 +134,4 @@ func (j *Joiner) refuseAll(ctx context.Context, in *intake.Input, kind string) e
 		}
 	}
 	return j.core.Refuse(ctx, rejects)
-}
-
-// Partitions returns how many partitions a model has, which began with so many: what the end of its
-// feedback log says, or what its decisions have where nothing has begun.
-func Partitions(ctx context.Context, log stream.Log, name string) (int, error) {
-	t := join.TopicsOf(name)
-	have, err := log.Partitions(ctx, t.Decisions)
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	_ = stream.ScanBack(ctx, log, t.Feedback, 0, math.MaxInt64, 2*DefaultMarkEvery, func(r *stream.Record) error {
-		switch r.Type {
-		case codec.TypeMark:
-			if m, err := codec.ParseFeedbackMark(r.Value); err == nil && len(m.Positions) > 0 {
-				n = len(m.Positions)
-			}
-		case codec.TypeEpoch:
-			if e, err := codec.ParseEpoch(r.Value); err == nil && e.Partitions > 0 {
-				n = e.Partitions
-			}
-		}
-		return nil
-	}, func() bool { return n > 0 }) // feedback that cannot be read is told when it must be read
-	return cmp.Or(n, have), nil
-}
-
-// createAtLeast is [stream.Log.Create], but that somebody may have added partitions.
-func createAtLeast(log stream.Log, ctx context.Context, topic string, partitions int, o stream.TopicOptions) error {
-	err := log.Create(ctx, topic, partitions, o)
-	if !errors.Is(err, stream.ErrPartitions) {
-		return err
-	}
-	if n, asked := log.Partitions(ctx, topic); asked == nil && n > partitions {
-		return log.Create(ctx, topic, n, o)
-	}
-	return err
 }

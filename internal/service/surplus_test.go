@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -127,10 +128,10 @@ func TestSurplusPartitions(t *testing.T) {
 	if got := rejects(); len(got) != 5 || got[4] != "contexts/2 c3" {
 		t.Errorf("rejects %s", got)
 	}
-	if n, err := Partitions(t.Context(), w, "m"); n != 1 || err != nil {
+	if n, err := topics.Partitions(t.Context(), w, "m"); n != 1 || err != nil {
 		t.Errorf("the model has %d partitions, %v", n, err)
 	}
-	if n, err := EnsureTopics(t.Context(), createless{w}, "m", 0, Retention{}); n != 1 || err != nil {
+	if n, err := topics.Ensure(t.Context(), createless{w}, "m", 0, topics.Retention{}); n != 1 || err != nil {
 		t.Errorf("a start finds %d partitions, %v", n, err)
 	}
 }
@@ -142,7 +143,7 @@ func TestWiderTopicOfNewModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.n.Store(2)
-	if _, err := EnsureTopics(t.Context(), creates{w}, "m", 1, Retention{}); !errors.Is(err, stream.ErrPartitions) {
+	if _, err := topics.Ensure(t.Context(), creates{w}, "m", 1, topics.Retention{}); !errors.Is(err, stream.ErrPartitions) {
 		t.Errorf("it says %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -19,11 +20,21 @@ import (
 
 // Defaults of the limits on memory.
 const (
-	DefaultDedup         = 100_000
 	DefaultMaxPending    = 1_000_000
 	DefaultMarkEvery     = 1000
 	DefaultSnapshotEvery = 10_000
 	DefaultMaxInFlight   = 1024
+)
+
+// DefaultMaxBytes is how many bytes the decisions of rounds that wait may hold: those of
+// 1,000 decisions a second with contexts of 1 KB in a window of ten minutes.
+const DefaultMaxBytes = 1 << 30
+
+// MaxPartitions and MaxPendingMiB are the most that flags may ask for: each partition has
+// streams and writers of its own.
+const (
+	MaxPartitions = 4096
+	MaxPendingMiB = 1 << 20
 )
 
 // SystemConfig is what one process of a model runs, and what each of its deciders and its joiner
@@ -69,11 +80,33 @@ type SystemConfig struct {
 
 // setDefaults sets the limits that are 0.
 func (c *SystemConfig) setDefaults() {
-	c.Dedup = cmp.Or(c.Dedup, DefaultDedup)
+	c.Dedup = cmp.Or(c.Dedup, loop.DefaultDedup)
 	c.MaxPending = cmp.Or(c.MaxPending, DefaultMaxPending)
 	c.MarkEvery = cmp.Or(c.MarkEvery, DefaultMarkEvery)
 	c.MaxInFlight = cmp.Or(c.MaxInFlight, DefaultMaxInFlight)
 	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, DefaultSnapshotEvery)
+}
+
+// complete makes what a caller may leave out.
+func (c *SystemConfig) complete() {
+	if c.Metrics == nil {
+		c.Metrics = watch.NewMetrics(nil, nil)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.began == nil {
+		c.began = new([2]atomic.Int64)
+	}
+	if c.wrote == nil {
+		c.wrote = new(wrote)
+	}
+}
+
+// limits returns the limits of the joiner's heart.
+func (c *SystemConfig) limits() codec.Limits {
+	return codec.Limits{Heart: loop.Heart, Pending: int64(c.MaxPending), Dedup: int64(c.Dedup),
+		Bytes: int64(cmp.Or(c.PendingBytes, DefaultMaxBytes))}
 }
 
 // seedHash returns the hash of the seed as epochs have it; "": there is no seed.
@@ -103,7 +136,9 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	parts := int32(1)
 	if alone {
 		if c.Owned == nil {
-			c.Owned = allOf(c.Partitions)
+			for p := range c.Partitions {
+				c.Owned = append(c.Owned, p)
+			}
 		}
 		parts = int32(len(c.Owned))
 		if c.Source != nil {
@@ -128,10 +163,10 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	}
 	if alone {
 		if c.Source != nil {
-			g.Go(func() error { return RunJoiner(ctx, c.joiner(), once(done)) })
+			g.Go(func() error { return RunJoiner(ctx, c.joiner(), sync.OnceFunc(done)) })
 		}
 		for _, p := range c.Owned {
-			g.Go(func() error { return RunDecider(ctx, c.decider(p), once(done)) })
+			g.Go(func() error { return RunDecider(ctx, c.decider(p), sync.OnceFunc(done)) })
 		}
 		return g.Wait()
 	}
@@ -140,16 +175,8 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 			return RunSharedJoiner(ctx, c.Sharing, c.joiner(), func() { c.Logger.Info("joining", "role", "joiner") })
 		})
 	}
-	g.Go(func() error { return c.runSharedDeciders(ctx, once(done)) })
+	g.Go(func() error { return c.runSharedDeciders(ctx, sync.OnceFunc(done)) })
 	return g.Wait()
-}
-
-func allOf(partitions int) []int {
-	all := make([]int, partitions)
-	for p := range all {
-		all[p] = p
-	}
-	return all
 }
 
 func (c *SystemConfig) joiner() SystemConfig {

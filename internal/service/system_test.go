@@ -13,6 +13,7 @@ import (
 
 	"hindsight/internal/follow"
 	"hindsight/internal/model"
+	"hindsight/internal/topics"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -30,7 +31,7 @@ func (b *refuserBus) OnRefused(f func(subject string)) { b.refused = f }
 func TestRefusedReplies(t *testing.T) {
 	log := mem.New(mem.Options{Clock: clock()})
 	defer log.Close()
-	if err := CreateTopics(t.Context(), log, "m", 1, Retention{}); err != nil {
+	if err := topics.Create(t.Context(), log, "m", 1, topics.Retention{}); err != nil {
 		t.Fatal(err)
 	}
 	bus, reg := &refuserBus{Bus: log}, prometheus.NewRegistry()

@@ -13,7 +13,6 @@ import (
 	"hindsight/internal/join"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
-	"hindsight/pkg/stream/mem"
 )
 
 // stoppedRig runs a rig for ten rounds and stops it, with a snapshot.
@@ -150,39 +149,6 @@ func TestRetentionDropsEpochs(t *testing.T) {
 	if n, err := epoch(2, "y"); n != 3 || err != nil {
 		t.Errorf("without snapshots: epoch %d, %v; want 3", n, err)
 	}
-}
-
-// TestCheckTopics deletes each topic of a model.
-func TestCheckTopics(t *testing.T) {
-	ctx := t.Context()
-	log := mem.New(mem.Options{})
-	if err := CheckTopics(ctx, log, "m"); err != nil {
-		t.Errorf("a new model: %v", err)
-	}
-	topics := createTopics(t, log, "m", 1)
-	if err := CheckTopics(ctx, log, "m"); err != nil {
-		t.Errorf("a model with all of its topics: %v", err)
-	}
-	err := CheckTopics(ctx, without{log, topics.Decisions}, "m")
-	if !errors.Is(err, stream.ErrNotFound) || !strings.Contains(fmt.Sprint(err), "m.decisions is gone, but m.snapshots is there") {
-		t.Errorf("decisions deleted: %v", err)
-	}
-	if err := CheckTopics(ctx, without{log, topics.Snapshots}, "m"); err != nil {
-		t.Errorf("a model whose last topic is yet to be made: %v", err)
-	}
-}
-
-// without is a log without a topic.
-type without struct {
-	stream.Log
-	topic string
-}
-
-func (w without) Partitions(ctx context.Context, topic string) (int, error) {
-	if topic == w.topic {
-		return 0, stream.ErrNotFound
-	}
-	return w.Log.Partitions(ctx, topic)
 }
 
 // TestSnapshotByAge holds that feedback that is few does not grow old without a snapshot.

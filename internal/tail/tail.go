@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"hindsight/internal/join"
-	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -68,7 +68,7 @@ func Open(ctx context.Context, cfg Config) (*Tail, error) {
 	t := &Tail{cfg: cfg, topics: join.TopicsOf(cfg.Name), scope: watch.NewScope(), released: -1, asked: time.Now(),
 		now: counts{fates: map[codec.Fate]int64{}, rejects: map[string]int64{}}}
 	t.was = t.now.clone()
-	partitions, err := service.Partitions(ctx, cfg.Log, cfg.Name)
+	partitions, err := topics.Partitions(ctx, cfg.Log, cfg.Name)
 	if err != nil {
 		return nil, err
 	}

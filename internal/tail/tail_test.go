@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hindsight/internal/join"
-	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -25,7 +25,7 @@ type written struct {
 
 func newWritten(t *testing.T) *written {
 	w := &written{t: t, log: mem.New(mem.Options{}), to: map[string]stream.Appender{}}
-	if err := service.CreateTopics(t.Context(), w.log, "m", 1, service.Retention{}); err != nil {
+	if err := topics.Create(t.Context(), w.log, "m", 1, topics.Retention{}); err != nil {
 		t.Fatal(err)
 	}
 	topics := join.TopicsOf("m")

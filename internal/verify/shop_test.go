@@ -14,6 +14,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/embedded"
@@ -52,7 +53,7 @@ const shopPolicies = `{"hindsight_policies":1,"actions":["a","b","c","d"]}
 
 func newShop(t testing.TB, log stream.Log, text string) *shopRig {
 	s := &shopRig{TB: t, ctx: t.Context(), log: log, ts: join.TopicsOf("m"), rng: rand.New(rand.NewPCG(4, 2)), read: stream.Earliest, worse: "a"}
-	_, err := service.EnsureTopics(s.ctx, log, "m", 1, service.Retention{})
+	_, err := topics.Ensure(s.ctx, log, "m", 1, topics.Retention{})
 	s.no(err)
 	s.in, err = log.Writer(s.ctx, s.ts.Contexts, 0, nil)
 	s.no(err)

@@ -10,7 +10,8 @@ import (
 	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/latelosses"
-	"hindsight/internal/service"
+	"hindsight/internal/loop"
+	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
 	"hindsight/pkg/stream"
@@ -60,7 +61,7 @@ type verification struct {
 func Run(ctx context.Context, c Config) (*Report, error) {
 	start := time.Now()
 	if c.Dedup == 0 {
-		c.Dedup = service.DefaultDedup
+		c.Dedup = loop.DefaultDedup
 	}
 	if tell, most := c.Progress, int64(0); tell != nil {
 		c.Progress = func(done, total int64) { // it never goes back, though a new attempt begins
@@ -83,7 +84,7 @@ func (c Config) attempt(ctx context.Context) (v *verification, err error) {
 	v = &verification{Config: c, topics: join.TopicsOf(c.Name), late: latelosses.Outcomes{}, found: map[site]Difference{}}
 	v.report.Name = c.Name
 	v.models = newModelReader(v)
-	if v.partitions, err = service.Partitions(ctx, c.Log, c.Name); err != nil {
+	if v.partitions, err = topics.Partitions(ctx, c.Log, c.Name); err != nil {
 		return v, err
 	}
 	err = v.run(ctx)
@@ -148,7 +149,7 @@ func (v *verification) finish(ctx context.Context, feedback *logCursor) (err err
 		return follow.ErrNoModel
 	}
 	if feedback.first == feedback.end { // a model that began has its epoch there
-		if v.report.expired, err = service.Begun(ctx, v.Log, v.Name); v.report.expired {
+		if v.report.expired, err = topics.Begun(ctx, v.Log, v.Name); v.report.expired {
 			v.report.Start = "nowhere: all feedback is older than what the log keeps"
 		}
 	}
