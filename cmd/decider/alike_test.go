@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/internal/model"
-	"hindsight/internal/service"
 	"hindsight/pkg/stream"
 )
 
@@ -80,8 +81,8 @@ func learnersOfProcesses(t *testing.T, partitions int) {
 // learnerOf returns the hash of the learner of one process that is fed the feedback log.
 func learnerOf(t testing.TB, log stream.Log, partitions int) (sum string, learned int64) {
 	t.Helper()
-	audit := service.NewAudit(log, "shop", model.Epoch, partitions)
-	topic := service.TopicsOf("shop").Feedback
+	audit := follow.New(log, "shop", model.Epoch, partitions)
+	topic := join.TopicsOf("shop").Feedback
 	_, end, err := log.Bounds(t.Context(), topic, 0)
 	if err == nil {
 		err = stream.Scan(t.Context(), log, topic, 0, stream.Earliest, end, func(r *stream.Record) error {

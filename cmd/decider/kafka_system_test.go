@@ -15,8 +15,8 @@ import (
 
 	"hindsight/internal/check"
 	"hindsight/internal/daemon"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/kafka"
@@ -208,7 +208,7 @@ func (s *brokered) audit() *check.Report {
 // alike stops the deciders and holds that all have the same learner, to the byte.
 func (s *brokered) alike(all ...*process) {
 	s.t.Helper()
-	_, end, err := s.log.Bounds(s.t.Context(), service.TopicsOf("shop").Feedback, 0)
+	_, end, err := s.log.Bounds(s.t.Context(), join.TopicsOf("shop").Feedback, 0)
 	if err != nil {
 		s.t.Fatal(err)
 	}

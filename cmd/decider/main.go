@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hindsight/internal/brokers"
+	"hindsight/internal/access"
 	"hindsight/internal/daemon"
 	"hindsight/internal/door"
 	"hindsight/internal/engine"
@@ -19,7 +19,6 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/see"
-	"hindsight/internal/servers"
 	"hindsight/internal/service"
 	"hindsight/internal/watch"
 )
@@ -36,16 +35,14 @@ type config struct {
 	pendingMiB                   int
 	requesters                   string
 	acceptLoss                   bool
-	nats                         servers.Flags
-	kafka                        brokers.Flags
+	access                       access.Flags
 	requests                     string // --nats
 	http                         door.Flags
 	admin                        daemon.AdminFlag
 }
 
 func command(env *daemon.Env) *cobra.Command {
-	c := config{nats: servers.Flags{Getenv: env.Getenv}, kafka: brokers.Flags{Getenv: env.Getenv},
-		admin: daemon.AdminFlag{Getenv: env.Getenv}}
+	c := config{access: access.New(env.Getenv), admin: daemon.AdminFlag{Getenv: env.Getenv}}
 	cmd := &cobra.Command{
 		Use:   "decider",
 		Short: "Decide contexts as they come and keep learning from their outcomes",
@@ -95,9 +92,8 @@ inside the process, or on the servers that --nats names, which several deciders 
 		"read, which the log then names; without this the command refuses to start")
 	daemon.Bounds{"retention": {0, 100 * 365 * 24 * float64(time.Hour)}, "partitions": {0, service.MaxPartitions},
 		"client-rate": {0, 1e9}, "pending-mib": {1, service.MaxPendingMiB}}.Set(f)
-	c.nats.Register(f)
-	c.kafka.Register(f)
-	servers.RegisterRequests(f, &c.requests)
+	c.access.Register(f)
+	access.RegisterRequests(f, &c.requests)
 	c.http.Add(f)
 	c.admin.Add(f)
 	cmd.AddCommand(keysCommand(env))
@@ -153,8 +149,8 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	defer admin.Close()
 	metrics := watch.NewMetrics(admin.Registry, health)
 	sight.Watch(ctx, admin.Registry, metrics.Scope())
-	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, Requesters: c.requesters, NATS: c.nats,
-		Kafka: c.kafka, Requests: c.requests, Logger: env.Logger})
+	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, Requesters: c.requesters, Access: c.access,
+		Requests: c.requests, Logger: env.Logger})
 	if err != nil {
 		return err
 	}
@@ -180,7 +176,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
-	http, err := c.http.Open(ctx, door.Options{Model: source.Name, Bus: e.Bus, Requests: c.requests != servers.None,
+	http, err := c.http.Open(ctx, door.Options{Model: source.Name, Bus: e.Bus, Requests: c.requests != access.None,
 		Pages: pages, Metrics: metrics, Logger: env.Logger})
 	if err != nil {
 		return err
@@ -195,7 +191,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		system.Source = source
 		modelfile.Announce(env.Logger, source)
 	}
-	env.Logger.Info("starting", "model", source.Name, "version", source.Version, "log", servers.Show(c.log), "partitions",
+	env.Logger.Info("starting", "model", source.Name, "version", source.Version, "log", access.Show(c.log), "partitions",
 		partitions, "joiner", c.joiner)
 	err = service.RunSystem(ctx, system, func() {
 		env.Logger.Info("ready", "url", e.URL, "decide", source.Name+".decide", "outcome", source.Name+".outcome")

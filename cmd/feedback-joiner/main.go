@@ -8,13 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hindsight/internal/brokers"
+	"hindsight/internal/access"
 	"hindsight/internal/daemon"
 	"hindsight/internal/explain"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/see"
-	"hindsight/internal/servers"
 	"hindsight/internal/service"
 	"hindsight/internal/watch"
 )
@@ -25,14 +24,12 @@ type config struct {
 	log, model, seedFile string
 	acceptLoss           bool
 	pendingMiB           int
-	nats                 servers.Flags
-	kafka                brokers.Flags
+	access               access.Flags
 	admin                daemon.AdminFlag
 }
 
 func command(env *daemon.Env) *cobra.Command {
-	c := config{nats: servers.Flags{Getenv: env.Getenv}, kafka: brokers.Flags{Getenv: env.Getenv},
-		admin: daemon.AdminFlag{Getenv: env.Getenv}}
+	c := config{access: access.New(env.Getenv), admin: daemon.AdminFlag{Getenv: env.Getenv}}
 	cmd := &cobra.Command{
 		Use:   "feedback-joiner",
 		Short: "Join decisions with outcomes and release feedback in order",
@@ -61,8 +58,7 @@ on Kafka, several may be started: one works, the others stand by.`,
 	daemon.Bounds{"pending-mib": {1, service.MaxPendingMiB}}.Set(f)
 	f.BoolVar(&c.acceptLoss, "accept-loss", false, "go on without records that retention has dropped before they were "+
 		"read, which the log then names; without this the command refuses to start")
-	c.nats.Register(f)
-	c.kafka.Register(f)
+	c.access.Register(f)
 	c.admin.Add(f)
 	return cmd
 }
@@ -118,5 +114,5 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		Log: p.log, Source: source, Build: model.Epoch, Seed: seed, Partitions: partitions,
 		PendingBytes: c.pendingMiB << 20, AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: metrics,
 		Health: health, Control: control,
-	}, func() { env.Logger.Info("ready", "model", source.Name, "log", servers.Show(c.log)) })
+	}, func() { env.Logger.Info("ready", "model", source.Name, "log", access.Show(c.log)) })
 }

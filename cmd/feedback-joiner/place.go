@@ -7,13 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"hindsight/internal/brokers"
+	"hindsight/internal/access"
 	"hindsight/internal/daemon"
-	"hindsight/internal/servers"
 	"hindsight/internal/service"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/attach"
-	"hindsight/pkg/stream/lease"
 	"hindsight/pkg/stream/nats"
 )
 
@@ -40,13 +38,11 @@ func (c *config) folder() string {
 // check reports what is wrong with --log.
 func (c *config) check() (err error) {
 	switch {
-	case servers.Is(c.log):
-		err = servers.Check(c.log)
-	case brokers.Is(c.log):
-		err = brokers.Check(c.log)
+	case access.Remote(c.log):
+		err = access.Check(c.log)
 	case c.folder() == "":
 		err = fmt.Errorf("--log %q: expected embedded:DIR, the folder of a running decider, or nats://HOST, or kafka://HOST",
-			servers.Show(c.log))
+			access.Show(c.log))
 	}
 	if err != nil {
 		return daemon.Usagef("%v", err)
@@ -56,31 +52,12 @@ func (c *config) check() (err error) {
 
 // open connects to the log: in a decider's folder, on servers, or on brokers.
 func (c *config) open(ctx context.Context, env *daemon.Env) (*place, error) {
-	switch {
-	case brokers.Is(c.log):
-		client, err := c.kafka.Dial(ctx, c.log, program, env.Logger)
+	if access.Remote(c.log) {
+		s, err := c.access.Dial(ctx, c.log, program, env.Logger)
 		if err != nil {
 			return nil, err
 		}
-		sharing := func(_ context.Context, name, _ string) (service.Sharing, error) { return client.Sharing(name), nil }
-		return &place{client.Log(), servers.SeedFile, sharing, client.Close}, nil
-	case servers.Is(c.log):
-		var client *nats.Client
-		err := daemon.Hurried(ctx, func() (err error) { // a server may accept, and say nothing
-			client, err = c.nats.Dial(c.log, program, env.Logger)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		sharing := func(ctx context.Context, name, owner string) (service.Sharing, error) {
-			store, err := client.Leases(ctx, service.LeaseBucket(name), service.LeaseTTL)
-			if err != nil {
-				return nil, err
-			}
-			return service.Leased(lease.NewKeeper(store, owner)), nil
-		}
-		return &place{client.Log(), servers.SeedFile, sharing, client.Close}, nil
+		return &place{s.Log, access.SeedFile, s.Sharing, s.Close}, nil
 	}
 	if err := attach.Own(c.folder()); err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ bytes a row and the contexts; memory does not grow with the log.`,
 			return b.run(cmd.Context())
 		},
 	}
-	b.source.flags(env, cmd.Flags(), &b.policies.trained.access)
+	b.source.flags(env, cmd.Flags(), &b.policies.trained.logAccess)
 	b.source.runFlags(cmd.Flags(), true)
 	grouped(cmd.Flags(), "Learners and delays", func() {
 		cmd.Flags().StringArrayVar(&b.learners, "learner", nil,

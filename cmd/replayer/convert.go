@@ -50,7 +50,7 @@ Bandit CSV or its folder). Memory does not grow with the log.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()
-	c.source.logFlags(env, f, new(access))
+	c.source.logFlags(env, f, new(logAccess))
 	f.StringVar(&c.to, "to", "", "format to write, one of "+strings.Join(logs.WriteFormats(), ", ")+"; default: none, "+
 		"only account")
 	f.StringVar(&c.out, "out", "-", "file to write; - is standard output")

@@ -82,7 +82,7 @@ func TestWorstLooksAtActions(t *testing.T) {
 	env := &daemon.Env{Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""),
 		Stdout: new(strings.Builder), Stderr: new(strings.Builder)}
 	w := &worst{env: env, source: source{data: openBandit(t), format: formatAuto, oracle: "shared", accept: 1, seed: 1}}
-	w.source.reading.flags(env, pflag.NewFlagSet("", pflag.ContinueOnError), new(access))
+	w.source.reading.flags(env, pflag.NewFlagSet("", pflag.ContinueOnError), new(logAccess))
 	s, err := w.stress(t.Context())
 	if err != nil {
 		t.Fatal(err)

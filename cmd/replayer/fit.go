@@ -1,13 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +14,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/report"
 	"hindsight/internal/whole"
 	"hindsight/internal/words"
 	"hindsight/pkg/codec"
@@ -59,7 +57,7 @@ action, and their products. Such a class knows actions that it never saw.`,
   replayer backtest --data pendigits.csv --model digits.yaml --window 200`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
-	f.source.flags(env, cmd.Flags(), new(access))
+	f.source.flags(env, cmd.Flags(), new(logAccess))
 	cmd.Flags().StringVar(&f.source.model, "model", "", "model file, by whose actions and range the log is read")
 	g, o := cmd.Flags(), &f.options
 	g.IntVar(&f.data.Rows, "fit-rows", 0, "rows to fit to and to hold out, the first of the data; 0: all, and nothing "+
@@ -117,16 +115,16 @@ func (f *fitting) run(ctx context.Context) error {
 	if err := whole.WriteText(f.out, string(file)); err != nil {
 		return err
 	}
-	report := &fitReport{File: f.out, Bytes: len(file), Class: class, Columns: len(data.Features),
+	fitted := &report.Fitted{File: f.out, Bytes: len(file), Class: class, Columns: len(data.Features),
 		Actions: len(data.Actions), OfActions: len(data.ActionFeatures),
 		Share: float64(class.Surviving) / float64(len(class.Functions))}
 	if rest := env.Len() - f.data.Rows; f.play && f.data.Rows > 0 && rest > 0 {
-		if report.Played, err = f.plays(ctx, env, file); err != nil {
+		if fitted.Played, err = f.plays(ctx, env, file); err != nil {
 			return err
 		}
-		report.PlayedRows = rest
+		fitted.PlayedRows = rest
 	}
-	return f.write(report)
+	return tell(f.env, f.source.json, fitted, fitted.Page(), words.NoLimit)
 }
 
 // choose decides whether functions are shared by all actions.
@@ -147,17 +145,9 @@ func (f *fitting) choose(env *replay.Rounds) error {
 	return nil
 }
 
-func (f *fitting) write(r *fitReport) error {
-	table, err := tables(f.env, f.source.json, r)
-	if err != nil {
-		return err
-	}
-	return r.write(table)
-}
-
 // plays plays the rows that were not fitted to, without delay: the class, and learners
 // over features that start there, or that start with the first row.
-func (f *fitting) plays(ctx context.Context, env *replay.Rounds, class []byte) ([]played, error) {
+func (f *fitting) plays(ctx context.Context, env *replay.Rounds, class []byte) ([]report.Played, error) {
 	used := f.data.Rows
 	rest := replay.Tail(env, used)
 	file := filepath.Base(f.out)
@@ -184,9 +174,9 @@ func (f *fitting) plays(ctx context.Context, env *replay.Rounds, class []byte) (
 	if err != nil {
 		return nil, err
 	}
-	var out []played
+	var out []report.Played
 	for i := range results {
-		p := newPlayed(names[i], &results[i])
+		p := report.NewPlayed(names[i], &results[i])
 		switch {
 		case names[i] == "":
 			continue
@@ -220,95 +210,4 @@ func (f *fitting) trial(env *replay.Rounds, o model.Oracle, files map[string][]b
 	none, _ := delay.Parse("none", delay.Options{Seed: f.source.seed}) // it parses
 	return &replay.Trial{Rounds: env.For(m), Delays: none, Model: m, Files: files, Label: o.Kind,
 		Seed: f.source.seed}
-}
-
-// fitReport is the JSON of fit.
-type fitReport struct {
-	File  string `json:"file"`
-	Bytes int    `json:"bytes"`
-	*fit.Class
-	Columns    int      `json:"columns"`
-	Actions    int      `json:"actions"` // 0: any, by their features
-	OfActions  int      `json:"action_columns"`
-	Share      float64  `json:"surviving_share"`
-	Played     []played `json:"played,omitempty"`
-	PlayedRows int      `json:"played_rows,omitempty"`
-}
-
-// played is what a learner lost on the rows that nothing was fitted to.
-type played struct {
-	Name     string   `json:"name"`
-	MeanLoss *float64 `json:"mean_loss"`         // null where it is not known; by propensities where there are some
-	Matched  *int64   `json:"matched,omitempty"` // rounds of a log that it is the mean of
-
-	rewards *words.Rewards // what the mean is shown as
-}
-
-func newPlayed(name string, r *replay.Result) played {
-	p := played{Name: name, MeanLoss: r.MeanLoss, Matched: r.Matched, rewards: r.Rewards}
-	if r.Replay != nil && r.MeanLoss != nil {
-		snips := float64(r.Replay.SNIPS.Value)
-		p.MeanLoss = &snips
-	}
-	return p
-}
-
-func (r *fitReport) write(w io.Writer) error {
-	var b strings.Builder
-	actions := fmt.Sprintf("%d actions", r.Actions)
-	if r.OfActions > 0 {
-		actions = fmt.Sprintf("%d of any action", r.OfActions)
-	}
-	fmt.Fprintf(&b, "%s: %d functions (%d tried, %d too like another), %d columns, %s, %.1f MB\n", r.File,
-		len(r.Functions), r.Tried, r.Alike, r.Columns, actions, float64(r.Bytes)/1e6)
-	fmt.Fprintf(&b, "fitted to %d rows, judged on %d held out: square loss of the best constants %.4f\n\n", r.Rows,
-		r.HeldOut, r.Constant)
-	kinds := words.Table{Left: 1}
-	kinds.Row("kind", "number", "best", "median", "worst", "surviving")
-	for _, kind := range fit.Kinds() {
-		var losses []float64
-		survive := 0
-		for i := range r.Functions {
-			if f := &r.Functions[i]; f.Kind == kind {
-				losses = append(losses, f.HeldOut)
-				if f.Survives {
-					survive++
-				}
-			}
-		}
-		if n := len(losses); n > 0 {
-			loss := func(i int) string { return fmt.Sprintf("%.4f", losses[i]) }
-			kinds.Row(kind, fmt.Sprint(n), loss(0), loss(n/2), loss(n-1), fmt.Sprint(survive))
-		}
-	}
-	_ = kinds.Write(&b, words.NoLimit) // a builder takes all
-	fmt.Fprintf(&b, "\n%d of %d functions (%.1f%%) are not refuted by the rows held out, at level %v.\n", r.Surviving,
-		len(r.Functions), 100*r.Share, r.Alpha)
-	if r.Share > .5 {
-		b.WriteString("! Most survive: the rows held out are too few to tell the functions apart.\n")
-	}
-	if best := slices.MinFunc(r.Functions, func(a, b fit.Fitted) int {
-		return cmp.Compare(a.HeldOut, b.HeldOut)
-	}); best.HeldOut >= r.Constant {
-		b.WriteString("! No function is better than constants: the columns say nothing of the losses, or the rows are too " +
-			"few.\n")
-	}
-	if len(r.Played) > 0 {
-		fmt.Fprintf(&b, "\nmean %s on the %d rows behind them, without delay\n", r.Played[0].rewards.Of(), r.PlayedRows)
-		learners := words.Table{Indent: "  ", Left: words.All}
-		for _, p := range r.Played {
-			loss := "not known"
-			if p.MeanLoss != nil {
-				loss = fmt.Sprintf("%.4f", p.rewards.Shown(*p.MeanLoss))
-			}
-			if p.Matched != nil {
-				loss += fmt.Sprintf("  over %d rows that drew the action of the log", *p.Matched)
-			}
-			learners.Row(p.Name, loss)
-		}
-		_ = learners.Write(&b, words.NoLimit)
-	}
-	fmt.Fprintf(&b, "\nIn a model file: oracle: {kind: hedge, class: %s}\n", filepath.Base(r.File))
-	_, err := io.WriteString(w, b.String())
-	return err
 }

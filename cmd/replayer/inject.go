@@ -13,22 +13,23 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hindsight/internal/brokers"
+	"hindsight/internal/access"
 	"hindsight/internal/daemon"
 	"hindsight/internal/delay"
 	"hindsight/internal/engine"
+	"hindsight/internal/inject"
+	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
-	"hindsight/internal/servers"
 	"hindsight/internal/service"
 	"hindsight/internal/verify"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/attach"
 )
 
-type inject struct {
+type injection struct {
 	env     *daemon.Env
 	source  source
 	showing showing
@@ -41,11 +42,11 @@ type inject struct {
 
 	partitions int
 	seedFile   string // of a log on servers or brokers
-	access     access
+	access     logAccess
 }
 
 func injectCommand(env *daemon.Env) *cobra.Command {
-	in := &inject{env: env}
+	in := &injection{env: env}
 	cmd := &cobra.Command{
 		Use:   "inject",
 		Short: "Play an environment or a file through the whole live loop",
@@ -80,7 +81,7 @@ what the logs hold, and audits them.`,
 	return cmd
 }
 
-func (in *inject) run(ctx context.Context) error {
+func (in *injection) run(ctx context.Context) error {
 	if in.listen != "" {
 		if _, _, err := engine.ParseListen(in.listen); err != nil {
 			return daemon.Usagef("%v", err)
@@ -94,11 +95,11 @@ func (in *inject) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	speed, err := replay.ParseSpeed(in.speed)
+	speed, err := inject.ParseSpeed(in.speed)
 	if err != nil {
 		return daemon.Usagef("--speed %v", err)
 	}
-	pace, err := replay.NewPace(env, speed)
+	pace, err := inject.NewPace(env, speed)
 	if err != nil {
 		return daemon.Usagef("--speed %s: %v", in.speed, err)
 	}
@@ -126,11 +127,11 @@ func (in *inject) run(ctx context.Context) error {
 	if dir != "" && !keep {
 		defer os.RemoveAll(dir)
 	}
-	return in.play(ctx, &live{inject: in, environment: env, delays: d, policy: p, pace: pace, dir: dir, keep: keep})
+	return in.play(ctx, &live{injection: in, environment: env, delays: d, policy: p, pace: pace, dir: dir, keep: keep})
 }
 
 // folder returns where the logs go; dir is "" for a log in memory.
-func (in *inject) folder() (dir string, keep bool, err error) {
+func (in *injection) folder() (dir string, keep bool, err error) {
 	if in.log == "" {
 		dir, err = os.MkdirTemp("", "hindsight-")
 		in.log = "embedded:" + dir
@@ -148,16 +149,16 @@ func (in *inject) folder() (dir string, keep bool, err error) {
 
 // live is one injection with the system that it plays to.
 type live struct {
-	*inject
+	*injection
 	environment *replay.Rounds
 	delays      *delay.Delays
 	policy      *policy
-	pace        replay.Pace
+	pace        inject.Pace
 	dir         string
 	keep        bool
 }
 
-func (in *inject) play(ctx context.Context, l *live) error {
+func (in *injection) play(ctx context.Context, l *live) error {
 	result, audit, err := l.run(ctx)
 	if err != nil {
 		return err
@@ -193,7 +194,7 @@ func (l *live) audit(w io.Writer) {
 		return
 	}
 	if l.remote() {
-		fmt.Fprintf(w, "audit it again:  replayer verify --log %s --name %s --seed-file %s\n", servers.Show(l.log),
+		fmt.Fprintf(w, "audit it again:  replayer verify --log %s --name %s --seed-file %s\n", access.Show(l.log),
 			l.policy.model.Name, l.seedFile)
 		return
 	}
@@ -207,7 +208,7 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 		return nil, nil, err
 	}
 	logger := warnings(l.env) // a run says what it does by its bar
-	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, NATS: l.access.nats, Kafka: l.access.kafka,
+	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, Access: l.access.remote,
 		Requests: l.requests(), Logger: logger})
 	if err != nil {
 		return nil, nil, err
@@ -233,9 +234,9 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 
 // create makes the topics of a new model.
 func (l *live) create(ctx context.Context, e *engine.Engine, name string) error {
-	switch _, err := e.Log.Partitions(ctx, service.TopicsOf(name).Contexts); {
+	switch _, err := e.Log.Partitions(ctx, join.TopicsOf(name).Contexts); {
 	case err == nil:
-		return fmt.Errorf("%s holds a model %q already: play a model of another name, by --model", servers.Show(l.log), name)
+		return fmt.Errorf("%s holds a model %q already: play a model of another name, by --model", access.Show(l.log), name)
 	case !errors.Is(err, stream.ErrNotFound):
 		return err
 	}
@@ -270,12 +271,12 @@ func (l *live) prepare() ([]byte, error) {
 }
 
 // remote reports whether the log lies with servers or brokers.
-func (in *inject) remote() bool { return servers.Is(in.log) || brokers.Is(in.log) }
+func (in *injection) remote() bool { return access.Remote(in.log) }
 
 // requests are nobody's here: who plays writes to the topics.
-func (in *inject) requests() string {
+func (in *injection) requests() string {
 	if spec, err := engine.Parse(in.log); err == nil && (spec.Kind == "kafka" || spec.Kind == "mem") {
-		return servers.None
+		return access.None
 	}
 	return ""
 }
@@ -283,7 +284,7 @@ func (in *inject) requests() string {
 // writeSeed writes the secret seed of a log on servers or brokers, unless it is there.
 func (l *live) writeSeed(seed []byte) error {
 	if l.seedFile == "" {
-		l.seedFile = servers.SeedFile
+		l.seedFile = access.SeedFile
 	}
 	err := daemon.WriteSeed(l.seedFile, seed)
 	if !errors.Is(err, fs.ErrExist) {
@@ -299,21 +300,21 @@ func (l *live) writeSeed(seed []byte) error {
 // play runs the system, plays everything to it, stops it, and sums up.
 func (l *live) play(ctx context.Context, system *service.SystemConfig) (*replay.Result, error) {
 	m := l.policy.model
-	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: m.Rules(),
+	played := &inject.Injection{Log: system.Log, Topics: join.TopicsOf(system.Name), Lead: l.lead, Rules: m.Rules(),
 		Partitions: l.partitions, Rounds: l.environment.For(m), Delays: l.delays, Pace: l.pace}
-	elapsed, err := playTo(ctx, l.env, system, injection, "inject")
+	elapsed, err := playTo(ctx, l.env, system, played, "inject")
 	if err != nil {
 		return nil, err
 	}
-	return l.sum(ctx, system, injection, elapsed)
+	return l.sum(ctx, system, played, elapsed)
 }
 
 // playTo runs a system, plays everything to it, and stops it.
-func playTo(ctx context.Context, env *daemon.Env, system *service.SystemConfig, in *replay.Injection,
+func playTo(ctx context.Context, env *daemon.Env, system *service.SystemConfig, in *inject.Injection,
 	what string) (time.Duration, error) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	in.Learned = replay.NewLearned(in.Partitions)
+	in.Learned = inject.NewLearned(in.Partitions)
 	system.Learned = in.Learned.Note
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- service.RunSystem(running, *system, func() { close(ready) }) }()
@@ -337,7 +338,7 @@ func playTo(ctx context.Context, env *daemon.Env, system *service.SystemConfig, 
 	return elapsed, err
 }
 
-func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *replay.Injection,
+func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *inject.Injection,
 	elapsed time.Duration) (*replay.Result, error) {
 	s, err := replay.Summarize(ctx, system.Log, system.Name, l.delays.Spec, system.Build)
 	if err != nil {
@@ -349,10 +350,10 @@ func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *replay
 		Pending: s.Pending, Fates: s.Fates, LateLosses: s.LateLosses, Delays: s.Delays, Certificate: s.Certificate,
 		RoundsPerSecond: float64(s.Rounds) / elapsed.Seconds(),
 	}
-	in.Score(r)
-	r.Course = in.Course(s.Bins)
+	in.Match.Score(r)
+	r.Course = in.Match.Tell(s.Bins)
 	if l.showing.on() {
-		r.Contexts = in.WorstContexts()
+		r.Contexts = in.Match.WorstContexts()
 	}
 	return r, nil
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/join"
 	"hindsight/internal/latelosses"
-	"hindsight/internal/service"
 	"hindsight/pkg/stream/kafkatest"
 )
 
@@ -36,7 +36,7 @@ func (o *onBroker) args(seed int) []string {
 func (o *onBroker) regret(partitions, seed int) float64 {
 	t := o.t
 	t.Helper()
-	topics := service.TopicsOf(modelName)
+	topics := join.TopicsOf(modelName)
 	for _, topic := range []string{topics.Contexts, topics.Decisions, topics.Outcomes, topics.Feedback, topics.Snapshots,
 		topics.Rejects} {
 		o.cluster.DeleteTopic(topic)

@@ -8,12 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hindsight/internal/brokers"
+	"hindsight/internal/access"
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
+	"hindsight/internal/join"
 	"hindsight/internal/model"
-	"hindsight/internal/servers"
-	"hindsight/internal/service"
 	"hindsight/internal/verify"
 	"hindsight/pkg/stream/embedded"
 	"hindsight/pkg/stream/nats"
@@ -47,7 +46,8 @@ Not to Kafka: records refer to each other by offsets and times, which it gives a
 	f.StringVar(&m.to, "to", "", "servers that take it: nats://[USER:PASSWORD@]HOST[:PORT],…")
 	f.StringVar(&m.name, "name", "", "model to move; default: the only one in the log")
 	f.StringVar(&m.seedFile, "seed-file", "", "the secret seed (default: the file seed in the folder of the log)")
-	m.nats.Register(f)
+	m.remote = access.New(env.Getenv)
+	m.remote.NATS.Register(f)
 	return cmd
 }
 
@@ -59,17 +59,17 @@ func (m *move) check() error {
 	}
 	if from.Kind != "embedded" {
 		return daemon.Usagef("--log %s: only a folder is moved, embedded:DIR; servers have tools for backups of their own",
-			servers.Show(m.log))
+			access.Show(m.log))
 	}
-	if brokers.Is(m.to) {
+	if access.IsKafka(m.to) {
 		return daemon.Usagef("--to %s: Kafka gives records new offsets, from 0 on, with places of its own between them, and "+
 			"new times; marks, decisions and rejects name the old ones. Move to NATS servers, or begin anew on Kafka",
-			servers.Show(m.to))
+			access.Show(m.to))
 	}
-	if !servers.Is(m.to) {
-		return daemon.Usagef("--to %q: which servers? For example --to nats://127.0.0.1:4222", servers.Show(m.to))
+	if !access.IsNATS(m.to) {
+		return daemon.Usagef("--to %q: which servers? For example --to nats://127.0.0.1:4222", access.Show(m.to))
 	}
-	if err := servers.Check(m.to); err != nil {
+	if err := access.Check(m.to); err != nil {
 		return daemon.Usagef("--to: %v", err)
 	}
 	return nil
@@ -91,7 +91,7 @@ func (m *move) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	to, err := engine.Open(ctx, engine.Options{Log: m.to, NATS: m.nats, Logger: m.env.Logger})
+	to, err := engine.Open(ctx, engine.Options{Log: m.to, Access: m.remote, Logger: m.env.Logger})
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (m *move) move(ctx context.Context, from, to *engine.Engine, dir string, se
 	}
 	config := func(stream string) (map[string]any, error) { return embedded.Config(dir, stream) }
 	source, target := from.Log.(*nats.Log), to.Log.(*nats.Log)
-	t := service.TopicsOf(m.name)
+	t := join.TopicsOf(m.name)
 	// By the last of them a model is found.
 	topics := []string{t.Contexts, t.Decisions, t.Outcomes, t.Snapshots, t.Rejects, t.Feedback}
 	for _, topic := range topics {
@@ -118,14 +118,14 @@ func (m *move) move(ctx context.Context, from, to *engine.Engine, dir string, se
 			}
 			return err
 		}
-		fmt.Fprintf(m.env.Stderr, "%s is on %s\n", topic, servers.Show(m.to))
+		fmt.Fprintf(m.env.Stderr, "%s is on %s\n", topic, access.Show(m.to))
 	}
 	is, err := m.verify(ctx, to, m.to, seed)
 	if err == nil && is != was {
 		err = fmt.Errorf("it differs from %s, of which was found %s, and here %s", m.log, was, is)
 	}
 	if err != nil {
-		return fmt.Errorf("%w; remove the streams %s_… of %s and move again", err, m.name, servers.Show(m.to))
+		return fmt.Errorf("%w; remove the streams %s_… of %s and move again", err, m.name, access.Show(m.to))
 	}
 	for _, topic := range topics {
 		if err := target.KeepAges(ctx, topic, config); err != nil {
@@ -134,7 +134,7 @@ func (m *move) move(ctx context.Context, from, to *engine.Engine, dir string, se
 	}
 	fmt.Fprintf(m.env.Stdout, `moved, and the same on both sides; go on:  decider --log %s --model MODEL --seed-file SEED
 SEED: a copy of the seed of %s. Serve that folder no more: what follows is on the servers.
-`, servers.Show(m.to), m.log)
+`, access.Show(m.to), m.log)
 	return nil
 }
 
@@ -145,12 +145,12 @@ func (m *move) verify(ctx context.Context, e *engine.Engine, log string, seed []
 		return "", err
 	}
 	if r.Differences > 0 {
-		return "", fmt.Errorf("%s is not what it should be: see replayer verify --log %s", servers.Show(log),
-			servers.Show(log))
+		return "", fmt.Errorf("%s is not what it should be: see replayer verify --log %s", access.Show(log),
+			access.Show(log))
 	}
 	r.Seconds, r.PerSecond = 0, 0
 	text, err := json.Marshal(r)
-	fmt.Fprintf(m.env.Stderr, "%s is verified: %d decisions, %d feedbacks\n", servers.Show(log),
+	fmt.Fprintf(m.env.Stderr, "%s is verified: %d decisions, %d feedbacks\n", access.Show(log),
 		r.Decisions.Records, r.Feedback.Records)
 	return string(text), err
 }

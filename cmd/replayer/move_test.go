@@ -11,7 +11,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 
 	"hindsight/internal/engine"
-	"hindsight/internal/service"
+	"hindsight/internal/join"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/embedded"
 	"hindsight/pkg/stream/natstest"
@@ -194,7 +194,7 @@ func goOn(t *testing.T, log, name string) {
 	t.Helper()
 	e := opened(t, log)
 	defer e.Close()
-	topic := service.TopicsOf(name).Decisions
+	topic := join.TopicsOf(name).Decisions
 	a, tail, err := e.Log.Open(t.Context(), topic, 1, stream.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"hindsight/internal/daemon"
 	"hindsight/internal/paper"
 	"hindsight/internal/report"
+	"hindsight/internal/words"
 )
 
 type paperRun struct {
@@ -95,7 +96,7 @@ func (p *paperRun) run(ctx context.Context) error {
 	err = paper.Try(ctx, claims, p.o, func(n int) { bar.add(int64(n)) }, func(f *paper.Finding) error {
 		findings = append(findings, f)
 		bar.clear()
-		if err := f.Write(table); err != nil {
+		if err := report.Claim(f).WriteText(table, words.NoLimit); err != nil {
 			return err
 		}
 		if p.out == "" {

@@ -13,12 +13,12 @@ import (
 	"hindsight/internal/daemon"
 	"hindsight/internal/dataset"
 	"hindsight/internal/engine"
+	"hindsight/internal/join"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/recent"
 	"hindsight/internal/replay"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 )
 
@@ -32,7 +32,7 @@ type reading struct {
 	strict  bool
 	dedup   int
 
-	access *access     // to topics
+	access *logAccess  // to topics
 	env    *daemon.Env // whose standard error gets what should be known of the log and the model
 
 	opened **replay.Rounds // the data, read once
@@ -41,7 +41,7 @@ type reading struct {
 
 // flags adds those of every verb that reads a log, and those of the servers that may hold it. What
 // should be known of the log is told on env's standard error.
-func (r *reading) flags(env *daemon.Env, f *pflag.FlagSet, a *access) {
+func (r *reading) flags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 	r.env, r.warned, r.opened, r.access = env, map[string]bool{}, new(*replay.Rounds), a
 	f.StringVar(&r.rejects, "rejects", "", "file for every record that is read and not used, a JSON object a line")
 	f.BoolVar(&r.strict, "strict", false, "stop at the first malformed record; without it they are counted and left out")
@@ -199,12 +199,12 @@ func (r *records) end() error {
 
 // openTopics opens the topics of a model in a log.
 func (r *reading) openTopics(ctx context.Context, log string, o logs.Options) (*records, error) {
-	of := system{env: &daemon.Env{}, log: log, access: *r.access} // which may name another log's model later
+	of := system{env: &daemon.Env{}, log: log, logAccess: *r.access} // which may name another log's model later
 	e, err := of.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t, at := &records{name: of.name, engine: e}, service.TopicsOf(of.name)
+	t, at := &records{name: of.name, engine: e}, join.TopicsOf(of.name)
 	if t.Reader, err = logs.OpenTopics(ctx, e.Log, at.Decisions, at.Outcomes, o); err != nil {
 		return nil, errors.Join(err, t.end())
 	}

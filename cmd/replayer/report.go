@@ -153,7 +153,7 @@ func (s *source) items() string {
 }
 
 // show writes the report of an injection, if one is asked for.
-func (in *inject) show(l *live, result *replay.Result) (err error) {
+func (in *injection) show(l *live, result *replay.Result) (err error) {
 	if !in.showing.on() {
 		return nil
 	}

@@ -52,7 +52,7 @@ type source struct {
 }
 
 // dataFlags are those of verbs that read a log.
-func (s *source) dataFlags(env *daemon.Env, f *pflag.FlagSet, a *access) {
+func (s *source) dataFlags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 	grouped(f, "Data", func() {
 		f.StringVar(&s.data, "data", "", "log: a file or a folder, plain, gzip or zstd, or - for standard input, in any "+
 			"format that replayer convert reads; a labelled CSV (label first, n_ numbers, c_ categories); a CSV whose "+
@@ -62,7 +62,7 @@ func (s *source) dataFlags(env *daemon.Env, f *pflag.FlagSet, a *access) {
 }
 
 // logFlags say how a log is read.
-func (s *source) logFlags(env *daemon.Env, f *pflag.FlagSet, a *access) {
+func (s *source) logFlags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 	grouped(f, "Data", func() {
 		f.StringVar(&s.format, "format", formatAuto, "of the log: auto (by content), multiclass (labelled CSV), bandit (CSV "+
 			"whose columns are named), obd (Open Bandit CSV or its folder), or one of "+logs.FormatNames())
@@ -72,7 +72,7 @@ func (s *source) logFlags(env *daemon.Env, f *pflag.FlagSet, a *access) {
 }
 
 // flags are those of verbs that play an environment or a log.
-func (s *source) flags(env *daemon.Env, f *pflag.FlagSet, a *access) {
+func (s *source) flags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 	s.dataFlags(env, f, a)
 	grouped(f, "Data", func() {
 		f.StringVar(&s.env, "env", "sigmoid", "built-in environment, played unless --data is given: sigmoid, close:R, "+

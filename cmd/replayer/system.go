@@ -10,44 +10,41 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"hindsight/internal/brokers"
+	"hindsight/internal/access"
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
-	"hindsight/internal/servers"
 )
 
-// access is how servers and brokers are reached, and which model of a log is meant.
-type access struct {
-	name  string // of the model; "": the only one
-	nats  servers.Flags
-	kafka brokers.Flags
+// logAccess is how servers and brokers are reached, and which model of a log is meant.
+type logAccess struct {
+	name   string // of the model; "": the only one
+	remote access.Flags
 }
 
 // flags adds the flags of servers, the same for every verb.
-func (a *access) flags(env *daemon.Env, f *pflag.FlagSet) {
-	a.kafka.Getenv = env.Getenv
+func (a *logAccess) flags(env *daemon.Env, f *pflag.FlagSet) {
+	a.remote = access.New(env.Getenv)
 	grouped(f, "Servers", func() {
 		f.StringVar(&a.name, "name", "", "model in the log, or in --data if that is topics; default: the only one")
-		a.nats.Register(f)
-		a.kafka.Register(f)
+		a.remote.Register(f)
 	})
 }
 
 // choose sets the name of the model in a log, if it is not given: that of the only one.
-func (a *access) choose(ctx context.Context, e *engine.Engine, log string) error {
+func (a *logAccess) choose(ctx context.Context, e *engine.Engine, log string) error {
 	names, err := engine.Models(ctx, e.Log)
 	if err != nil {
 		return err
 	}
 	switch {
 	case a.name == "" && len(names) == 0:
-		return fmt.Errorf("%s holds no model", servers.Show(log))
+		return fmt.Errorf("%s holds no model", access.Show(log))
 	case a.name == "" && len(names) == 1:
 		a.name = names[0]
 	case a.name == "":
 		return daemon.Usagef("the log holds several models: name one with --name: %s", strings.Join(names, ", "))
 	case !slices.Contains(names, a.name):
-		return fmt.Errorf("%s does not hold the model %q, but: %s", servers.Show(log), a.name, strings.Join(names, ", "))
+		return fmt.Errorf("%s does not hold the model %q, but: %s", access.Show(log), a.name, strings.Join(names, ", "))
 	}
 	return nil
 }
@@ -57,7 +54,7 @@ type system struct {
 	env      *daemon.Env
 	log      string
 	seedFile string
-	access
+	logAccess
 }
 
 // flags adds --log and the flags of servers, and --seed-file where the secret seed is needed.
@@ -68,7 +65,7 @@ func (s *system) flags(f *pflag.FlagSet, of string, seed bool) {
 		f.StringVar(&s.seedFile, "seed-file", "",
 			"the secret seed (default: the file seed in the folder of the log, or ./hindsight.seed)")
 	}
-	s.access.flags(s.env, f)
+	s.logAccess.flags(s.env, f)
 }
 
 // open opens the log to read it, beside the system that serves it if that runs, and chooses the model.
@@ -86,9 +83,9 @@ func (s *system) open(ctx context.Context) (*engine.Engine, error) {
 	if s.seedFile == "" {
 		s.seedFile = spec.SeedFile()
 	}
-	o := engine.Options{Log: s.log, Read: true, NATS: s.nats, Kafka: s.kafka, Logger: s.env.Logger}
+	o := engine.Options{Log: s.log, Read: true, Access: s.remote, Logger: s.env.Logger}
 	if spec.Kind == "kafka" {
-		o.Requests = servers.None
+		o.Requests = access.None
 	}
 	e, err := engine.Open(ctx, o)
 	if err != nil {

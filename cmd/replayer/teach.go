@@ -10,12 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hindsight/internal/access"
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
+	"hindsight/internal/inject"
+	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
-	"hindsight/internal/servers"
 	"hindsight/internal/service"
 	"hindsight/internal/verify"
 )
@@ -26,7 +28,7 @@ type teach struct {
 	log        string
 	partitions int
 	seedFile   string
-	access     access
+	access     logAccess
 }
 
 func teachCommand(env *daemon.Env) *cobra.Command {
@@ -66,15 +68,14 @@ func (t *teach) run(ctx context.Context) error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	var lesson *replay.Lesson
+	var lesson *inject.Lesson
 	err := daemon.Hurried(ctx, func() (err error) { lesson, err = t.lesson(ctx); return err })
 	if err != nil {
 		return err
 	}
 	logger := warnings(t.env)
-	e, err := engine.Open(ctx, engine.Options{Log: t.log, Listen: "127.0.0.1:0", NATS: t.access.nats,
-		Kafka:    t.access.kafka,
-		Requests: servers.None, Logger: logger})
+	e, err := engine.Open(ctx, engine.Options{Log: t.log, Listen: "127.0.0.1:0", Access: t.access.remote,
+		Requests: access.None, Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (t *teach) check() error {
 }
 
 // lesson reads the data.
-func (t *teach) lesson(ctx context.Context) (*replay.Lesson, error) {
+func (t *teach) lesson(ctx context.Context) (*inject.Lesson, error) {
 	env, err := t.source.readOnce(ctx)
 	if err != nil {
 		return nil, err
@@ -117,7 +118,7 @@ func (t *teach) lesson(ctx context.Context) (*replay.Lesson, error) {
 	if err != nil {
 		return nil, err
 	}
-	lesson, err := replay.NewLesson(env, live)
+	lesson, err := inject.NewLesson(env, live)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.source.model, err)
 	}
@@ -150,8 +151,8 @@ func (t *teach) system(ctx context.Context, e *engine.Engine, m *model.Model,
 		Partitions: partitions, Owner: "replayer", Logger: logger}, err
 }
 
-func (t *teach) play(ctx context.Context, system *service.SystemConfig, lesson *replay.Lesson) error {
-	_, err := playTo(ctx, t.env, system, &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name),
+func (t *teach) play(ctx context.Context, system *service.SystemConfig, lesson *inject.Lesson) error {
+	_, err := playTo(ctx, t.env, system, &inject.Injection{Log: system.Log, Topics: join.TopicsOf(system.Name),
 		Lead: 1, Rules: lesson.Model.Rules(), Partitions: system.Partitions, Rounds: lesson.Rounds(), Delays: lesson.Delays(),
 		Taught: true}, "teach")
 	if ctx.Err() != nil {
@@ -161,7 +162,7 @@ func (t *teach) play(ctx context.Context, system *service.SystemConfig, lesson *
 }
 
 // sum says what the system was taught, and audits it.
-func (t *teach) sum(ctx context.Context, system *service.SystemConfig, lesson *replay.Lesson) error {
+func (t *teach) sum(ctx context.Context, system *service.SystemConfig, lesson *inject.Lesson) error {
 	s, err := replay.Summarize(ctx, system.Log, system.Name, lesson.Delays().Spec, system.Build)
 	if err != nil {
 		return err
@@ -179,12 +180,12 @@ func (t *teach) sum(ctx context.Context, system *service.SystemConfig, lesson *r
 	if report.Differences > 0 {
 		return &daemon.ExitError{Code: daemon.Failed, Err: errors.New("the logs of what was taught do not verify")}
 	}
-	fmt.Fprintf(out, "go live:  decider --model %s --log %s\n", t.source.model, servers.Show(t.log))
+	fmt.Fprintf(out, "go live:  decider --model %s --log %s\n", t.source.model, access.Show(t.log))
 	return nil
 }
 
 // say says in a line each what became of the rounds, and what a reader should know of the log.
-func say(out io.Writer, s *replay.Summary, lesson *replay.Lesson) {
+func say(out io.Writer, s *replay.Summary, lesson *inject.Lesson) {
 	fmt.Fprintf(out, "taught %d rounds: observed %d, imputed %d, skipped %d; outcomes rejected %d\n",
 		s.Rounds+s.Pending, s.Fates.Observed, s.Fates.Imputed, s.Fates.Skipped, s.Fates.Rejected())
 	if lesson.Late > 0 {

@@ -51,7 +51,7 @@ the certificate says, and what the learner loses.`,
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return daemon.Usagef("%w; the windows to price are given by --windows", err)
 	})
-	w.source.flags(env, cmd.Flags(), new(access))
+	w.source.flags(env, cmd.Flags(), new(logAccess))
 	w.source.runFlags(cmd.Flags(), false)
 	w.source.learnerFlags(cmd.Flags(), &w.learner, &w.delays)
 	w.showing.htmlFlag(cmd.Flags())

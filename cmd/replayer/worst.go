@@ -54,7 +54,7 @@ maximum, on draws that the search did not see. The worst case is at least as bad
 		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
-	w.source.flags(env, f, new(access))
+	w.source.flags(env, f, new(logAccess))
 	w.source.runFlags(f, true)
 	w.source.learnerFlags(f, &w.learner, nil)
 	f.Int64Var(&w.total, "total", 0, "D, the sum of all delays, in later rounds (default that of the log's own delays, "+

@@ -43,7 +43,8 @@ type Options struct {
 	Rules       func(e *codec.Epoch) (Rules, error) // nil: fates are not recomputed
 	Dedup       int64                               // rounds whose ids deciders remember; 0: all
 	Unfinished  bool                                // rounds may wait, records may be unread
-	OneClock    bool                                // log times of all partitions are of one clock that never goes back
+	OneClock    bool                                // log times of all partitions are of clocks that never go back,
+	Skew        int64                               // and differ by no more than this, ns
 	LostTails   bool                                // logs lost their tails; without OneClock unknown contexts, too
 	Replies     []Reply                             // of requests that were answered with a decision
 	LostRejects []stream.Record                     // of a log that lost its tail

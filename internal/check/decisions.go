@@ -32,7 +32,7 @@ func (c *checker) checkEpochs() {
 			continue
 		}
 		last = rec.Epoch
-		if got := fmt.Sprintf("%x", sha256.Sum256(rec.Model)); got != rec.SHA256 || rec.Name != c.name ||
+		if got := fmt.Sprintf("%x", sha256.Sum256(rec.LoggedModel())); got != rec.SHA256 || rec.Name != c.name ||
 			rec.Partitions != c.n {
 			c.fail("feedback@%d: epoch %d: model %q, %d partitions, SHA-256 %s, its bytes have %s",
 				r.Offset, rec.Epoch, rec.Name, rec.Partitions, rec.SHA256, got)

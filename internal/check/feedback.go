@@ -166,7 +166,7 @@ func (h *history) span(where string, x *codec.Cut, one codec.Range, outcomes boo
 func (h *history) leftOut(where string, s *step) {
 	for i := range s.ranges {
 		x := &s.ranges[i]
-		if h.c.o.OneClock && h.era == 0 && len(x.records) > 0 && x.records[0].Time < h.time {
+		if h.c.o.OneClock && h.era == 0 && len(x.records) > 0 && x.records[0].Time+h.c.o.Skew < h.time {
 			h.c.fail("%s: cut %d takes offset %d of input %d, of %d, which cut %d at %d left out", where, s.cut.Cut,
 				x.records[0].Offset, x.input(h.c.n), x.records[0].Time, h.cut, h.time)
 		}

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hindsight/internal/engine"
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
@@ -44,9 +46,9 @@ func open(b testing.TB, dir string) *engine.Engine {
 }
 
 // benchSource is the model of the benchmarks: the linear oracle, β = ½, 10 actions.
-func benchSource(b testing.TB, window string) *service.Source { return sourceOf(b, "bench", window) }
+func benchSource(b testing.TB, window string) *follow.Source { return sourceOf(b, "bench", window) }
 
-func sourceOf(b testing.TB, name, window string) *service.Source {
+func sourceOf(b testing.TB, name, window string) *follow.Source {
 	b.Helper()
 	m := model.Default()
 	m.Name = name
@@ -74,13 +76,13 @@ func startIn(b testing.TB, dir, window string) *system {
 }
 
 // startOn starts a system on a log, which its stop closes.
-func startOn(b testing.TB, e *engine.Engine, source *service.Source) *system {
+func startOn(b testing.TB, e *engine.Engine, source *follow.Source) *system {
 	b.Helper()
 	return startLimited(b, e, source, 0)
 }
 
 // startLimited is startOn with a limit on the requests a second of each client.
-func startLimited(b testing.TB, e *engine.Engine, source *service.Source, clientRate int) *system {
+func startLimited(b testing.TB, e *engine.Engine, source *follow.Source, clientRate int) *system {
 	b.Helper()
 	if err := service.CreateTopics(b.Context(), e.Log, source.Name, 1, service.Retention{}); err != nil {
 		b.Fatal(err)
@@ -186,7 +188,7 @@ func runLoop(b *testing.B) (time.Duration, [4]int) {
 
 // play plays rounds whose outcome is written as soon as the decision is read.
 func (s *system) play(b *testing.B, rounds int) (time.Duration, [4]int) {
-	t := service.TopicsOf(s.name)
+	t := join.TopicsOf(s.name)
 	var sizes [4]int
 	start := time.Now()
 	var g sync.WaitGroup
@@ -219,7 +221,7 @@ func writeContexts(b *testing.B, log stream.Log, topic string, p, rounds int) (s
 	return len(buf)
 }
 
-func answerDecisions(b *testing.B, log stream.Log, t service.Topics, rounds int) (decision, outcome int) {
+func answerDecisions(b *testing.B, log stream.Log, t join.Topics, rounds int) (decision, outcome int) {
 	a := newAnswerer(b, log, t)
 	defer a.end()
 	each(b, log, t.Decisions, rounds, a.answer)
@@ -235,7 +237,7 @@ type answerer struct {
 	decision, outcome int // sizes of the last
 }
 
-func newAnswerer(b *testing.B, log stream.Log, t service.Topics) *answerer {
+func newAnswerer(b *testing.B, log stream.Log, t join.Topics) *answerer {
 	w, err := log.Writer(b.Context(), t.Outcomes, 0, nil)
 	if err != nil {
 		b.Fatal(err)
@@ -313,7 +315,7 @@ func runBare(b *testing.B, sizes [4]int) time.Duration {
 	if err := service.CreateTopics(b.Context(), e.Log, "bare", 1, service.Retention{}); err != nil {
 		b.Fatal(err)
 	}
-	t := service.TopicsOf("bare")
+	t := join.TopicsOf("bare")
 	start := time.Now()
 	var g sync.WaitGroup
 	for i, topic := range []string{t.Contexts, t.Decisions, t.Outcomes, t.Feedback} {

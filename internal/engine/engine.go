@@ -15,16 +15,14 @@ import (
 	"strings"
 	"time"
 
-	"hindsight/internal/brokers"
-	"hindsight/internal/daemon"
+	"hindsight/internal/access"
+	"hindsight/internal/join"
 	"hindsight/internal/secret"
-	"hindsight/internal/servers"
 	"hindsight/internal/service"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/attach"
 	"hindsight/pkg/stream/embedded"
-	"hindsight/pkg/stream/lease"
 	"hindsight/pkg/stream/mem"
 	"hindsight/pkg/stream/nats"
 )
@@ -38,9 +36,8 @@ type Options struct {
 	// address of the embedded server, port 0: a free one; "": 127.0.0.1:4222, or a free port if that is taken
 	Listen     string
 	Requesters string // file with names and passwords of who may ask the embedded server; "": anybody on this machine
-	NATS       servers.Flags
-	Kafka      brokers.Flags
-	Requests   string // beside Kafka or memory: nats://…, [servers.None], or "" for a server inside the process
+	Access     access.Flags
+	Requests   string // beside Kafka or memory: nats://…, [access.None], or "" for a server inside the process
 	// the log is only read: an embedded one that another process serves is joined, and one that nobody serves stays as
 	// it is
 	Read   bool
@@ -87,7 +84,7 @@ func (s Spec) SeedFile() string {
 	case "embedded":
 		return filepath.Join(s.Dir, SeedName)
 	case "nats", "kafka":
-		return servers.SeedFile
+		return access.SeedFile
 	}
 	return ""
 }
@@ -102,10 +99,10 @@ func Parse(s string) (Spec, error) {
 		return Spec{}, fmt.Errorf("--log %q: which folder? For example --log %s", s, DefaultLog)
 	case s == "mem:" || s == "mem":
 		return Spec{Kind: "mem"}, nil
-	case servers.Is(s):
-		return Spec{Kind: "nats"}, servers.Check(s)
-	case brokers.Is(s):
-		return Spec{Kind: "kafka"}, brokers.Check(s)
+	case access.IsNATS(s):
+		return Spec{Kind: "nats"}, access.Check(s)
+	case access.IsKafka(s):
+		return Spec{Kind: "kafka"}, access.Check(s)
 	}
 	return Spec{}, fmt.Errorf("--log %q: expected embedded:DIR, nats://HOST, kafka://HOST or mem:; for example --log %s",
 		nats.Redact(s), DefaultLog)
@@ -140,7 +137,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	if o.Read {
 		if _, held, err := attach.Locked(spec.Dir); err == nil && held {
-			return join(spec.Dir)
+			return joinServer(spec.Dir)
 		}
 	}
 	eo, err := o.server()
@@ -196,26 +193,15 @@ func (o *Options) server() (eo embedded.Options, err error) {
 
 // reach connects to servers.
 func reach(ctx context.Context, o Options) (*Engine, error) {
-	var c *nats.Client
-	err := daemon.Hurried(ctx, func() (err error) { // a server may accept, and say nothing
-		c, err = o.NATS.Dial(o.Log, filepath.Base(os.Args[0]), o.Logger)
-		return err
-	})
+	s, err := o.Access.Dial(ctx, o.Log, filepath.Base(os.Args[0]), o.Logger)
 	if err != nil {
 		return nil, err
 	}
-	sharing := func(ctx context.Context, name, holder string) (service.Sharing, error) {
-		store, err := c.Leases(ctx, service.LeaseBucket(name), service.LeaseTTL)
-		if err != nil {
-			return nil, err
-		}
-		return service.Leased(lease.NewKeeper(store, holder)), nil
-	}
-	return &Engine{Log: c.Log(), Bus: c.Bus(), URL: servers.Show(o.Log), sharing: sharing, close: c.Close}, nil
+	return &Engine{Log: s.Log, Bus: s.Bus, URL: access.Show(o.Log), sharing: s.Sharing, close: s.Close}, nil
 }
 
-// join connects to the process that serves a folder.
-func join(dir string) (*Engine, error) {
+// joinServer connects to the process that serves a folder.
+func joinServer(dir string) (*Engine, error) {
 	c, err := attach.Dial(dir, filepath.Base(os.Args[0]), nats.Options{})
 	if err != nil {
 		return nil, err
@@ -235,7 +221,7 @@ func Models(ctx context.Context, log stream.Log) ([]string, error) {
 	}
 	var names []string
 	for _, t := range topics {
-		if name, ok := strings.CutSuffix(t, service.TopicsOf("").Feedback); ok {
+		if name, ok := strings.CutSuffix(t, join.TopicsOf("").Feedback); ok {
 			names = append(names, name)
 		}
 	}

@@ -7,9 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"hindsight/internal/brokers"
-	"hindsight/internal/servers"
-	"hindsight/internal/service"
+	"hindsight/internal/access"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/embedded"
 )
@@ -18,9 +16,9 @@ import (
 func CheckRequests(spec Spec, requests string) error {
 	if requests != "" && spec.Kind != "kafka" {
 		return fmt.Errorf("--nats %s: it says where requests are answered beside --log kafka://…; this log answers them "+
-			"itself", servers.Show(requests))
+			"itself", access.Show(requests))
 	}
-	return servers.CheckRequests(requests)
+	return access.CheckRequests(requests)
 }
 
 // CheckRequesters reports what is wrong with a value of --requesters beside a log and a
@@ -35,20 +33,16 @@ func CheckRequesters(spec Spec, requests, requesters string) error {
 
 // openKafka connects to brokers, and to what carries requests beside them.
 func openKafka(ctx context.Context, o Options) (*Engine, error) {
-	c, err := o.Kafka.Dial(ctx, o.Log, filepath.Base(os.Args[0]), o.Logger)
+	s, err := o.Access.Dial(ctx, o.Log, filepath.Base(os.Args[0]), o.Logger)
 	if err != nil {
 		return nil, err
 	}
 	r, err := o.requests(ctx)
 	if err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, errors.Join(err, s.Close())
 	}
-	return &Engine{Log: c.Log(), Bus: r.bus, BusApart: r.apart, URL: r.url, sharing: shareBy(c),
-		close: func() error { return errors.Join(r.close(), c.Close()) }}, nil
-}
-
-func shareBy(c *brokers.Client) func(context.Context, string, string) (service.Sharing, error) {
-	return func(_ context.Context, name, _ string) (service.Sharing, error) { return c.Sharing(name), nil }
+	return &Engine{Log: s.Log, Bus: r.bus, BusApart: r.apart, URL: r.url, sharing: s.Sharing,
+		close: func() error { return errors.Join(r.close(), s.Close()) }}, nil
 }
 
 // requests are what carries requests beside a log.
@@ -61,7 +55,7 @@ type requests struct {
 
 func (o *Options) requests(ctx context.Context) (*requests, error) {
 	switch o.Requests {
-	case servers.None:
+	case access.None:
 		return &requests{close: func() error { return nil }}, nil
 	case "":
 		eo, err := o.server()
@@ -78,9 +72,9 @@ func (o *Options) requests(ctx context.Context) (*requests, error) {
 	if logger != nil {
 		logger = logger.With("for", "requests")
 	}
-	c, err := o.NATS.Dial(o.Requests, filepath.Base(os.Args[0]), logger)
+	s, err := o.Access.Dial(ctx, o.Requests, filepath.Base(os.Args[0]), logger)
 	if err != nil {
 		return nil, fmt.Errorf("--nats: %w", err)
 	}
-	return &requests{bus: c.Bus(), url: servers.Show(o.Requests), close: c.Close}, nil
+	return &requests{bus: s.Bus, url: access.Show(o.Requests), close: s.Close}, nil
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"hindsight/internal/access"
 	"hindsight/internal/engine"
-	"hindsight/internal/servers"
-	"hindsight/internal/service"
+	"hindsight/internal/join"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/kafkatest"
 )
@@ -34,7 +34,7 @@ const (
 
 func openKafka(b *testing.B, k *kafkatest.Cluster) *engine.Engine {
 	b.Helper()
-	e, err := engine.Open(b.Context(), engine.Options{Log: "kafka://" + k.Brokers()[0], Requests: servers.None,
+	e, err := engine.Open(b.Context(), engine.Options{Log: "kafka://" + k.Brokers()[0], Requests: access.None,
 		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
@@ -167,7 +167,7 @@ func ownLine(b *testing.B, s *system) *line {
 
 // loopLine goes from contexts to decisions, whose outcomes it writes.
 func loopLine(b *testing.B, s *system) *line {
-	t := service.TopicsOf(s.name)
+	t := join.TopicsOf(s.name)
 	a := newAnswerer(b, s.Log, t)
 	b.Cleanup(func() { a.out.Close() })
 	return lineOf(b, s.Log, t.Contexts, t.Decisions, a.answer)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/front"
 	"hindsight/internal/service"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/embedded"
@@ -31,7 +32,7 @@ func TestOutcomesQuota(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := service.ServeOutcomes(ctx, e.Log(), e.Bus(), "m", 2, nil)
+		s, err := front.NewServer(front.Config{Bus: e.Bus(), Name: "m", Partitions: 2}).ServeOutcomes(ctx, e.Log())
 		if err != nil {
 			t.Fatal(err)
 		}

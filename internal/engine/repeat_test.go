@@ -13,7 +13,7 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 
-	"hindsight/internal/service"
+	"hindsight/internal/join"
 	"hindsight/pkg/stream"
 )
 
@@ -152,7 +152,7 @@ func TestManyRepeats(t *testing.T) {
 	if r.again < 300 || r.again+r.refused != asked {
 		t.Errorf("of %d repeats %d got their decision, and %d were told when to come again", asked, r.again, r.refused)
 	}
-	topics := service.TopicsOf(s.name)
+	topics := join.TopicsOf(s.name)
 	for _, topic := range []string{topics.Decisions, topics.Outcomes, topics.Feedback} {
 		in, err := s.Log.Read(t.Context(), topic, 0, stream.Earliest)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/service"
@@ -108,7 +109,7 @@ func restart(b *testing.B, dir string, dedup int) (engine, ours, cpu, bare time.
 // readTails returns how long it takes to do nothing but read the tails of decisions
 // and feedback at once, which is the floor of a restart.
 func readTails(b *testing.B, log stream.Log, dedup int) time.Duration {
-	topics := service.TopicsOf("bench")
+	topics := join.TopicsOf("bench")
 	began := time.Now()
 	var g errgroup.Group
 	for topic, back := range map[string]int{topics.Decisions: dedup + dedup/64 + 64, topics.Feedback: dedup +

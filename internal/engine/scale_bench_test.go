@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hindsight/internal/engine"
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/service"
@@ -47,7 +49,7 @@ func BenchmarkScale(b *testing.B) {
 // scaled is a log with contexts in two partitions, and connections to it.
 type scaled struct {
 	*engine.Engine
-	topics service.Topics
+	topics join.Topics
 	logs   []stream.Log
 	mu     sync.Mutex
 	ends   []func() error
@@ -62,7 +64,7 @@ func (s *scaled) end() {
 
 func newScaled(b *testing.B, connections int) *scaled {
 	b.Helper()
-	s := &scaled{Engine: open(b, b.TempDir()), topics: service.TopicsOf("bench")}
+	s := &scaled{Engine: open(b, b.TempDir()), topics: join.TopicsOf("bench")}
 	s.ends = append(s.ends, s.Close)
 	if err := service.CreateTopics(b.Context(), s.Log, "bench", 2, service.Retention{}); err != nil {
 		b.Fatal(err)
@@ -107,7 +109,7 @@ func runDeciders(b *testing.B, deciders int) (float64, [2]int) {
 	defer s.end()
 	ctx, cancel := context.WithCancel(b.Context())
 	g, ctx := errgroup.WithContext(ctx)
-	run := func(log stream.Log, source *service.Source, owned []int) {
+	run := func(log stream.Log, source *follow.Source, owned []int) {
 		g.Go(func() error {
 			return service.RunSystem(ctx, service.SystemConfig{Log: log, Name: "bench", Source: source, Build: model.Epoch,
 				Seed:       replay.SecretSeed(1),

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -21,7 +23,7 @@ type Config struct {
 	Log      stream.Log
 	Name     string // of the model
 	Seed     []byte // the secret seed of its draws
-	Build    service.Build
+	Build    follow.Build
 	Features bool // the context may be shown
 }
 
@@ -31,7 +33,7 @@ var ErrNotFound = errors.New("no decision that is kept has this id")
 // explainer is the state of one Round.
 type explainer struct {
 	Config
-	topics     service.Topics
+	topics     join.Topics
 	partitions int
 	e          *Explanation
 
@@ -45,7 +47,7 @@ type explainer struct {
 // end until it finds it, and of the other logs what was written since, and recomputes from
 // the last snapshot before it.
 func Round(ctx context.Context, c Config, id string) (*Explanation, error) {
-	x := &explainer{Config: c, topics: service.TopicsOf(c.Name)}
+	x := &explainer{Config: c, topics: join.TopicsOf(c.Name)}
 	x.e = &Explanation{ID: id, Model: c.Name, Outcomes: []outcome{}, Notes: []string{}}
 	if err := x.run(ctx, id); err != nil {
 		return nil, fmt.Errorf("explain %q: %w", id, err)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
@@ -46,7 +47,7 @@ type world struct {
 	d   *service.Decider
 	j   *service.Joiner
 	c   Config
-	top service.Topics
+	top join.Topics
 }
 
 func newWorld(t *testing.T, yaml string, snapshotEvery int64) *world {
@@ -59,7 +60,7 @@ func newWorld(t *testing.T, yaml string, snapshotEvery int64) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, log: mem.New(mem.Options{Clock: clock()}), top: service.TopicsOf("m")}
+	w := &world{t: t, log: mem.New(mem.Options{Clock: clock()}), top: join.TopicsOf("m")}
 	w.must(service.CreateTopics(t.Context(), w.log, "m", 1, service.Retention{}))
 	quiet := slog.New(slog.DiscardHandler)
 	w.j, err = service.OpenJoiner(t.Context(), service.SystemConfig{Log: w.log, Source: source, Build: model.Epoch,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -90,7 +91,7 @@ func TestFindDecision(t *testing.T) {
 	}{{"home", home, many + 1, firstBlock}, {fmt.Sprintf("r-%d-77", minted), minted, many + 5, firstBlock}, {"away", away, many + 2, 2 * many}, {"twice", (twice + 1) % partitions,
 		many + 4, firstBlock}} {
 		l := &counting{log, map[int]int{}}
-		x := &explainer{Config: Config{Log: l}, topics: service.TopicsOf("m"), partitions: partitions}
+		x := &explainer{Config: Config{Log: l}, topics: join.TopicsOf("m"), partitions: partitions}
 		if err := x.findDecision(t.Context(), c.id); err != nil || x.dec.Partition != c.p || x.dec.N != c.n {
 			t.Errorf("%s: %v, round %d of partition %d", c.id, err, x.dec.N, x.dec.Partition)
 		}
@@ -100,7 +101,7 @@ func TestFindDecision(t *testing.T) {
 			}
 		}
 	}
-	x := &explainer{Config: Config{Log: log}, topics: service.TopicsOf("m"), partitions: partitions}
+	x := &explainer{Config: Config{Log: log}, topics: join.TopicsOf("m"), partitions: partitions}
 	if err := x.findDecision(t.Context(), "nobody"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("%v", err)
 	}

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"math"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -18,7 +19,7 @@ var errTooOld = errors.New("neither a snapshot before it is kept, nor all feedba
 // replay follows the feedback log with a replica of the learner of its own.
 type replay struct {
 	x       *explainer
-	audit   *service.Audit
+	audit   *follow.Follower
 	decided bool  // the decision was recomputed
 	at      int64 // log time of the last feedback taken; 0: none was
 }
@@ -27,7 +28,7 @@ type replay struct {
 // teaches, and returns the rules of its epoch, nil if they are gone.
 func (x *explainer) recompute(ctx context.Context) (*loop.Rules, error) {
 	for _, bySnapshot := range []bool{true, false} {
-		r := &replay{x: x, audit: service.NewAudit(x.Log, x.Name, x.Build, x.partitions)}
+		r := &replay{x: x, audit: follow.New(x.Log, x.Name, x.Build, x.partitions)}
 		err := r.run(ctx, bySnapshot)
 		switch {
 		case err == nil && r.decided:
@@ -77,9 +78,9 @@ func (r *replay) begin(ctx context.Context, bySnapshot bool) (from int64, err er
 	if !bySnapshot {
 		return stream.Earliest, nil
 	}
-	var best *service.StoredSnapshot
-	err = service.ReadSnapshots(ctx, x.Log, x.Name, func(s *service.StoredSnapshot, err error) error {
-		if err == nil && s.Through <= x.dec.LearnedThrough && s.Epoch <= x.dec.Epoch &&
+	var best *follow.Snapshot
+	err = follow.ReadSnapshots(ctx, x.Log, join.TopicsOf(x.Name), func(s *follow.Snapshot, err error) error {
+		if err == nil && s.Through <= x.dec.LearnedThrough && s.Rec.Epoch <= x.dec.Epoch &&
 			(best == nil || s.Through >= best.Through) {
 			best = s
 		}

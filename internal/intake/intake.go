@@ -126,27 +126,32 @@ func (in *Input) FetchEnd(ctx context.Context) (err error) {
 	return err
 }
 
-// Complete reads on until all that lies before the end last fetched is in hand, and reports whether it is:
-// there may be too much of it, or the log holds some back. It waits for the next batch if nothing is in
-// hand.
-func (in *Input) Complete(ctx context.Context) (bool, error) {
-	for in.Next < in.end || len(in.rest) > 0 {
-		if len(in.Batch) > 0 && (len(in.rest) > 0 || in.full()) {
-			return false, nil
-		}
+// Complete reports whether all that lies before the end last fetched is in hand.
+func (in *Input) Complete() bool { return in.Next >= in.end && len(in.rest) == 0 }
+
+// Expect waits for the next batch if nothing is in hand and the log holds more.
+func (in *Input) Expect(ctx context.Context) error {
+	if len(in.Batch) > 0 || in.Complete() {
+		return nil
+	}
+	return in.Await(ctx)
+}
+
+// Fill reads on until all that lies before the end last fetched is in hand, unless that is too much or the
+// log holds some back.
+func (in *Input) Fill(ctx context.Context) error {
+	for !in.Complete() && (len(in.Batch) == 0 || len(in.rest) == 0 && !in.full()) {
 		had := in.keep()
 		switch err := in.Await(ctx); {
 		case errors.Is(err, ErrHeld) && len(had) > 0:
-			return false, nil
+			return nil
 		case err != nil:
-			return false, err
-		case len(had) > 0 && len(in.Batch) > 0:
-			in.Batch = append(had, in.Batch...)
+			return err
 		case len(had) > 0:
-			in.Batch = had
+			in.Batch = append(had, in.Batch...)
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // mostInHand and mostRecords bound what a cut takes of a partition: the joiner makes feedback and rejects

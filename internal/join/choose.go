@@ -25,8 +25,8 @@ const (
 //
 //   - Nothing is left out: of each input all is in hand that the log held when its end was fetched, or
 //     else log time stops at the last record in hand.
-//   - Decisions are read to ends that are fetched when the outcomes are in hand. An outcome of an
-//     unknown round then has no round.
+//   - Decisions are read to ends that are fetched when the outcomes are in hand, with those of outcomes
+//     unless more come. An outcome of an unknown round then has no round.
 //   - Log time is told by a record: one that the cut takes, or an earlier one of the feedback log.
 type chooser struct {
 	inputs     []*intake.Input // decisions by partition, then outcomes
@@ -98,11 +98,14 @@ func (c *chooser) choose(ctx context.Context) (bool, error) {
 			limit = max(limit, t)
 		}
 	}
-	limit, err := c.completeOutcomes(ctx, limit)
+	if err := fetchEnds(ctx, c.inputs); err != nil {
+		return false, err
+	}
+	limit, came, err := c.completeOutcomes(ctx, limit)
 	if err != nil {
 		return false, err
 	}
-	if limit, err = c.completeDecisions(ctx, limit); err != nil {
+	if limit, err = c.completeDecisions(ctx, limit, came); err != nil {
 		return false, err
 	}
 	c.takeDecisions(now)
@@ -122,40 +125,34 @@ func (c *chooser) choose(ctx context.Context) (bool, error) {
 }
 
 // completeOutcomes makes sure that no outcome up to the limit is left out, which it lowers to the last
-// one in hand of a partition that holds more.
-func (c *chooser) completeOutcomes(ctx context.Context, limit int64) (int64, error) {
-	inputs := c.inputs[c.partitions:]
-	if err := fetchEnds(ctx, inputs); err != nil {
-		return 0, err
-	}
-	for _, in := range inputs {
-		done, err := in.Complete(ctx)
-		if err != nil {
-			return 0, err
+// one in hand of a partition that holds more. It reports whether any came.
+func (c *chooser) completeOutcomes(ctx context.Context, limit int64) (_ int64, came bool, err error) {
+	for _, in := range c.inputs[c.partitions:] {
+		had := len(in.Batch)
+		if err := in.Expect(ctx); err != nil {
+			return 0, false, err
 		}
-		if t, ok := in.Last(c.heart.Now()); ok && !done {
+		if t, ok := in.Last(c.heart.Now()); ok && !in.Complete() {
 			limit = min(limit, t)
 		}
+		came = came || len(in.Batch) > had
 	}
-	return limit, nil
+	return limit, came, nil
 }
 
 // completeDecisions makes sure that all decisions are in hand which may precede an outcome up to the
-// limit. Where more lie before the end than those in hand, it has the cut take decisions alone; when
-// those are far ahead, log time follows them at a distance.
-func (c *chooser) completeDecisions(ctx context.Context, limit int64) (int64, error) {
+// limit; came says that outcomes came after the ends were fetched. Where more lie before the end than
+// those in hand, it has the cut take decisions alone; when those are far ahead, log time follows them at a
+// distance.
+func (c *chooser) completeDecisions(ctx context.Context, limit int64, came bool) (int64, error) {
 	inputs := c.inputs[:c.partitions]
-	if err := fill(ctx, inputs); err != nil {
+	if err := fill(ctx, inputs, came); err != nil {
 		return 0, err
 	}
 	c.alone = false
 	for i, in := range inputs {
-		done, err := in.Complete(ctx)
-		if err != nil {
-			return 0, err
-		}
 		t, ok := in.Last(c.reached(i))
-		if c.short[i] = ok && !done; !c.short[i] {
+		if c.short[i] = ok && !in.Complete(); !c.short[i] {
 			continue
 		}
 		if c.lead < maxLead && c.leadBytes < maxLeadBytes && c.heart.Room() > len(in.Batch) {
@@ -167,21 +164,26 @@ func (c *chooser) completeDecisions(ctx context.Context, limit int64) (int64, er
 	return limit, nil
 }
 
-// fill fetches the ends of partitions until that brings nothing into hand: another partition may hold an
-// earlier record than the one that came. Where they never cease to come that need not be known.
-func fill(ctx context.Context, inputs []*intake.Input) error {
-	came := true
-	for k := 0; came && k < 4; k++ {
-		if err := fetchEnds(ctx, inputs); err != nil {
-			return err
-		}
-		came = false
-		for _, in := range inputs {
-			had := len(in.Batch)
-			if _, err := in.Complete(ctx); err != nil {
+// fill reads on to the ends of partitions, which it fetches again if they are stale, and until that brings
+// nothing into hand: another partition may hold an earlier record than the one that came. Where they never
+// cease to come that need not be known.
+func fill(ctx context.Context, inputs []*intake.Input, stale bool) error {
+	for range 4 {
+		if stale {
+			if err := fetchEnds(ctx, inputs); err != nil {
 				return err
 			}
-			came = came || len(inputs) > 1 && len(in.Batch) > had
+		}
+		stale = false
+		for _, in := range inputs {
+			had := len(in.Batch)
+			if err := in.Fill(ctx); err != nil {
+				return err
+			}
+			stale = stale || len(inputs) > 1 && len(in.Batch) > had
+		}
+		if !stale {
+			return nil
 		}
 	}
 	return nil

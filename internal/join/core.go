@@ -38,8 +38,18 @@ type Config struct {
 	Claims func(ctx context.Context, claim func(era, n, epoch int64)) error
 }
 
-// Topics are those that a joiner reads and writes.
-type Topics struct{ Decisions, Outcomes, Feedback, Rejects string }
+// Topics are the names of a model's topics.
+type Topics struct {
+	Contexts, Decisions, Outcomes, Feedback, Snapshots, Rejects string
+}
+
+// TopicsOf returns the topics of a model.
+func TopicsOf(name string) Topics {
+	return Topics{
+		Contexts: name + ".contexts", Decisions: name + ".decisions", Outcomes: name + ".outcomes",
+		Feedback: name + ".feedback", Snapshots: name + ".snapshots", Rejects: name + ".rejects",
+	}
+}
 
 // Epochs knows the epochs of a feedback log.
 type Epochs interface {
@@ -422,16 +432,7 @@ func (c *Core) begin(r *stream.Record) error {
 	if err == nil {
 		c.heart.Guard().Begin(rec.Epoch, rec.Continues > 0, c.cfg.Epochs.Rules(rec.Epoch))
 	}
-	return unlessForeign(err)
-}
-
-// unlessForeign returns the error of a parse, nil if it says that the record is not the service's own:
-// such a record is passed over.
-func unlessForeign(err error) error {
-	if codec.Foreign(err) {
-		return nil
-	}
-	return err
+	return codec.UnlessForeign(err)
 }
 
 // Tick moves log time on where no record does: it appends an empty cut, reads back its log time, and

@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"hindsight/internal/loop"
@@ -70,18 +71,18 @@ func (l *ledger) read(ctx context.Context, from int64) error {
 		case r.Type == codec.TypeMark:
 			m, err := codec.ParseFeedbackMark(r.Value)
 			if err != nil {
-				return unlessForeign(err)
+				return codec.UnlessForeign(err)
 			}
 			l.mark(r.Offset, &m)
 		case len(l.marks) == 0:
 		case r.Type == codec.TypeCut:
 			if err := codec.ParseCut(&cut, r.Value); err != nil {
-				return unlessForeign(err)
+				return codec.UnlessForeign(err)
 			}
 			l.take(&cut)
 		case r.Type == "":
 			if err := codec.ParseFeedback(&f, r.Value); err != nil {
-				return unlessForeign(err)
+				return codec.UnlessForeign(err)
 			}
 			l.n = f.N
 		case r.Type == codec.TypeClass || r.Type == codec.TypeEpoch: // its mark names them
@@ -215,6 +216,17 @@ func (c *Core) lostRejects(ctx context.Context, m *codec.FeedbackMark, lost []co
 	return lost, err
 }
 
+// findRejects finds the last reject of a cut that is not taken again, since the last mark: it is not stored
+// again.
+func (c *Core) findRejects(ctx context.Context, last int64) error {
+	return stream.Scan(ctx, c.cfg.Log, c.cfg.Topics.Rejects, 0, c.through, math.MaxInt64, func(r *stream.Record) error {
+		if x, err := codec.ParseReject(r.Value); r.Type == "" && err == nil && 0 < x.Cut && x.Cut <= last {
+			c.through = r.Offset + 1
+		}
+		return nil
+	})
+}
+
 // hangsOn reports whether a mark stands behind what is lost.
 func hangsOn(m *codec.FeedbackMark, lost []codec.LostTail) bool {
 	return slices.ContainsFunc(lost, func(x codec.LostTail) bool {
@@ -231,6 +243,9 @@ func hangsOn(m *codec.FeedbackMark, lost []codec.LostTail) bool {
 // openEra begins an era: inputs that lost their tail are read again from there.
 func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark, lost []codec.LostTail, era int64) error {
 	if err := c.Flush(ctx); err != nil { // a mark stands behind the rejects of all cuts before it
+		return err
+	}
+	if err := c.findRejects(ctx, l.cut); err != nil {
 		return err
 	}
 	from, err := c.marksBefore(ctx, l, last, lost)

@@ -136,7 +136,7 @@ func (h *past) feedback(m *codec.FeedbackMark) func(func(*codec.Feedback, error)
 			switch r.Type {
 			case "":
 				if err := codec.ParseFeedback(&f, r.Value); err != nil {
-					return unlessForeign(err)
+					return codec.UnlessForeign(err)
 				}
 				if n = f.N; f.N >= h.from.Remembers && !yield(&f, nil) {
 					return stream.ErrStop
@@ -144,7 +144,7 @@ func (h *past) feedback(m *codec.FeedbackMark) func(func(*codec.Feedback, error)
 			case codec.TypeMark:
 				x, err := codec.ParseFeedbackMark(r.Value)
 				if err != nil {
-					return unlessForeign(err)
+					return codec.UnlessForeign(err)
 				}
 				h.mark(r.Offset, &x)
 				if r.Offset > h.fromAt {
@@ -156,7 +156,7 @@ func (h *past) feedback(m *codec.FeedbackMark) func(func(*codec.Feedback, error)
 				}
 				x := new(codec.Cut)
 				if err := codec.ParseCut(x, r.Value); err != nil {
-					return unlessForeign(err)
+					return codec.UnlessForeign(err)
 				}
 				h.passed = append(h.passed, loop.Step{N: n, Cut: x})
 			case codec.TypeClass, codec.TypeEpoch:

@@ -84,7 +84,7 @@ func (c *Core) readBehind(ctx context.Context, from, end int64, m, era *codec.Fe
 			return c.begin(r)
 		case "":
 			if err := codec.ParseFeedback(&f, r.Value); err != nil {
-				return unlessForeign(err)
+				return codec.UnlessForeign(err)
 			}
 			if f.N != era.N+1 {
 				return fmt.Errorf("%w: feedback %d where %d was due, and no mark is kept", stream.ErrTruncated, f.N, era.N+1)
@@ -165,7 +165,7 @@ func (c *Core) missesDecisions(ctx context.Context, m *codec.FeedbackMark) (lost
 		err = stream.Scan(ctx, c.cfg.Log, c.cfg.Topics.Decisions, p, was.DecisionsFrom, was.DecisionsThrough,
 			func(r *stream.Record) error {
 				if err := e.Parse(r.Type, r.Value); err != nil || e.D.N == 0 {
-					return unlessForeign(err)
+					return codec.UnlessForeign(err)
 				}
 				lost = lost || e.D.N > was.Released+1
 				return stream.ErrStop

@@ -95,7 +95,7 @@ func (c *Core) openInput(ctx context.Context, i int) (*intake.Input, error) {
 // recover brings the heart to the end of the feedback log, and begins an era if inputs have lost what
 // cuts took, or if other logs know of more than the feedback log has.
 func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
-	at, m, err := lastMark(ctx, c.cfg.Log, c.cfg.Topics.Feedback)
+	at, m, err := LastMark(ctx, c.cfg.Log, c.cfg.Topics.Feedback)
 	if err != nil {
 		return err
 	}
@@ -221,8 +221,8 @@ func (c *Core) claimed(ctx context.Context, era, n, cut, marked int64) (claimed 
 	return claimed, err
 }
 
-// lastMark returns the last mark of a feedback log; nil if it has none.
-func lastMark(ctx context.Context, log stream.Log, topic string) (at int64, m *codec.FeedbackMark, err error) {
+// LastMark returns the last mark of a feedback log; nil if it has none.
+func LastMark(ctx context.Context, log stream.Log, topic string) (at int64, m *codec.FeedbackMark, err error) {
 	err = stream.ScanBack(ctx, log, topic, 0, math.MaxInt64, 1024, func(r *stream.Record) error {
 		if r.Type != codec.TypeMark {
 			return nil
@@ -231,7 +231,7 @@ func lastMark(ctx context.Context, log stream.Log, topic string) (at int64, m *c
 		if err == nil {
 			at, m = r.Offset, &x
 		}
-		return unlessForeign(err)
+		return codec.UnlessForeign(err)
 	}, func() bool { return m != nil })
 	return at, m, err
 }
@@ -287,7 +287,7 @@ func (r *replayed) record(rec *stream.Record) error {
 			return nil
 		}
 		if err := codec.ParseFeedback(new(codec.Feedback), rec.Value); err != nil {
-			return unlessForeign(err)
+			return codec.UnlessForeign(err)
 		}
 		return fmt.Errorf("%w: it has another feedback at offset %d", ErrHistory, rec.Offset)
 	case codec.TypeClass, codec.TypeEpoch:
@@ -302,7 +302,7 @@ func (r *replayed) record(rec *stream.Record) error {
 func (r *replayed) cut(rec *stream.Record) error {
 	c := r.core
 	if err := codec.ParseCut(&c.cut, rec.Value); err != nil {
-		return unlessForeign(err)
+		return codec.UnlessForeign(err)
 	}
 	batches, err := r.spans.Take(&c.cut, nil)
 	if err != nil {

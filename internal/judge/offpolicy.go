@@ -24,7 +24,7 @@ type OffPolicy struct {
 	files   spill.Files // in which the sample lies
 	rows    []int32     // of the log that have an outcome
 	dropped int         // rows without one
-	learner LearnerFunc
+	learner learnerFunc
 	minimum float64 // propensity
 	events  float64 // that the rows stand for
 
@@ -34,10 +34,10 @@ type OffPolicy struct {
 	sum      string // of the rows
 }
 
-// LearnerFunc makes the policy of a learner, a model file or a snapshot: spec is what
+// learnerFunc makes the policy of a learner, a model file or a snapshot: spec is what
 // follows "learner:", "model:" or "snapshot:". The policy is asked once for each row with
 // an outcome, in order: row is its index in the log.
-type LearnerFunc func(kind, spec string) (*Progressive, error)
+type learnerFunc func(kind, spec string) (*Progressive, error)
 
 // OffPolicySettings are what the estimates depend on beside the log, as in JSON.
 type OffPolicySettings struct {
@@ -57,7 +57,7 @@ var errNoOutcomes = errors.New("policies are judged by outcomes, and no row of t
 
 // NewOffPolicy looks at the log that is played. makeLearner serves learner:, model:
 // and snapshot:; nil refuses them.
-func NewOffPolicy(env *replay.Rounds, makeLearner LearnerFunc) (*OffPolicy, error) {
+func NewOffPolicy(env *replay.Rounds, makeLearner learnerFunc) (*OffPolicy, error) {
 	if !env.HasPropensities() {
 		return nil, replay.ErrNoPropensities
 	}

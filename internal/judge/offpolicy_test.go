@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hindsight/internal/dataset"
+	"hindsight/internal/dataset/testkit"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
@@ -188,7 +189,7 @@ func TestFeaturesOfALog(t *testing.T) {
 	}
 	truth := 0.0
 	for _, x := range []int{0, 1} {
-		truth += worldMeans[x][hashText(fmt.Sprint("c", x))%3] / 2
+		truth += testkit.WorldMeans[x][hashText(fmt.Sprint("c", x))%3] / 2
 	}
 	if e, dm := opposite(5); e.RewardModel != "ridge" || math.Abs(dm-truth) > .04 {
 		t.Errorf("a %s says %v, the truth is %v", e.RewardModel, dm, truth)

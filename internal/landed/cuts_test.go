@@ -14,7 +14,6 @@ import (
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -34,7 +33,7 @@ func (e *readEpochs) Refs() []codec.EpochRef { return e.refs }
 
 func (e *readEpochs) Find(ctx context.Context, refs []codec.EpochRef) error {
 	for _, ref := range refs {
-		err := stream.Scan(ctx, e.log, service.TopicsOf("m").Feedback, 0, ref.Offset, 1<<60, func(r *stream.Record) error {
+		err := stream.Scan(ctx, e.log, join.TopicsOf("m").Feedback, 0, ref.Offset, 1<<60, func(r *stream.Record) error {
 			if r.Type == codec.TypeClass || r.Type == codec.TypeEpoch {
 				if err := e.Read(r); err != nil {
 					return err
@@ -99,7 +98,7 @@ func TestCutsBehindGoldenLogs(t *testing.T) {
 func joinOn(t *testing.T, dir string) {
 	e, _ := open(t, dir)
 	defer e.Close()
-	ts := service.TopicsOf("m")
+	ts := join.TopicsOf("m")
 	cfg := join.Config{Log: e.Log, Partitions: 1, MarkEvery: 1000, Owner: "test", Logger: slog.New(slog.DiscardHandler),
 		Topics: join.Topics{Decisions: ts.Decisions, Outcomes: ts.Outcomes, Feedback: ts.Feedback, Rejects: ts.Rejects},
 		Limits: codec.Limits{Heart: loop.Heart, Pending: 100_000, Dedup: 100_000}, Wake: func() {}}

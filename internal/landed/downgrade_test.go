@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"hindsight/internal/service"
+	"hindsight/internal/join"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -23,16 +23,16 @@ func TestDowngrade(t *testing.T) {
 		change      func(*testing.T, []byte) []byte
 		want        string
 	}{
-		{"feedback", service.TopicsOf("m").Feedback, feedback, "record version is newer than this program: version 4, and " +
+		{"feedback", join.TopicsOf("m").Feedback, feedback, "record version is newer than this program: version 4, and " +
 			"this one reads versions up to 3"},
-		{"decision", service.TopicsOf("m").Decisions, feedback, "record version is newer than this program: version 4"},
-		{"snapshot record", service.TopicsOf("m").Snapshots, feedback,
+		{"decision", join.TopicsOf("m").Decisions, feedback, "record version is newer than this program: version 4"},
+		{"snapshot record", join.TopicsOf("m").Snapshots, feedback,
 			"record version is newer than this program: version 4"},
-		{"snapshot", service.TopicsOf("m").Snapshots, newState(0, 4), "snapshot: record version is newer than this " +
+		{"snapshot", join.TopicsOf("m").Snapshots, newState(0, 4), "snapshot: record version is newer than this " +
 			"program: version 4"},
-		{"learner", service.TopicsOf("m").Snapshots, newLearner(0, 2),
+		{"learner", join.TopicsOf("m").Snapshots, newLearner(0, 2),
 			"version 2, kind 1, and this one reads versions up to 1"},
-		{"oracle", service.TopicsOf("m").Snapshots, newLearner(10+8*11, 99), "linear: version 99, and this one reads " +
+		{"oracle", join.TopicsOf("m").Snapshots, newLearner(10+8*11, 99), "linear: version 99, and this one reads " +
 			"versions up to"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"hindsight/internal/service"
+	"hindsight/internal/join"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -65,7 +65,7 @@ func lastModel(t *testing.T, dir string) (model string) {
 	t.Helper()
 	e, _ := open(t, dir)
 	defer e.Close()
-	topic := service.TopicsOf("m").Feedback
+	topic := join.TopicsOf("m").Feedback
 	_, end, err := e.Log.Bounds(t.Context(), topic, 0)
 	if err != nil {
 		t.Fatal(err)

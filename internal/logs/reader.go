@@ -35,7 +35,7 @@ type Options struct {
 	// log is read twice. Without it each cell has its own type.
 	Typed bool
 
-	types map[string]ColumnType // of columns whose names say none
+	types map[string]columnType // of columns whose names say none
 	items [][]codec.Feature     // of Open Bandit data; nil: not known
 }
 

@@ -8,12 +8,12 @@ import (
 )
 
 // Kind is what a record is.
-type Kind uint8
+type recordKind uint8
 
 // The kinds of records.
 const (
-	Event   Kind = iota + 1 // a decision that was made, with what the log says came of it
-	Outcome                 // an observation on its own: it belongs to the event of its ID, which may lie before or behind
+	Event   recordKind = iota + 1 // a decision that was made, with what the log says came of it
+	Outcome                       // an observation on its own: it belongs to the event of its ID, which may lie before or behind
 )
 
 // Flags say more of a record.
@@ -37,7 +37,7 @@ const (
 // Of an [Outcome] only Line, ID, Kind, Flags, Action, Outcome, Value and OutcomeTime are
 // set, and Action only where it says of which action it is.
 type Record struct {
-	Kind  Kind
+	Kind  recordKind
 	Flags Flags
 	Line  int64 // in its file, from 1; of a format without lines the number of the record
 	File  string

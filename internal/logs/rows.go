@@ -256,7 +256,7 @@ func (d *rows) rowFeatures(r *Record, row []string) error {
 		f := &r.Features[len(r.Features)-1]
 		f.Name, f.Kind, f.Text = c.Name, codec.Number, ""
 		ok := false
-		if c.Type != Text {
+		if c.Type != textColumn {
 			f.Value, ok = number(text)
 		}
 		if ok {

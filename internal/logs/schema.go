@@ -16,7 +16,7 @@ import (
 type Schema struct {
 	Format       string // [Bandit], [Labelled] or [OpenBandit]
 	File         string // the first
-	Columns      []Column
+	Columns      []featureColumn
 	Actions      []string          // that there are; nil: those that occur
 	Items        [][]codec.Feature // of each action; nil: actions have none
 	Kind         codec.OutcomeKind // of outcomes
@@ -25,19 +25,19 @@ type Schema struct {
 }
 
 // Column is a column of features.
-type Column struct {
+type featureColumn struct {
 	Name string
-	Type ColumnType
+	Type columnType
 }
 
-// ColumnType says what the cells of a column are.
-type ColumnType uint8
+// columnType says what the cells of a column are.
+type columnType uint8
 
 // The types of columns. A cell of an untyped one is a number if it looks like one.
 const (
-	Untyped ColumnType = iota
+	untyped columnType = iota
 	Number
-	Text
+	textColumn
 )
 
 // maxColumns of a file leave room for those that are no features.
@@ -107,12 +107,12 @@ func (t *table) labelled(c *scan.CSV) error {
 	}
 	t.time, t.outcomeTime, t.value, t.id, t.propensity = -1, -1, -1, -1, -1
 	for i, name := range t.header[1:] {
-		column := Column{name, Number}
+		column := featureColumn{name, Number}
 		if !strings.HasPrefix(name, "n_") {
-			column.Type = Text
+			column.Type = textColumn
 		}
 		switch {
-		case column.Type == Text && !strings.HasPrefix(name, "c_"):
+		case column.Type == textColumn && !strings.HasPrefix(name, "c_"):
 			return c.Errorf(line, strconv.Quote(name), "a column's name begins with n_ (number) or c_ (category)%s",
 				labelledHint)
 		case !isText(name, codec.MaxNameBytes):
@@ -168,11 +168,11 @@ func (t *table) column(c *scan.CSV, name string) (int, error) {
 // findFeatures finds the columns of features.
 func (t *table) findFeatures(c *scan.CSV) error {
 	for _, f := range t.m.Features {
-		column := Column{Name: f}
+		column := featureColumn{Name: f}
 		if name, ok := strings.CutSuffix(f, ":text"); ok {
-			column = Column{name, Text}
+			column = featureColumn{name, textColumn}
 		} else if name, ok := strings.CutSuffix(f, ":number"); ok {
-			column = Column{name, Number}
+			column = featureColumn{name, Number}
 		}
 		at, err := t.column(c, column.Name)
 		if err == nil {
@@ -188,7 +188,7 @@ func (t *table) findFeatures(c *scan.CSV) error {
 			if !strings.HasPrefix(name, prefix) || slices.Contains(t.at, i) || slices.Contains(t.used(), i) {
 				continue
 			}
-			if err := t.feature(c, Column{Name: name}, i); err != nil {
+			if err := t.feature(c, featureColumn{Name: name}, i); err != nil {
 				return err
 			}
 		}
@@ -208,7 +208,7 @@ func (t *table) used() []int {
 	return []int{t.time, t.outcomeTime, t.action, t.value, t.id, t.propensity}
 }
 
-func (t *table) feature(c *scan.CSV, column Column, at int) error {
+func (t *table) feature(c *scan.CSV, column featureColumn, at int) error {
 	line := c.Line(0)
 	switch {
 	case at == t.value || at == t.outcomeTime:
@@ -217,13 +217,13 @@ func (t *table) feature(c *scan.CSV, column Column, at int) error {
 		return c.Errorf(line, column.Name, "it is the action: it cannot be a feature of the decision")
 	case at == t.propensity:
 		return c.Errorf(line, column.Name, "it is the propensity of the action: it cannot be a feature of the decision")
-	case slices.ContainsFunc(t.Columns, func(o Column) bool { return o.Name == column.Name }):
+	case slices.ContainsFunc(t.Columns, func(o featureColumn) bool { return o.Name == column.Name }):
 		return c.Errorf(line, column.Name, "the feature is there twice")
 	case !isText(column.Name, codec.MaxNameBytes) || column.Name == "":
 		return c.Errorf(line, strconv.Quote(column.Name),
 			"a feature's name is UTF-8 of 1 to %d bytes without control characters", codec.MaxNameBytes)
 	}
-	if column.Type == Untyped {
+	if column.Type == untyped {
 		column.Type = t.o.types[column.Name]
 	}
 	t.Columns, t.at = append(t.Columns, column), append(t.at, at)
@@ -232,14 +232,14 @@ func (t *table) feature(c *scan.CSV, column Column, at int) error {
 
 // survey returns the types of the columns of features whose names say none: numbers where every cell is
 // one.
-func survey(path string, o Options) (map[string]ColumnType, error) {
+func survey(path string, o Options) (map[string]columnType, error) {
 	o.Typed, o.Strict, o.Rejects = false, false, nil
 	r, err := Open(path, o)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	types := map[string]ColumnType{}
+	types := map[string]columnType{}
 	var rec Record
 	for {
 		switch err := r.Next(&rec); {
@@ -251,7 +251,7 @@ func survey(path string, o Options) (map[string]ColumnType, error) {
 		for i := range rec.Features {
 			f := &rec.Features[i]
 			if f.Kind == codec.Text {
-				types[f.Name] = Text
+				types[f.Name] = textColumn
 			} else if _, known := types[f.Name]; !known {
 				types[f.Name] = Number
 			}

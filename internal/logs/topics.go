@@ -12,8 +12,8 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// Topics is the name of the format of a live system's topics.
-const Topics = "topics"
+// topicsFormat is the name of the format of a live system's topics.
+const topicsFormat = "topics"
 
 // OpenTopics opens what a live system decided and what outcomes came, up to now, as one
 // log in the order of log time: a decision is an event at the time at which it was stored,
@@ -35,7 +35,7 @@ func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes string,
 			}
 		}
 	}
-	r := newReader(o, Topics)
+	r := newReader(o, topicsFormat)
 	r.in, r.dec = d.in, d
 	r.account.Files = len(d.lanes)
 	return r, nil

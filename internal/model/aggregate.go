@@ -11,7 +11,6 @@ const Auto = "auto"
 
 type aggregate struct{}
 
-func (aggregate) name() string   { return Auto }
 func (aggregate) orders() orders { return orders{early: true} }
 
 func (aggregate) defaults() Oracle {

@@ -28,7 +28,8 @@ func (m *Model) Build(files map[string][]byte) (learner.Learner, error) {
 		}
 		return l, nil
 	}
-	reg, err := m.buildOracle(files)
+	c := m.resolved()
+	reg, err := c.Oracle.kind().build(c, files)
 	if err != nil {
 		return nil, fmt.Errorf("model %s: oracle: %w", m.Name, err)
 	}
@@ -56,7 +57,7 @@ func (m *Model) BuildOn(reg oracle.Regressor) (learner.Learner, error) {
 // Epoch returns the model of an epoch record at work, with a fresh learner: what
 // every process makes of the feedback log alone.
 func Epoch(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
-	m, err := ParseLogged(fmt.Sprintf("epoch %d", rec.Epoch), rec.Model)
+	m, err := ParseLogged(fmt.Sprintf("epoch %d", rec.Epoch), rec.LoggedModel())
 	if err != nil {
 		return loop.Epoch{}, err
 	}

@@ -11,11 +11,8 @@ import (
 )
 
 // certificate says what DA-FA over a hedge oracle keeps beside what it learns, to say
-// what its regret is at most and whether its class can be right ([learner.Models]).
-type certificate struct {
-	Alpha float64 // level of the plausible set and of the alarm, in (0, ½]; 0: nothing is kept
-	Alarm bool    // watch realizability
-}
+// what its regret is at most and whether its class can be right. An Alpha of 0 says that nothing is kept.
+type certificate learner.ModelsOptions
 
 // defaultCertificate is what a model file without the key has.
 var defaultCertificate = certificate{Alpha: learner.DefaultAlpha, Alarm: true}
@@ -25,8 +22,8 @@ const maxAlpha = 0.5
 
 func (c *certificate) fields() []field {
 	return []field{
-		{key: "alpha", into: &c.Alpha, example: "alpha: 0.05", expected: "a level in (0, 0.5]",
-			ok: func(a float64) bool { return a > 0 && a <= maxAlpha }},
+		{key: "alpha", into: &c.Alpha, expected: "a level in (0, 0.5], found %v; for example: alpha: 0.05",
+			ok: func(a float64) bool { return a > 0 && a <= maxAlpha }, example: "alpha: 0.05"},
 		{key: "alarm", into: &c.Alarm, example: "alarm: true"},
 	}
 }
@@ -35,11 +32,8 @@ func (c *certificate) read(p *parser, n *yaml.Node) {
 	if *c = (certificate{}); isWord(n, "none") {
 		return
 	}
-	if *c = defaultCertificate; n.Kind != yaml.MappingNode {
-		p.expected(n, "certificate", "none, or alpha and alarm", "certificate: {alpha: 0.05, alarm: true}")
-		return
-	}
-	p.fields(n, "certificate", c.fields())
+	*c = defaultCertificate
+	p.group(n, "certificate", "none, or alpha and alarm", "certificate: {alpha: 0.05, alarm: true}", c.fields())
 }
 
 func (c *certificate) canonical() string {
@@ -73,25 +67,24 @@ var errElimination = errors.New("elimination needs a hedge oracle")
 // watch makes DA-FA keep what the certificate needs.
 func (m *Model) watch(d *learner.DAFA) (l learner.Learner, err error) {
 	h, ok := d.Oracle().(*oracle.Hedge)
+	var models *learner.Models
 	if ok && m.Certificate.Alpha > 0 {
-		options := learner.ModelsOptions{Alpha: m.Certificate.Alpha, Alarm: m.Certificate.Alarm}
-		models, err := learner.NewModels(h.Class(), options)
-		switch {
-		case err != nil:
-		case m.Arrival:
-			err = d.WatchArrivals(models)
-		default:
-			err = d.Watch(models)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("model %s: %w", m.Name, err)
-		}
+		models, err = learner.NewModels(h.Class(), learner.ModelsOptions(m.Certificate))
 	}
 	switch {
-	case m.Learner.Kind != elimination:
-		return d, nil
-	case !ok:
-		return nil, fmt.Errorf("model %s: %w", m.Name, errElimination)
+	case err != nil:
+	case models != nil && m.Arrival:
+		err = d.WatchArrivals(models)
+	case models != nil:
+		err = d.Watch(models)
 	}
-	return d, d.Eliminate()
+	if err == nil && m.Learner.Kind == elimination {
+		if err = errElimination; ok {
+			return d, d.Eliminate()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", m.Name, err)
+	}
+	return d, nil
 }

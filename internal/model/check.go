@@ -71,7 +71,7 @@ func (m *Model) DefaultOrder() {
 func (m *Model) earlyProblem() string {
 	switch {
 	case !m.UsesOracle() || !m.Oracle.kind().orders().early:
-		names := earlyKinds()
+		names := kindNames(true)
 		return "early is for oracles over features, which are " + strings.Join(names[:len(names)-1], ", ") +
 			" and " + names[len(names)-1] + "; use order: fifo"
 	case m.Impute:

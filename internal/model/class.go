@@ -102,7 +102,7 @@ const (
 func ParseClass(name string, b []byte) (*ClassFile, error) {
 	var c *ClassFile
 	size := classSize{keys: map[string]bool{}}
-	lines, err := jsonLines(name, "class", b, func(line int, text []byte) (err error) {
+	lines, err := jsonLines(name, "class", headerExample, b, func(line int, text []byte) (err error) {
 		if text = bytes.TrimSpace(text); c == nil {
 			c, err = parseHeader(text)
 		} else {
@@ -113,15 +113,12 @@ func ParseClass(name string, b []byte) (*ClassFile, error) {
 		}
 		return nil
 	})
-	switch {
-	case err != nil:
-		return nil, err
-	case c == nil:
-		return nil, &Error{File: name, Line: 1, Msg: "the class file is empty; its first line is for example " +
-			headerExample}
-	case len(c.Functions) == 0:
+	if err == nil && len(c.Functions) == 0 {
 		msg := "the class has no function; add a line, for example " + c.kind().example()
-		return nil, &Error{File: name, Line: lines, Msg: msg}
+		err = &Error{File: name, Line: lines, Msg: msg}
+	}
+	if err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -239,16 +236,16 @@ func (c *ClassFile) Append(dst []byte) []byte {
 // Class returns the functions in the form that an oracle evaluates.
 func (c *ClassFile) Class() (oracle.Class, error) { return c.kind().class(c) }
 
-// functions returns one thing of each function.
-func functions[T any](c *ClassFile, one func(f *Function) T) []T {
-	out := make([]T, len(c.Functions))
-	for i := range c.Functions {
-		out[i] = one(&c.Functions[i])
+// each returns what one returns of each element of a list.
+func each[S, T any](list []S, one func(*S) T) []T {
+	out := make([]T, len(list))
+	for i := range list {
+		out[i] = one(&list[i])
 	}
 	return out
 }
 
 // Priors returns the prior weight of each function, up to a factor.
 func (c *ClassFile) Priors() []float64 {
-	return functions(c, func(f *Function) float64 { return f.Prior })
+	return each(c.Functions, func(f *Function) float64 { return f.Prior })
 }

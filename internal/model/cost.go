@@ -31,8 +31,7 @@ func (m *Model) Cost() costs {
 	if !m.UsesOracle() {
 		return costs{Oracle: "none", Why: "the learner " + m.Learner.Kind + " does not regress"}
 	}
-	c := m.Clone()
-	c.Resolve(0, 0)
+	c := m.resolved()
 	return c.Oracle.kind().cost(c)
 }
 
@@ -55,8 +54,7 @@ func (m *Model) mostMemory() int64 {
 // learner whose size is that of its files. While a snapshot is written or read its bytes are
 // in memory, too, and as much may wait for Go's collector if no limit makes it hurry.
 func (m *Model) Peak() string {
-	c := m.Clone()
-	c.Resolve(0, 0)
+	c := m.resolved()
 	most := c.mostMemory()
 	if !c.UsesOracle() || most == 0 {
 		return ""

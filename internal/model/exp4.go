@@ -28,40 +28,41 @@ const (
 	maxHorizon = 1 << 40
 )
 
-// newEXP4 returns the learner that flags name: exp4dale, exp4dale:plain,
+var defaultEXP4 = exp4{Delays: Number{Auto: true}}
+
+// newEXP4 returns the parameters that flags name: exp4dale, exp4dale:plain,
 // exp4dale:D and exp4dale:plain,D.
-func newEXP4(arg string, has bool) (Learner, error) {
-	l := Learner{Kind: EXP4DALE, EXP4: exp4{Delays: Number{Auto: true}}}
+func newEXP4(arg string, has bool) (exp4, error) {
+	x := defaultEXP4
 	rest, plain := strings.CutPrefix(arg, "plain")
-	l.EXP4.Plain = has && plain
+	x.Plain = has && plain
 	if !has || plain && rest == "" {
-		return l, nil
+		return x, nil
 	}
 	if plain {
 		rest = strings.TrimPrefix(rest, ",")
 	}
 	d, err := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
 	if err != nil || d < 0 || d > maxDelays {
-		return Learner{}, fmt.Errorf("learner exp4dale: %q is neither plain nor a sum of delays D ≥ 0; "+
+		return x, fmt.Errorf("learner exp4dale: %q is neither plain nor a sum of delays D ≥ 0; "+
 			"for example: exp4dale, exp4dale:plain, exp4dale:20000", arg)
 	}
-	l.EXP4.Delays = Number{Value: float64(d)}
-	return l, nil
+	x.Delays = Number{Value: float64(d)}
+	return x, nil
 }
 
 // String writes what follows the learner's name in flags.
 func (x exp4) String() string {
-	var parts []string
-	if x.Plain {
-		parts = append(parts, "plain")
-	}
-	if !x.Delays.Auto {
-		parts = append(parts, strconv.FormatInt(int64(x.Delays.Value), 10))
-	}
-	if parts == nil {
+	delays := strconv.FormatInt(int64(x.Delays.Value), 10)
+	switch {
+	case x.Plain && x.Delays.Auto:
+		return ":plain"
+	case x.Plain:
+		return ":plain," + delays
+	case x.Delays.Auto:
 		return ""
 	}
-	return ":" + strings.Join(parts, ",")
+	return ":" + delays
 }
 
 // fields returns the keys of the long form of the learner.

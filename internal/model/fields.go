@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,9 +14,9 @@ type field struct {
 	into     any    // *string, *bool, *int, *int64, *float64, *Number, choice or value
 	example  string // how to write the key
 	lo, hi   int64  // of whole numbers; of a Number 0: it need not be whole
-	expected string // of numbers that ok restricts
 	ok       func(float64) bool
-	omit     bool // leave the key out of the canonical form: older models keep their bytes
+	expected string // of numbers that ok restricts: what a message says after "expected", with the number
+	omit     bool   // leave the key out of the canonical form: older models keep their bytes
 }
 
 // value is what a key with a form of its own is read into.
@@ -49,13 +48,7 @@ func (w word) read(*parser, *yaml.Node) {}
 func (w word) canonical() string        { return string(w) }
 
 // keysOf returns the keys of fields, in their order.
-func keysOf(fields []field) []string {
-	keys := make([]string, len(fields))
-	for i := range fields {
-		keys[i] = fields[i].key
-	}
-	return keys
-}
+func keysOf(fields []field) []string { return each(fields, func(f *field) string { return f.key }) }
 
 // fields reads a mapping and returns the nodes of the keys that it has. where is its path, "" of the root.
 func (p *parser) fields(n *yaml.Node, where string, fields []field) map[string]*yaml.Node {
@@ -97,18 +90,9 @@ func (p *parser) field(f *field, n *yaml.Node, where string) {
 		}
 	case *float64:
 		if *into = p.number(n, where, f.example); f.ok != nil && !f.ok(*into) {
-			p.errorf(n, "%s: expected %s", where, f.wrong(*into))
+			p.errorf(n, "%s: expected "+f.expected, where, *into)
 		}
 	}
-}
-
-// wrong says what was expected of a number that ok refuses, and what to do.
-func (f *field) wrong(v float64) string {
-	what, hint, has := strings.Cut(f.expected, "; ")
-	if has {
-		hint += "; "
-	}
-	return fmt.Sprintf("%s, found %v; %sfor example: %s", what, v, hint, f.example)
 }
 
 // canonical returns the value as the canonical form has it.
@@ -140,6 +124,15 @@ func (f *field) canonical() string {
 	panic("model: a field of an unknown type")
 }
 
+// line returns the key with its value as the canonical form has them.
+func (f *field) line() string {
+	v := f.canonical()
+	if v[0] == '\n' {
+		return f.key + ":" + v
+	}
+	return f.key + ": " + v
+}
+
 // braces writes fields in one line.
 func braces(fields []field) string {
 	var parts []string
@@ -156,6 +149,15 @@ func isWord(n *yaml.Node, word string) bool { return n.Kind == yaml.ScalarNode &
 // expected reports that a node is not what belongs there.
 func (p *parser) expected(n *yaml.Node, where, what, example string) {
 	p.errorf(n, "%s: expected %s, found %s; for example: %s", where, what, describe(n), example)
+}
+
+// group reads a mapping of some keys.
+func (p *parser) group(n *yaml.Node, key, what, example string, fields []field) {
+	if n.Kind != yaml.MappingNode {
+		p.expected(n, key, what, example)
+		return
+	}
+	p.fields(n, key, fields)
 }
 
 // scalar returns the text of a scalar that is not null.

@@ -7,24 +7,32 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 )
 
-// jsonLines calls f with each line of a file that is not blank, and returns how many lines there are.
-func jsonLines(name, what string, b []byte, f func(line int, text []byte) error) (int, error) {
+// jsonLines calls f with each line of a file that is not blank, and returns how many lines there are. The first one is
+// a header, for example.
+func jsonLines(name, what, example string, b []byte, f func(line int, text []byte) error) (int, error) {
 	if len(b) > maxClassBytes {
 		msg := fmt.Sprintf("the %s file has %d bytes, at most %d are allowed", what, len(b), maxClassBytes)
 		return 0, &Error{File: name, Msg: msg}
 	}
-	line := 0
+	line, empty := 0, true
 	for text := range bytes.Lines(b) {
 		line++
 		if text = bytes.TrimSuffix(text, []byte{'\n'}); len(bytes.TrimSpace(text)) == 0 {
 			continue
 		}
+		empty = false
 		if err := f(line, text); err != nil {
 			return line, err
 		}
+	}
+	if empty {
+		msg := fmt.Sprintf("the %s file is empty; its first line is for example %s", what, example)
+		return 0, &Error{File: name, Line: 1, Msg: msg}
 	}
 	return line, nil
 }
@@ -121,9 +129,27 @@ func (r *lineReader) open(d json.Delim, what string) {
 	}
 }
 
-// object reads an object. f reads the value of a key and is told where the key is; it refuses keys beside those
-// that are expected.
-func (r *lineReader) object(expected string, f func(key string, at int) bool) {
+// member is a key of an object; read reads its value and is told where the key is.
+type member struct {
+	key  string
+	read func(at int)
+}
+
+// object reads an object that may have some keys.
+func (r *lineReader) object(known ...member) {
+	r.members(func(key string, at int) {
+		i := slices.IndexFunc(known, func(m member) bool { return m.key == key })
+		if i < 0 {
+			names := each(known, func(m *member) string { return m.key })
+			r.fail(at, "unknown key %q; expected %s", key, strings.Join(names, ", "))
+			return
+		}
+		known[i].read(at)
+	})
+}
+
+// members reads an object. f reads the value of a key and is told where the key is.
+func (r *lineReader) members(f func(key string, at int)) {
 	r.open('{', "an object")
 	seen := map[string]bool{}
 	for r.err == nil && r.dec.More() {
@@ -132,8 +158,8 @@ func (r *lineReader) object(expected string, f func(key string, at int) bool) {
 		if seen[key] {
 			r.fail(at, "the key %q is there twice", key)
 		}
-		if seen[key] = true; r.err == nil && !f(key, at) {
-			r.fail(at, "unknown key %q; expected %s", key, expected)
+		if seen[key] = true; r.err == nil {
+			f(key, at)
 		}
 	}
 	r.next()

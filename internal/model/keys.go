@@ -50,16 +50,38 @@ func (m *Model) fields() []field {
 func (m *Model) Canonical() []byte {
 	var b []byte
 	for _, f := range m.fields() {
-		if f.omit {
-			continue
+		if !f.omit {
+			b = append(append(b, f.line()...), '\n')
 		}
-		v := f.canonical()
-		if b = append(append(b, f.key...), ':'); v[0] != '\n' {
-			b = append(b, ' ')
-		}
-		b = append(append(b, v...), '\n')
 	}
 	return b
+}
+
+// Differing returns the first of some keys of which two models of a log differ, and how the second one writes it;
+// key is "" if they differ in none.
+func Differing(a, b []byte, keys ...string) (key, second string) {
+	x, y := loggedLines(a), loggedLines(b)
+	for _, key := range keys {
+		if x[key] != y[key] {
+			return key, y[key]
+		}
+	}
+	return "", ""
+}
+
+// loggedLines returns the canonical lines of a model of a log by their keys; of one that cannot be read it has none.
+func loggedLines(b []byte) map[string]string {
+	m, err := ParseLogged("", b)
+	if err != nil {
+		return nil
+	}
+	lines := map[string]string{}
+	for _, f := range m.fields() {
+		if !f.omit {
+			lines[f.key] = f.line()
+		}
+	}
+	return lines
 }
 
 // nameList is names of actions, or a word instead of them.
@@ -182,11 +204,7 @@ func (s scale) read(p *parser, n *yaml.Node) {
 	example := s.key + ": {min: 0, max: 1, clip: false}"
 	r := &s.m.Range
 	*r, s.m.Reward = loop.Range{Min: 0, Max: 1}, s.key == "reward"
-	if n.Kind != yaml.MappingNode {
-		p.expected(n, s.key, "min, max and clip", example)
-		return
-	}
-	p.fields(n, s.key, s.fields(example))
+	p.group(n, s.key, "min, max and clip", example, s.fields(example))
 	if !(r.Min < r.Max) || r.Max-r.Min > maxRange {
 		p.errorf(n, "%s: expected min below max, found min %v and max %v; for example: %s", s.key, r.Min, r.Max, example)
 	}
@@ -234,7 +252,10 @@ func (w *Warm) read(p *parser, n *yaml.Node) {
 	}
 }
 
-func (w *Warm) canonical() string {
+func (w *Warm) canonical() string { return w.String() }
+
+// String writes the key as the model file has it.
+func (w Warm) String() string {
 	switch {
 	case w.Refit:
 		return "refit"

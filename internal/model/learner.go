@@ -42,35 +42,32 @@ func cutParameter(s string) (name, arg string, has bool) {
 	return strings.TrimSpace(name), strings.TrimSpace(arg), has
 }
 
-func newLearner(kind, arg string, has bool) (Learner, error) {
-	l := Learner{Kind: kind}
+func newLearner(kind, arg string, has bool) (l Learner, err error) {
+	l.Kind = kind
 	switch kind {
 	case DAFA, elimination, greedy, Uniform:
 		if has {
-			return Learner{}, fmt.Errorf("learner %s takes no parameter, it has %q: %w", kind, arg, errLearner)
+			err = fmt.Errorf("learner %s takes no parameter, it has %q: %w", kind, arg, errLearner)
 		}
-		return l, nil
 	case eGreedy:
-		l.Epsilon = 0.05
-		if !has {
-			return l, nil
+		if l.Epsilon = 0.05; !has {
+			break
 		}
-		var err error
 		if l.Epsilon, err = parseFloat(arg); err != nil || l.Epsilon < 0 || l.Epsilon > 1 {
-			return Learner{}, fmt.Errorf("learner egreedy: %q is not a number in [0,1]: %w", arg, errLearner)
+			err = fmt.Errorf("learner egreedy: %q is not a number in [0,1]: %w", arg, errLearner)
 		}
-		return l, nil
 	case Fixed:
 		l.Action = arg
-		if err := checkText(arg); err != nil {
-			return Learner{}, fmt.Errorf("learner fixed: the action to play %w: %w", err, errLearner)
+		if err = checkText(arg); err != nil {
+			err = fmt.Errorf("learner fixed: the action to play %w: %w", err, errLearner)
 		}
-		return l, nil
 	case EXP4DALE:
-		return newEXP4(arg, has)
+		l.EXP4, err = newEXP4(arg, has)
+	default:
+		near := didYouMean(kind, []string{DAFA, elimination, greedy, Uniform, eGreedy, Fixed, EXP4DALE})
+		err = fmt.Errorf("unknown learner %q%s: %w", kind, near, errLearner)
 	}
-	near := didYouMean(kind, []string{DAFA, elimination, greedy, Uniform, eGreedy, Fixed, EXP4DALE})
-	return Learner{}, fmt.Errorf("unknown learner %q%s: %w", kind, near, errLearner)
+	return l, err
 }
 
 // String writes the learner as ParseLearner reads it.
@@ -86,35 +83,38 @@ func (l Learner) String() string {
 	return l.Kind
 }
 
-// parameter splits NAME, NAME:ARG and {NAME: ARG} into name and argument.
-func (p *parser) parameter(n *yaml.Node, where, example string) (name, arg string, has, ok bool) {
-	if n.Kind == yaml.MappingNode {
-		if len(n.Content) != 2 || n.Content[0].Kind != yaml.ScalarNode {
-			p.errorf(n, "%s: expected one name with its parameter, found %d; for example: %s", where, len(n.Content)/2, example)
-			return "", "", false, false
-		}
+// parameter reads NAME, NAME:ARG or {NAME: ARG}.
+func (p *parser) parameter(n *yaml.Node, where, example string, set func(name, arg string, has bool) error) {
+	var name, arg string
+	has, ok := true, false
+	switch {
+	case n.Kind != yaml.MappingNode:
+		name, ok = p.scalar(n, where, "a name", example)
+		name, arg, has = cutParameter(name)
+	case len(n.Content) != 2 || n.Content[0].Kind != yaml.ScalarNode:
+		p.errorf(n, "%s: expected one name with its parameter, found %d; for example: %s", where, len(n.Content)/2, example)
+	default:
+		name = n.Content[0].Value
 		arg, ok = p.scalar(n.Content[1], where, "a parameter", example)
-		return n.Content[0].Value, arg, true, ok
 	}
-	s, ok := p.scalar(n, where, "a name", example)
-	name, arg, has = cutParameter(s)
-	return name, arg, has, ok
+	if !ok {
+		return
+	}
+	if err := set(name, arg, has); err != nil {
+		p.errorf(n, "%s: %v", where, err)
+	}
 }
 
 func (l *Learner) read(p *parser, n *yaml.Node) {
 	if kindsOf(n) != nil {
-		*l = Learner{Kind: EXP4DALE, EXP4: exp4{Delays: Number{Auto: true}}}
+		*l = Learner{Kind: EXP4DALE, EXP4: defaultEXP4}
 		p.fields(n, "learner", l.EXP4.fields())
 		return
 	}
-	name, arg, has, ok := p.parameter(n, "learner", "learner: {egreedy: 0.05}")
-	if !ok {
-		return
-	}
-	var err error
-	if *l, err = newLearner(name, arg, has); err != nil {
-		p.errorf(n, "learner: %v", err)
-	}
+	p.parameter(n, "learner", "learner: {egreedy: 0.05}", func(name, arg string, has bool) (err error) {
+		*l, err = newLearner(name, arg, has)
+		return err
+	})
 }
 
 // kindsOf returns the values of the key kind of a mapping, of which there should be one at most.
@@ -229,16 +229,12 @@ func (e Explore) Warning() string {
 }
 
 func (e *Explore) read(p *parser, n *yaml.Node) {
-	name, arg, has, ok := p.parameter(n, "explore", "explore: balanced")
-	if !ok {
-		return
-	}
-	var err error
-	if *e, err = newExplore(name, arg, has); err != nil {
-		p.errorf(n, "explore: %v", err)
-	} else if why := e.Warning(); why != "" {
-		p.warn(n, "%s", why)
-	}
+	p.parameter(n, "explore", "explore: balanced", func(name, arg string, has bool) (err error) {
+		if *e, err = newExplore(name, arg, has); err == nil && e.Warning() != "" {
+			p.warn(n, "%s", e.Warning())
+		}
+		return err
+	})
 }
 
 func (e *Explore) canonical() string { return braced(e.String()) }

@@ -16,7 +16,6 @@ const (
 
 type linear struct{}
 
-func (linear) name() string   { return Linear }
 func (linear) orders() orders { return orders{early: true} }
 
 func (linear) defaults() Oracle {
@@ -37,7 +36,7 @@ func (o *Oracle) randomised() bool { return o.Fourier.Auto || o.Fourier.Value > 
 func (linear) fields(o *Oracle) []field {
 	fourier, columns, seed := randomFields(o, o.randomised())
 	forget := field{key: "forget", into: &o.Forget, example: "forget: 0.998", omit: o.Forget == 0, ok: fades,
-		expected: "a number in [0.5, 1); leave it out to forget nothing"}
+		expected: "a number in [0.5, 1), found %v; leave it out to forget nothing; for example: forget: 0.998"}
 	bandwidth := field{key: "bandwidth", into: &o.Bandwidth, example: "bandwidth: 1", omit: !o.randomised()}
 	return []field{versionField(o), betaField(o), lambdaField(o), forget, fourier, columns, bandwidth, seed}
 }

@@ -89,9 +89,9 @@ func (mixedClass) write(dst []byte, f *Function) []byte {
 
 func (k mixedClass) class(c *ClassFile) (oracle.Class, error) {
 	if k.shared {
-		shared := functions(c, func(f *Function) oracle.SharedFunction { return oracle.SharedFunction(f.Mixed) })
+		shared := each(c.Functions, func(f *Function) oracle.SharedFunction { return oracle.SharedFunction(f.Mixed) })
 		return oracle.NewSharedClass(c.Features, c.ActionFeatures, shared)
 	}
-	mixed := functions(c, func(f *Function) oracle.MixedFunction { return f.Mixed })
+	mixed := each(c.Functions, func(f *Function) oracle.MixedFunction { return f.Mixed })
 	return oracle.NewMixedClass(c.Features, c.Actions, mixed)
 }

@@ -19,22 +19,21 @@ func baselines() []string { return []string{"first", "uniform", "fixed", "contex
 
 func (b baseline) read(p *parser, n *yaml.Node) {
 	const example = "baseline: {fixed: red}"
-	name, arg, has, ok := p.parameter(n, "baseline", example)
-	if !ok {
-		return
-	}
-	i := slices.Index(baselines(), name)
-	switch kind := loop.BaselineKind(i); {
-	case i < 0:
-		p.errorf(n, "baseline: expected first | uniform | context | {fixed: NAME}, found %q%s; for example: %s",
-			name, didYouMean(name, baselines()), example)
-	case has != (kind == loop.FixedAction):
-		p.errorf(n, "baseline: fixed takes the name of an action and the others nothing; for example: %s", example)
-	case has && checkText(arg) != nil:
-		p.errorf(n, "baseline: the name of the action %v; for example: %s", checkText(arg), example)
-	default:
+	p.parameter(n, "baseline", example, func(name, arg string, has bool) error {
+		i := slices.Index(baselines(), name)
+		kind := loop.BaselineKind(i)
+		switch {
+		case i < 0:
+			return fmt.Errorf("expected first | uniform | context | {fixed: NAME}, found %q%s; for example: %s",
+				name, didYouMean(name, baselines()), example)
+		case has != (kind == loop.FixedAction):
+			return fmt.Errorf("fixed takes the name of an action and the others nothing; for example: %s", example)
+		case has && checkText(arg) != nil:
+			return fmt.Errorf("the name of the action %w; for example: %s", checkText(arg), example)
+		}
 		*b.at = loop.Baseline{Kind: kind, Action: arg}
-	}
+		return nil
+	})
 }
 
 func (b baseline) canonical() string {
@@ -63,11 +62,8 @@ func (g guard) read(p *parser, n *yaml.Node) {
 	if isWord(n, "none") {
 		return
 	}
-	if *g.at = defaultGuard; n.Kind != yaml.MappingNode {
-		p.expected(n, "guard", "none, or worse_by, alpha and then", example)
-		return
-	}
-	p.fields(n, "guard", g.fields())
+	*g.at = defaultGuard
+	p.group(n, "guard", "none, or worse_by, alpha and then", example, g.fields())
 	if bad := g.problem(); bad != "" {
 		p.errorf(n, "guard: %s; for example: %s", bad, example)
 	}

@@ -54,8 +54,7 @@ func (n Number) orByWhatComes() float64 {
 
 // oracleKind is a kind of oracle: one file, and one line in oracleKinds.
 type oracleKind interface {
-	name() string
-	defaults() Oracle
+	defaults() Oracle         // with the name of the kind
 	fields(o *Oracle) []field // the keys of a model file, in the order of the canonical form
 	orders() orders
 	check(m *Model, add adder)
@@ -79,19 +78,11 @@ func oracleKinds() []oracleKind {
 	return []oracleKind{aggregate{}, linear{}, hedge{}, shared{Shared}, shared{Hybrid}}
 }
 
-func kindNames() []string {
-	var names []string
+// kindNames returns the names of the kinds, or of those only that may learn early.
+func kindNames(early bool) (names []string) {
 	for _, k := range oracleKinds() {
-		names = append(names, k.name())
-	}
-	return names
-}
-
-// earlyKinds returns the names of those that may learn early.
-func earlyKinds() (names []string) {
-	for _, k := range oracleKinds() {
-		if k.orders().early {
-			names = append(names, k.name())
+		if !early || k.orders().early {
+			names = append(names, k.defaults().Kind)
 		}
 	}
 	return names
@@ -100,11 +91,18 @@ func earlyKinds() (names []string) {
 // kind returns the kind of the oracle.
 func (o *Oracle) kind() oracleKind {
 	for _, k := range oracleKinds() {
-		if k.name() == o.Kind {
+		if k.defaults().Kind == o.Kind {
 			return k
 		}
 	}
 	return environment(o.Kind)
+}
+
+// setDefaults sets the oracle to the defaults of its kind, where it has a version to that one.
+func (o *Oracle) setDefaults(version int) {
+	if *o = o.kind().defaults(); o.Version > 0 {
+		o.Version = version
+	}
 }
 
 // ParseOracle reads an oracle as flags write it, with its defaults: auto, linear, fourier,
@@ -113,41 +111,34 @@ func ParseOracle(s string) (Oracle, error) {
 	if s == Fourier {
 		return newRandom(Number{Value: oracle.DefaultFourier}), nil
 	}
-	for _, k := range oracleKinds() {
-		if o := k.defaults(); k.name() == s && o.Version > 0 {
-			return o, nil
-		}
+	o := Oracle{Kind: s}
+	if o.setDefaults(oracle.Newest); o.Version > 0 {
+		return o, nil
 	}
 	return Oracle{}, fmt.Errorf("unknown oracle %q: expected auto, linear, fourier, shared or hybrid; "+
 		"hedge needs a model file with its class", s)
 }
 
 func (o *Oracle) read(p *parser, n *yaml.Node) {
-	for _, k := range oracleKinds() {
-		if d := k.defaults(); d.Version > 0 && isWord(n, k.name()) {
-			*o = d
-			o.Version = p.version
+	if *o = (Oracle{Kind: n.Value}); n.Kind == yaml.ScalarNode {
+		if o.setDefaults(p.version); o.Version > 0 {
 			return
 		}
 	}
-	*o = aggregate{}.defaults()
 	if n.Kind != yaml.MappingNode {
 		p.expected(n, "oracle", "a kind and its parameters", "oracle: auto")
 		return
 	}
 	o.Kind = Linear
 	for _, named := range kindsOf(n) {
-		if o.Kind = named.Value; !slices.Contains(kindNames(), o.Kind) {
+		if o.Kind = named.Value; !slices.Contains(kindNames(false), o.Kind) {
 			p.wrongKind(named)
 			return
 		}
 	}
-	k := o.kind()
-	if *o = k.defaults(); o.Version > 0 {
-		o.Version = p.version
-	}
+	o.setDefaults(p.version)
 	given := p.fields(n, "oracle", o.fields())
-	if f, ok := k.(finisher); ok {
+	if f, ok := o.kind().(finisher); ok {
 		f.finish(p, o, given)
 	}
 }
@@ -158,7 +149,7 @@ func (p *parser) wrongKind(n *yaml.Node) {
 			"(replayer backtest --env unstable); a live system has linear or hedge", n.Value)
 		return
 	}
-	names := kindNames()
+	names := kindNames(false)
 	p.errorf(n, "oracle.kind: expected %s, found %s%s; for example: oracle: {kind: linear}",
 		strings.Join(names, " | "), describe(n), didYouMean(n.Value, names))
 }
@@ -176,11 +167,11 @@ func (m *Model) DefaultOracle() { m.defaultOracle(oracle.Newest) }
 // linear where auto, with as many actions and columns as the model allows, would take more
 // than [MaxMemory].
 func (m *Model) defaultOracle(version int) {
-	m.Oracle = aggregate{}.defaults()
-	m.Oracle.Version = version
+	m.Oracle.Kind = Auto
+	m.Oracle.setDefaults(version)
 	if version == 1 && m.oracleMemory() > MaxMemory {
-		m.Oracle = linear{}.defaults()
-		m.Oracle.Version = version
+		m.Oracle.Kind = Linear
+		m.Oracle.setDefaults(version)
 	}
 }
 
@@ -211,15 +202,15 @@ func (m *Model) Memory() int64 {
 }
 
 func (m *Model) oracleMemory() int64 {
-	c := *m
-	c.Resolve(0, 0)
-	return int64(c.Oracle.kind().memory(&c))
+	c := m.resolved()
+	return int64(c.Oracle.kind().memory(c))
 }
 
-func (m *Model) buildOracle(files map[string][]byte) (oracle.Regressor, error) {
+// resolved returns a copy that leaves nothing to the program.
+func (m *Model) resolved() *Model {
 	c := m.Clone()
 	c.Resolve(0, 0)
-	return c.Oracle.kind().build(c, files)
+	return c
 }
 
 // Kinds of oracles that environments of the replayer bring, in Go code: no model file may
@@ -232,7 +223,6 @@ const (
 // environment is the kind of an oracle that an environment of the replayer brings.
 type environment string
 
-func (e environment) name() string           { return string(e) }
 func (e environment) defaults() Oracle       { return Oracle{Kind: string(e)} }
 func (e environment) orders() orders         { return orders{arrival: e == Own} }
 func (environment) resolve(*Model, int, int) {}
@@ -243,7 +233,7 @@ func (environment) fields(o *Oracle) []field {
 
 func (e environment) check(_ *Model, add adder) {
 	if e != Unstable && e != Own {
-		add("oracle", "kind: expected %s, found %q", strings.Join(kindNames(), " | "), string(e))
+		add("oracle", "kind: expected %s, found %q", strings.Join(kindNames(false), " | "), string(e))
 	}
 }
 

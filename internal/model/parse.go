@@ -25,24 +25,20 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	switch {
-	case e.Line == 0:
-		return fmt.Sprintf("%s: %s", e.File, e.Msg)
-	case e.Column == 0:
-		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
+	place := e.File
+	for _, n := range []int{e.Line, e.Column} {
+		if n > 0 {
+			place += ":" + strconv.Itoa(n)
+		}
 	}
-	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
+	return place + ": " + e.Msg
 }
 
 // Errors is everything wrong in a model file, in the order of its lines.
 type Errors []*Error
 
 func (es Errors) Error() string {
-	lines := make([]string, len(es))
-	for i, e := range es {
-		lines[i] = e.Error()
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(each(es, func(e **Error) string { return (*e).Error() }), "\n")
 }
 
 // sorted sorts es by lines and columns.
@@ -55,11 +51,7 @@ func (es Errors) sorted() Errors {
 
 // Unwrap gives errors.As and errors.Is each of them.
 func (es Errors) Unwrap() []error {
-	out := make([]error, len(es))
-	for i, e := range es {
-		out[i] = e
-	}
-	return out
+	return each(es, func(e **Error) error { return *e })
 }
 
 // MaxBytes is the size limit of a model file.
@@ -265,7 +257,7 @@ func describe(n *yaml.Node) string {
 func didYouMean(key string, allowed []string) string {
 	best, at := 3, ""
 	for _, a := range allowed {
-		if d := distance(key, a); d < best && d < len(a) {
+		if d := distance(key, a, best); d < best && d < len(a) {
 			best, at = d, a
 		}
 	}
@@ -275,25 +267,13 @@ func didYouMean(key string, allowed []string) string {
 	return fmt.Sprintf(" (did you mean %q?)", at)
 }
 
-// distance is the Levenshtein distance of two short strings.
-func distance(a, b string) int {
-	if len(a) > 40 {
-		return len(a)
+// distance is the Levenshtein distance of two texts, or most if it is larger.
+func distance(a, b string, most int) int {
+	switch {
+	case most == 0, a == "", b == "":
+		return min(len(a)+len(b), most)
+	case a[0] == b[0]:
+		return distance(a[1:], b[1:], most)
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
+	return 1 + min(distance(a[1:], b, most-1), distance(a, b[1:], most-1), distance(a[1:], b[1:], most-1))
 }

@@ -41,7 +41,7 @@ const (
 func ParsePolicies(name string, b []byte) (*PolicyFile, error) {
 	var f *PolicyFile
 	size := 0
-	lines, err := jsonLines(name, "policy", b, func(line int, text []byte) error {
+	lines, err := jsonLines(name, "policy", policyHeaderExample, b, func(line int, text []byte) error {
 		r := newLineReader(name, line, text)
 		if f == nil {
 			f = &PolicyFile{}
@@ -51,46 +51,23 @@ func ParsePolicies(name string, b []byte) (*PolicyFile, error) {
 		}
 		return r.end()
 	})
-	switch {
-	case err != nil:
+	if err == nil && len(f.Policies) == 0 {
+		err = &Error{File: name, Line: lines, Msg: "there is no policy; add a line, for example " + policyExample}
+	}
+	if err != nil {
 		return nil, err
-	case f == nil:
-		return nil, &Error{File: name, Line: 1, Msg: "the policy file is empty; its first line is for example " +
-			policyHeaderExample}
-	case len(f.Policies) == 0:
-		return nil, &Error{File: name, Line: lines, Msg: "there is no policy; add a line, for example " + policyExample}
 	}
 	return f, nil
 }
 
 func (f *PolicyFile) readHeader(r *lineReader) {
 	start, version := r.column(), false
-	r.object("hindsight_policies, actions", func(key string, at int) bool {
-		switch key {
-		case "hindsight_policies":
-			version = true
-			if v := r.number(); v != 1 {
-				r.fail(at, "hindsight_policies is %v, this version reads 1", v)
-			}
-		case "actions":
-			r.list(func(at int) {
-				a := r.text()
-				if err := checkText(a); err != nil {
-					r.fail(at, "an action's name %v", err)
-				}
-				if slices.Contains(f.Actions, a) {
-					r.fail(at, "the action %q is there twice", a)
-				}
-				if len(f.Actions) == codec.MaxActions {
-					r.fail(at, "more than %d actions", codec.MaxActions)
-				}
-				f.Actions = append(f.Actions, a)
-			})
-		default:
-			return false
+	r.object(member{"hindsight_policies", func(at int) {
+		version = true
+		if v := r.number(); v != 1 {
+			r.fail(at, "hindsight_policies is %v, this version reads 1", v)
 		}
-		return true
-	})
+	}}, member{"actions", func(int) { r.list(func(at int) { f.readAction(r, at) }) }})
 	if !version {
 		r.fail(start, "the first line is not a policy header: no hindsight_policies; for example %s", policyHeaderExample)
 	}
@@ -99,31 +76,38 @@ func (f *PolicyFile) readHeader(r *lineReader) {
 	}
 }
 
+func (f *PolicyFile) readAction(r *lineReader, at int) {
+	a := r.text()
+	if err := checkText(a); err != nil {
+		r.fail(at, "an action's name %v", err)
+	}
+	if slices.Contains(f.Actions, a) {
+		r.fail(at, "the action %q is there twice", a)
+	}
+	if len(f.Actions) == codec.MaxActions {
+		r.fail(at, "more than %d actions", codec.MaxActions)
+	}
+	f.Actions = append(f.Actions, a)
+}
+
 func (f *PolicyFile) readPolicy(r *lineReader, size *int) {
 	l, start := PolicyLine{Prior: 1}, r.column()
 	closed := func() bool { n := len(l.Rules); return n > 0 && len(l.Rules[n-1].If) == 0 }
-	r.object("prior, rules", func(key string, at int) bool {
-		switch key {
-		case "prior":
-			if l.Prior = r.number(); l.Prior < 1e-300 {
-				r.fail(at, "prior: expected a positive number, found %v; leave a policy out to give it none", l.Prior)
-			}
-		case "rules":
-			r.list(func(at int) {
-				if closed() {
-					r.fail(at, "the rule before this one has no conditions: nothing comes here")
-				}
-				rule := f.readRule(r)
-				if *size += 1 + len(rule.If); *size > maxClassNumbers {
-					r.fail(at, "more than %d rules and conditions in all", maxClassNumbers)
-				}
-				l.Rules = append(l.Rules, rule)
-			})
-		default:
-			return false
+	rule := func(at int) {
+		if closed() {
+			r.fail(at, "the rule before this one has no conditions: nothing comes here")
 		}
-		return true
-	})
+		rule := f.readRule(r)
+		if *size += 1 + len(rule.If); *size > maxClassNumbers {
+			r.fail(at, "more than %d rules and conditions in all", maxClassNumbers)
+		}
+		l.Rules = append(l.Rules, rule)
+	}
+	r.object(member{"prior", func(at int) {
+		if l.Prior = r.number(); l.Prior < 1e-300 {
+			r.fail(at, "prior: expected a positive number, found %v; leave a policy out to give it none", l.Prior)
+		}
+	}}, member{"rules", func(int) { r.list(rule) }})
 	if len(l.Rules) == 0 {
 		r.fail(start, "rules: expected at least one; for example %s", policyExample)
 	}
@@ -136,26 +120,19 @@ func (f *PolicyFile) readPolicy(r *lineReader, size *int) {
 
 func (f *PolicyFile) readRule(r *lineReader) (rule learner.Rule) {
 	start := r.column()
-	r.object("if, then", func(key string, at int) bool {
-		switch key {
-		case "if":
-			r.object("", func(feature string, at int) bool {
-				if err := checkText(feature); err != nil {
-					r.fail(at, "a feature's name %v", err)
-				}
-				rule.If = append(rule.If, readCondition(r, feature))
-				return true
-			})
-			slices.SortFunc(rule.If, func(a, b learner.Condition) int { return strings.Compare(a.Feature, b.Feature) })
-		case "then":
-			if rule.Then = r.text(); !slices.Contains(f.Actions, rule.Then) {
-				r.fail(at, "then: %q is not among the actions of the first line", rule.Then)
+	r.object(member{"if", func(int) {
+		r.members(func(feature string, at int) {
+			if err := checkText(feature); err != nil {
+				r.fail(at, "a feature's name %v", err)
 			}
-		default:
-			return false
+			rule.If = append(rule.If, readCondition(r, feature))
+		})
+		slices.SortFunc(rule.If, func(a, b learner.Condition) int { return strings.Compare(a.Feature, b.Feature) })
+	}}, member{"then", func(at int) {
+		if rule.Then = r.text(); !slices.Contains(f.Actions, rule.Then) {
+			r.fail(at, "then: %q is not among the actions of the first line", rule.Then)
 		}
-		return true
-	})
+	}})
 	if rule.Then == "" {
 		r.fail(start, "a rule has no then; for example {\"then\":%q}", f.Actions[0])
 	}
@@ -234,18 +211,11 @@ func appendRule(dst []byte, r learner.Rule) []byte {
 
 // Class returns the policies in the form that a learner asks.
 func (f *PolicyFile) Class() (*learner.DecisionLists, error) {
-	lists := make([]learner.DecisionList, len(f.Policies))
-	for i, l := range f.Policies {
-		lists[i] = l.Rules
-	}
+	lists := each(f.Policies, func(l *PolicyLine) learner.DecisionList { return l.Rules })
 	return learner.NewDecisionLists(f.Actions, lists)
 }
 
 // Priors returns the prior weight of each policy, up to a factor.
 func (f *PolicyFile) Priors() []float64 {
-	q := make([]float64, len(f.Policies))
-	for i, l := range f.Policies {
-		q[i] = l.Prior
-	}
-	return q
+	return each(f.Policies, func(l *PolicyLine) float64 { return l.Prior })
 }

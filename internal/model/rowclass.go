@@ -33,7 +33,7 @@ func (rowClass) read(c *ClassFile, _ *Function, l *classLine, size *classSize) e
 func (rowClass) write(dst []byte, f *Function) []byte { return appendRows(append(dst, `"w":`...), f.W) }
 
 func (k rowClass) class(c *ClassFile) (oracle.Class, error) {
-	w := functions(c, func(f *Function) [][]float64 { return f.W })
+	w := each(c.Functions, func(f *Function) [][]float64 { return f.W })
 	if k.logistic {
 		return oracle.NewLogisticClass(c.Features, c.Actions, w)
 	}

@@ -14,7 +14,6 @@ const (
 
 type shared struct{ kind string }
 
-func (s shared) name() string { return s.kind }
 func (shared) orders() orders { return orders{early: true} }
 
 func (s shared) defaults() Oracle {

@@ -42,6 +42,6 @@ func (tableClass) write(dst []byte, f *Function) []byte {
 }
 
 func (tableClass) class(c *ClassFile) (oracle.Class, error) {
-	tables := functions(c, func(f *Function) map[string][]float64 { return f.Table })
+	tables := each(c.Functions, func(f *Function) map[string][]float64 { return f.Table })
 	return oracle.NewTabularClass(c.Features, c.Actions, tables)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"hindsight/internal/daemon"
-	"hindsight/internal/service"
+	"hindsight/internal/follow"
 )
 
 // holdTime is how long a process waits before it ends with a model that is refused.
@@ -23,7 +23,7 @@ func (r *refused) Unwrap() error { return r.error }
 // and systemd starts a unit again each second: a process that systemd runs itself waits with that
 // error, until it is told to stop. Docker and Kubernetes wait longer each time by themselves.
 func Hold(ctx context.Context, env *daemon.Env, err error) error {
-	if r := (*refused)(nil); !errors.As(err, &r) && !errors.Is(err, service.ErrModel) {
+	if r := (*refused)(nil); !errors.As(err, &r) && !errors.Is(err, follow.ErrModel) {
 		return err
 	}
 	if env.Getenv("SYSTEMD_EXEC_PID") != strconv.Itoa(os.Getpid()) {

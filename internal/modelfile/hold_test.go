@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"hindsight/internal/daemon"
-	"hindsight/internal/service"
+	"hindsight/internal/follow"
 )
 
 // A model that is refused holds a process that systemd runs, and no other, until it is told to
@@ -30,7 +30,7 @@ func TestHold(t *testing.T) {
 		want time.Duration
 	}{
 		"no file":            {self, missing, time.Hour, holdTime},
-		"refused by the log": {self, fmt.Errorf("joiner: %w", service.ErrModel), time.Hour, holdTime},
+		"refused by the log": {self, fmt.Errorf("joiner: %w", follow.ErrModel), time.Hour, holdTime},
 		"told to stop":       {self, missing, time.Second, time.Second},
 		"not by systemd":     {"", missing, time.Hour, 0},
 		"in a unit's shell":  {"1", missing, time.Hour, 0},

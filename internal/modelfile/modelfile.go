@@ -8,13 +8,14 @@ import (
 	"path/filepath"
 
 	"hindsight/internal/bounded"
+	"hindsight/internal/follow"
 	"hindsight/internal/model"
-	"hindsight/internal/service"
+	"hindsight/pkg/codec"
 )
 
 // Load reads a model file and the files that it names; "" is the default
 // model.
-func Load(path string) (*service.Source, error) {
+func Load(path string) (*follow.Source, error) {
 	s, err := load(path)
 	if err != nil {
 		return nil, &refused{err}
@@ -22,7 +23,7 @@ func Load(path string) (*service.Source, error) {
 	return s, nil
 }
 
-func load(path string) (*service.Source, error) {
+func load(path string) (*follow.Source, error) {
 	m, warnings := model.Default(), model.Errors(nil)
 	var b []byte
 	if path != "" {
@@ -48,6 +49,7 @@ func load(path string) (*service.Source, error) {
 	}
 	if was, err := model.ParseLogged(path, b); err == nil {
 		was.Resolve(0, 0)
+		was.Mode = codec.Live
 		if c := was.Canonical(); !bytes.Equal(c, s.Model) {
 			s.Earlier = c
 		}
@@ -59,8 +61,8 @@ func load(path string) (*service.Source, error) {
 }
 
 // Reload returns what reads a model file again, and warns of what in it is seldom meant.
-func Reload(logger *slog.Logger, path string) func() (*service.Source, error) {
-	return func() (*service.Source, error) {
+func Reload(logger *slog.Logger, path string) func() (*follow.Source, error) {
+	return func() (*follow.Source, error) {
 		s, err := Load(path)
 		if err == nil {
 			warn(logger, s)
@@ -69,7 +71,7 @@ func Reload(logger *slog.Logger, path string) func() (*service.Source, error) {
 	}
 }
 
-func warn(logger *slog.Logger, s *service.Source) {
+func warn(logger *slog.Logger, s *follow.Source) {
 	for _, d := range s.Warnings {
 		logger.Warn("model file: " + d)
 	}
@@ -77,18 +79,21 @@ func warn(logger *slog.Logger, s *service.Source) {
 
 // Source returns a model as its owner announces it. It is built once, so that
 // what is wrong with it is said at the start.
-func Source(m *model.Model, files map[string][]byte) (*service.Source, error) {
+func Source(m *model.Model, files map[string][]byte) (*follow.Source, error) {
 	m = m.Clone()
 	m.Resolve(0, 0)
 	if _, err := m.Build(files); err != nil {
 		return nil, err
 	}
-	return &service.Source{Name: m.Name, Version: m.Version, Model: m.Canonical(), Files: files, Order: m.Files()}, nil
+	s := &follow.Source{Name: m.Name, Version: m.Version, Mode: m.Mode, Warm: m.Warm, Files: files, Order: m.Files()}
+	m.Mode = codec.Live
+	s.Model = m.Canonical()
+	return s, nil
 }
 
 // Announce logs which oracle a model has, why, and what it costs: one line at the start, and
 // one for whatever in its file is seldom meant.
-func Announce(logger *slog.Logger, s *service.Source) {
+func Announce(logger *slog.Logger, s *follow.Source) {
 	warn(logger, s)
 	m, err := model.ParseLogged(s.Name, s.Model)
 	if err != nil {

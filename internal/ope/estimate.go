@@ -27,9 +27,9 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*float64)(f))
 }
 
-// Interval is one in which the true value is with 95 % confidence; null for an estimate that
+// interval is one in which the true value is with 95 % confidence; null for an estimate that
 // may be biased.
-type Interval struct {
+type interval struct {
 	Low  Figure `json:"low"`
 	High Figure `json:"high"`
 }
@@ -42,10 +42,10 @@ type Estimate struct {
 	SE        Figure   `json:"se"`  // null for an estimate that may be biased
 	Low       Figure   `json:"low"` // normal: value ∓ 1.96 se; null for an estimate that may be biased
 	High      Figure   `json:"high"`
-	Bootstrap Interval `json:"bootstrap"` // percentiles over samples of rows, q̂ kept
+	Bootstrap interval `json:"bootstrap"` // percentiles over samples of rows, q̂ kept
 	// empirical Bernstein, on rewards in their range and no propensity below the smallest of the log; null where rows
 	// stand for unequally many events
-	Bernstein Interval `json:"bernstein"`
+	Bernstein interval `json:"bernstein"`
 	Lambda    *Figure  `json:"lambda,omitempty"` // null: ∞
 	Bias      *Bias    `json:"bias,omitempty"`   // of an estimate that may be biased
 }
@@ -71,7 +71,7 @@ func (e *Estimate) Mark() string {
 
 // Normal returns an estimate with its normal interval alone.
 func Normal(name string, value, se float64) Estimate {
-	none := Interval{Figure(math.NaN()), Figure(math.NaN())}
+	none := interval{Figure(math.NaN()), Figure(math.NaN())}
 	return Estimate{Name: name, Value: Figure(value), SE: Figure(se), Low: Figure(value - normal95*se),
 		High:      Figure(value + normal95*se),
 		Bootstrap: none, Bernstein: none}
@@ -112,7 +112,7 @@ const DefaultLambda = 10
 
 // Options say how policies are judged. The zero value is not usable; see [Defaults].
 type Options struct {
-	Model     RewardModel
+	Model     rewardModel
 	Lambda    float64 // of clipping, Switch and DRos, > 0; 0: chosen
 	Bootstrap int     // samples; 0: none
 	Seed      uint64  // of the samples
@@ -195,7 +195,7 @@ func (l *look) estimate(ev *Evaluation, lambda lambdas, o Options) Estimates {
 			e.Bootstrap = percentiles(resampled[i])
 			if m.span != nil && even {
 				half := bernstein(se*se*n, n, m.span(l.weightBound(), lambda, o.Range, l.model))
-				e.Bernstein = Interval{Figure(value - half), Figure(value + half)}
+				e.Bernstein = interval{Figure(value - half), Figure(value + half)}
 			}
 		}
 		if m.lambda != nil {

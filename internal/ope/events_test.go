@@ -15,7 +15,7 @@ func TestEventsByHand(t *testing.T) {
 	s, policy := byHand()
 	s.Events = []float64{1, 3, 1, 2}
 	o := Defaults()
-	o.Model, o.Lambda = RewardModel{Mean: .5, Count: 2}, 2
+	o.Model, o.Lambda = rewardModel{Mean: .5, Count: 2}, 2
 	e, err := Evaluate(s, "three quarters", policy, o)
 	if err != nil {
 		t.Fatal(err)

@@ -138,7 +138,7 @@ func figureOf(t testing.TB, e *Evaluation, column string) float64 {
 }
 
 // published is the reward model of the check values: 100 rows of mean .01 for every action.
-var published = RewardModel{Mean: .01, Count: 100}
+var published = rewardModel{Mean: .01, Count: 100}
 
 // TestExpectedValues meets every check value. They are written with 9 or 10 significant
 // digits: beyond the tolerance only the rounding of what is written is allowed.

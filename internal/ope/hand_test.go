@@ -27,7 +27,7 @@ func near(t *testing.T, what string, got Figure, want float64) {
 func TestByHand(t *testing.T) {
 	s, policy := byHand()
 	o := Defaults()
-	o.Model = RewardModel{Mean: .5, Count: 2}
+	o.Model = rewardModel{Mean: .5, Count: 2}
 	o.Lambda = 2
 	e, err := Evaluate(s, "three quarters", policy, o)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestByHand(t *testing.T) {
 func TestBiasByHand(t *testing.T) {
 	s, policy := byHand()
 	o := Defaults()
-	o.Model, o.Lambda = RewardModel{Mean: .5, Count: 2}, 2
+	o.Model, o.Lambda = rewardModel{Mean: .5, Count: 2}, 2
 	e, err := Evaluate(s, "x", policy, o)
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestLambdaByHand(t *testing.T) {
 	s, policy := byHand()
 	at := func(lambda float64, name string) *Estimate {
 		o := Defaults()
-		o.Model, o.Lambda = RewardModel{Mean: .5, Count: 2}, lambda
+		o.Model, o.Lambda = rewardModel{Mean: .5, Count: 2}, lambda
 		e, err := Evaluate(s, "x", policy, o)
 		if err != nil {
 			t.Fatal(err)
@@ -158,7 +158,7 @@ func TestLambdaByHand(t *testing.T) {
 func TestCrossFitByHand(t *testing.T) {
 	s, policy := byHand()
 	o := Defaults()
-	o.Model = RewardModel{Mean: .5, Count: 2, Folds: 4}
+	o.Model = rewardModel{Mean: .5, Count: 2, Folds: 4}
 	e, err := Evaluate(s, "x", policy, o)
 	if err != nil {
 		t.Fatal(err)

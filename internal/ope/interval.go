@@ -130,13 +130,13 @@ func resample(rows []terms, draws int, rng *rand.PCG) terms {
 // percentiles returns the 2.5 % and 97.5 % quantiles, linear between order statistics,
 // of the values that are defined; it sorts them. Not defined where there are none, or
 // where more than a half is not defined.
-func percentiles(values []float64) Interval {
+func percentiles(values []float64) interval {
 	defined := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
 	if len(defined) == 0 || 2*len(defined) < len(values) {
-		return Interval{Figure(math.NaN()), Figure(math.NaN())}
+		return interval{Figure(math.NaN()), Figure(math.NaN())}
 	}
 	slices.Sort(defined)
-	return Interval{Figure(quantile(defined, .025)), Figure(quantile(defined, .975))}
+	return interval{Figure(quantile(defined, .025)), Figure(quantile(defined, .975))}
 }
 
 // quantile returns the p quantile of sorted values, of Hyndman and Fan's type 7.

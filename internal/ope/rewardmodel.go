@@ -13,7 +13,7 @@ import (
 // with c the events that a row stands for. Where rows have features it is a ridge
 // regression an action that is shrunk to that mean, if that predicts the rows of its own
 // part better; see [ridges].
-type RewardModel struct {
+type rewardModel struct {
 	Mean  float64 // NaN: that of the rows that q̂ is fitted to
 	Count float64 // > 0: events
 	Folds int     // parts that rows are dealt to at random; < 2: means of all rows, the judged ones included
@@ -24,7 +24,7 @@ type RewardModel struct {
 const DefaultFolds = 5
 
 // DefaultRewardModel shrinks every action to the log's own mean by one event.
-var defaultRewardModel = RewardModel{Mean: math.NaN(), Count: 1, Folds: DefaultFolds}
+var defaultRewardModel = rewardModel{Mean: math.NaN(), Count: 1, Folds: DefaultFolds}
 
 // fitted is q̂ of each fold and action.
 type fitted struct {
@@ -61,7 +61,7 @@ func (f *fitted) name() string {
 }
 
 // fit fits the model to a sample of rewards in a range.
-func (m RewardModel) fit(s *Sample, r Range) (*fitted, error) {
+func (m rewardModel) fit(s *Sample, r Range) (*fitted, error) {
 	f := &fitted{actions: s.Actions, within: r}
 	if m.Folds >= 2 {
 		f.deal = &dealing{model: m, n: s.Len()}
@@ -81,7 +81,7 @@ func (m RewardModel) fit(s *Sample, r Range) (*fitted, error) {
 }
 
 // means returns the shrunk means of each fold and action.
-func (m RewardModel) means(s *Sample, fold func(t int) int) []float64 {
+func (m rewardModel) means(s *Sample, fold func(t int) int) []float64 {
 	k := s.Actions
 	folds := max(m.Folds, 1)
 	sum, count := make([]float64, folds*k), make([]float64, folds*k)
@@ -127,7 +127,7 @@ func total(x []float64) float64 {
 // dealing deals n rows to folds whose sizes differ by at most one: at random in each block
 // of rows, of which one is at hand.
 type dealing struct {
-	model RewardModel
+	model rewardModel
 	n     int
 	block int     // at hand
 	folds []int32 // of its rows; nil: there is none

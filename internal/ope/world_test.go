@@ -263,7 +263,7 @@ func TestAgree(t *testing.T) {
 		same(t, "cIPS", e.Estimates.Get("cips+Inf").Value, e.Estimates.Get("ips").Value, 1)
 		same(t, "Switch", e.Estimates.Get("switchdr+Inf").Value, e.Estimates.Get("dr").Value, 1)
 		same(t, "DRos", e.Estimates.Get("dros+Inf").Value, e.Estimates.Get("dr").Value, 1)
-		o.Model = RewardModel{Count: 1e15}
+		o.Model = rewardModel{Count: 1e15}
 		if e, err = Evaluate(s, "p", policy, o); err != nil {
 			t.Fatal(err)
 		}

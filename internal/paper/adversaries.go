@@ -42,7 +42,7 @@ func adversariesClaim() Claim {
 		plan: func(o Options) plan {
 			rounds := size(o, 20000, 3000)
 			var all []*cell
-			for _, spec := range specs(o) {
+			for _, spec := range some(o, specs(o)) {
 				for _, p := range presets {
 					all = append(all, &cell{label: p.name, rounds: rounds, env: sorted(rounds, 4, 4), delays: spec, window: 200,
 						tune: p.tune(rounds)})
@@ -112,7 +112,7 @@ func orderClaim() Claim {
 		plan: func(o Options) plan {
 			rounds := size(o, 20000, 3000)
 			var all []*cell
-			for _, spec := range specs(o) {
+			for _, spec := range some(o, specs(o)) {
 				env := sigmoid(rounds, 5, 100)
 				arrival := func(m *model.Model) { m.Arrival = true }
 				all = append(all,
@@ -171,12 +171,18 @@ func dmaxClaim() Claim {
 			rounds := size(o, 20000, 4000)
 			var all []*cell
 			for _, env := range []string{"sigmoid", "close:0.3", "needle:.4,.2,.6"} {
-				for _, d := range size(o, []int{0, 25, 50, 100, 200, 400, 800, 1600, 3200}, []int{0, 50, 100, 200, 400, 800}) {
+				delays := size(o, []int{0, 25, 50, 100, 200, 400, 800, 1600, 3200}, []int{0, 50, 100, 200, 400, 800})
+				for _, d := range some(o, delays) {
 					c := &cell{label: env, x: float64(d), rounds: rounds, env: builtin(env, rounds), delays: fmt.Sprintf("constant:%d",
 						d)}
-					start := *c // the rounds in which nothing can be known yet
+					start := *c // the rounds in which nothing can be known yet, played by the same learner
 					start.rounds = max(d, 1)
-					start.env = func(seed uint64) *replay.Rounds { return replay.Head(c.env(seed), start.rounds) }
+					start.env = func(seed uint64) *replay.Rounds {
+						all := c.env(seed)
+						head := replay.Head(all, start.rounds)
+						head.Class = all.Class
+						return head
+					}
 					all = append(all, c, &start)
 				}
 			}

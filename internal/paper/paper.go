@@ -30,6 +30,7 @@ type Options struct {
 	// What tests put in place of the algorithms, for claims to notice; nil: nothing.
 	plant   plant
 	mistake func(h *oracle.Hedge) weighted // of the oracle where it is played alone
+	few     bool                           // of many delays play some
 }
 
 // plant makes a wrong algorithm of the true one.
@@ -51,6 +52,14 @@ func size[T any](o Options, full, quick T) T {
 		return quick
 	}
 	return full
+}
+
+// some returns all delays of a claim, or the first and two others where tests ask for few.
+func some[T any](o Options, all []T) []T {
+	if !o.few {
+		return all
+	}
+	return []T{all[0], all[1], all[len(all)/2]}
 }
 
 // Claim is a statement of the paper that can be tried.

@@ -260,7 +260,7 @@ func TestWrongAlgorithmsAreNoticed(t *testing.T) {
 			}
 			found[name] = true
 			t.Run(c.Name+"/"+name, func(t *testing.T) {
-				o := Options{Quick: true, Seeds: 1, Seed: 7, plant: plants[name], mistake: mistakes[name]}
+				o := Options{Quick: true, Seeds: 1, Seed: 7, few: few(), plant: plants[name], mistake: mistakes[name]}
 				err := Try(t.Context(), []Claim{c}, o, func(int) {}, func(f *Finding) error {
 					for _, part := range strings.Split(by, ";") {
 						if !slices.ContainsFunc(f.Checks, func(c Check) bool { return !c.Holds && strings.Contains(c.What, part) }) {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"strings"
 
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
@@ -48,13 +47,6 @@ func (t *Table) Texts() (rows [][]string) {
 		rows = append(rows, text)
 	}
 	return rows
-}
-
-// write writes the table for people.
-func (t *Table) write(b *strings.Builder) {
-	b.WriteString(t.Title + "\n")
-	rows := append([][]string{t.Columns}, t.Texts()...)
-	_ = (&words.Table{Indent: "  ", Left: 1, Rows: rows}).Write(b, words.NoLimit) // a builder takes all
 }
 
 func cellText(c any) string {

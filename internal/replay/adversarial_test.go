@@ -185,7 +185,7 @@ func TestUnstable(t *testing.T) {
 		return
 	}
 	for _, d := range []string{"none", "constant:1"} {
-		mean, se := over(2, func(s uint64) float64 {
+		mean, se := over(many(1, 2), func(s uint64) float64 {
 			r, _ := regretOf(t, environment(t, "unstable-hedge", s, rounds), "dafa", d, false, s)
 			return r
 		})
@@ -231,7 +231,7 @@ func TestBlocks(t *testing.T) {
 		delays           []int
 		low, high        float64
 	}{
-		{4, 4000, many(12, 200), []int{0, 4, 19, 99}, 0.40, 0.90},
+		{4, 4000, many(6, 200), []int{0, 4, 19, 99}, 0.40, 0.90},
 		{256, 2000, many(2, 40), []int{0, 19}, 0.70, 1.05},
 	} {
 		if testing.Short() {
@@ -267,8 +267,8 @@ func TestDelayAdapted(t *testing.T) {
 		d      string
 		seeds  int
 	}{
-		{"trap:2,400,800,2000", many(8000, 20_000), "560000", many(16, 100)}, // D = 400·1400
-		{"cyc:1000,1000", 20_000, "0", many(8, 60)},
+		{"trap:2,400,800,2000", many(8000, 20_000), "560000", many(8, 100)}, // D = 400·1400
+		{"cyc:1000,1000", 20_000, "0", many(4, 60)},
 	} {
 		if testing.Short() {
 			continue

@@ -13,7 +13,7 @@ import (
 // it is no worse than in FIFO order within noise, while fewer rounds are unknown to
 // later decisions.
 func TestArrivalOrder(t *testing.T) {
-	seeds, rounds := many(8, 60), 3000
+	seeds, rounds := many(4, 60), 2000
 	if testing.Short() {
 		seeds, rounds = 2, 500
 	}

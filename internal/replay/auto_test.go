@@ -77,7 +77,7 @@ func sharedSet(t *testing.T, name string) *Rounds {
 // TestAutoBound: on every stream, still and moving, prompt and late, the mixture keeps to
 // its bound.
 func TestAutoBound(t *testing.T) {
-	n := 3000
+	n := many(1500, 3000)
 	if testing.Short() {
 		n = 500
 	}

@@ -16,7 +16,7 @@ type trace struct {
 	Fates      Fates
 	LateLosses latelosses.Comparison
 
-	match  *match
+	match  *Match
 	delays *delay.Meter
 }
 
@@ -47,7 +47,7 @@ func (b *backtest) run(ctx context.Context, progress func(done int)) (*trace, er
 }
 
 type backtest struct {
-	match   *match
+	match   *Match
 	replica *loop.Replica
 	decider *loop.Decider
 	joiner  *loop.Joiner
@@ -72,12 +72,12 @@ type backtest struct {
 // newBacktest returns a run over the rounds that has not begun.
 func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *delay.Delays) *backtest {
 	n := rounds.Len()
-	b := &backtest{match: newMatch(rounds, d, ep.Rules.Range), replica: loop.NewReplica(), forgets: true}
+	b := &backtest{match: NewMatch(rounds, d, ep.Rules.Range), replica: loop.NewReplica(), forgets: true}
 	b.replica.Begin(ep)
 	b.dec = &b.decision[0].D
 	b.parsed = rounds.table != nil && rounds.table.Labelled && rounds.table.Fits()
 	b.decider = loop.NewDecider(b.replica, seed, name, 0, 1)
-	b.joiner = loop.NewJoiner(1, boundless(n), 0, func(int64) *loop.Rules { return ep.Rules })
+	b.joiner = loop.NewJoiner(1, Boundless(n), 0, func(int64) *loop.Rules { return ep.Rules })
 	b.trace = trace{Rounds: n, match: b.match, delays: delay.NewMeter(n)}
 	b.match.course.bounds = func() map[string]float64 {
 		f, _ := certify.Measure(ep.Learner, int64(b.match.n)-b.trace.Fates.rounds())
@@ -86,8 +86,8 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *del
 	return b
 }
 
-// boundless are limits that a run over so many rounds does not reach.
-func boundless(rounds int) codec.Limits {
+// Boundless are limits that a run over so many rounds does not reach.
+func Boundless(rounds int) codec.Limits {
 	return codec.Limits{Heart: loop.Heart, Pending: int64(rounds) + 1, Dedup: int64(rounds) + 1}
 }
 
@@ -98,10 +98,10 @@ func (b *backtest) round(t int) error {
 	if res.Verdict != loop.Decided {
 		return res.Err
 	}
-	b.match.decided(b.dec)
+	b.match.Decided(b.dec)
 	held, _ := b.joiner.Held()
 	b.match.course.decided(int64(t)-b.outcomes, int64(t)-b.dec.LearnedThrough, int64(held))
-	b.trace.delays.Decided(int64(t), b.match.s.Cut, b.outcomes, b.dec.LearnedThrough)
+	b.trace.delays.Decided(int64(t), b.match.Schedule.Cut, b.outcomes, b.dec.LearnedThrough)
 	if b.each != nil {
 		b.each(t)
 	}
@@ -128,7 +128,7 @@ func (b *backtest) decide(t int, src loop.Source) loop.Result {
 // rounds: decision t is at 2t, the outcomes that come after it at 2t+1.
 func (b *backtest) decidedAt(t int) int64 {
 	if b.match.rounds.Timed() {
-		return b.match.rounds.time(t)
+		return b.match.rounds.Time(t)
 	}
 	return int64(2 * t)
 }
@@ -139,10 +139,10 @@ func (b *backtest) cameAt(o delay.Awaited, t int) int64 {
 	switch r := b.match.rounds; {
 	case !r.Timed():
 		return int64(2*t + 1)
-	case b.match.s.Times != nil:
-		return max(o.Time, r.time(t))
+	case b.match.Schedule.Times != nil:
+		return max(o.Time, r.Time(t))
 	default:
-		return r.time(t)
+		return r.Time(t)
 	}
 }
 
@@ -154,10 +154,10 @@ func (b *backtest) join(t int) error {
 	if err := b.take(e.Time, b.moved[:], nil); err != nil {
 		return err
 	}
-	if b.match.s.Cut == delay.Never {
+	if b.match.Schedule.Cut == delay.Never {
 		b.over(b.dec.ID)
 	}
-	return b.joinOutcomes(b.match.s.After(t), t)
+	return b.joinOutcomes(b.match.Schedule.After(t), t)
 }
 
 // joinOutcomes gives the joiner outcomes, which come right after decision t. Each is a cut of its
@@ -166,7 +166,7 @@ func (b *backtest) joinOutcomes(due []delay.Awaited, t int) error {
 	for _, o := range due {
 		e := &b.outcome[0]
 		e.Offset, e.Time, e.Last = b.outcomes, b.cameAt(o, t), b.forgets
-		b.match.outcome(&e.O, o)
+		b.match.Outcome(&e.O, o)
 		b.outcomes++
 		b.trace.delays.Came(int64(o.Round), int64(t))
 		b.moved[0].Next, b.batch[0] = b.outcomes, loop.Batch{Outcomes: b.outcome[:]}
@@ -228,7 +228,7 @@ func (b *backtest) late(r *codec.Reject) {
 }
 
 func (b *backtest) finish() error {
-	if err := b.joinOutcomes(b.match.s.Rest(), b.match.rounds.Len()-1); err != nil {
+	if err := b.joinOutcomes(b.match.Schedule.Rest(), b.match.rounds.Len()-1); err != nil {
 		return err
 	}
 	if err := b.take(loop.End, nil, nil); err != nil {

@@ -16,28 +16,6 @@ import (
 	"hindsight/pkg/codec"
 )
 
-const timedText = `id,at,who,paid,back,x,y
-q,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:25Z,1.5,u
-r,2020-01-01 00:00:10,a,0,1577836811,,7
-s,1577836820.5,b,,,3,"v,w"
-t,2020-01-01 00:00:30+00:00,a,0.25,2020-01-01T00:00:30Z,-2,u
-`
-
-func timedMapping() logs.Mapping {
-	return logs.Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", ID: "id", Features: []string{"x", "y"}}
-}
-
-func parseLog(t testing.TB, text string, m logs.Mapping) *Rounds {
-	t.Helper()
-	log, err := readLog("t.csv", strings.NewReader(text), logOptions{Options: logs.Options{Mapping: m}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return log
-}
-
-func timedLog(t testing.TB) *Rounds { return parseLog(t, timedText, timedMapping()) }
-
 // Columns may be separated by semicolons or tabs, with and without quotes.
 func TestSeparators(t *testing.T) {
 	text := strings.ReplaceAll(timedText, `"v,w"`, "v")

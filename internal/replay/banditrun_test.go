@@ -291,7 +291,7 @@ func TestOrdersOfALog(t *testing.T) {
 		t.Fatal("not shuffled")
 	}
 	for i, row := range rows {
-		if v.table.Action[v.Row(i)] != b.table.Action[row] || v.time(i) != b.table.Decided[i] || ids.id(i) != b.table.ID(int(row)) || v.table.Observed(v.Row(i)) != (row != 2) {
+		if v.table.Action[v.Row(i)] != b.table.Action[row] || v.Time(i) != b.table.Decided[i] || ids.ID(i) != b.table.ID(int(row)) || v.table.Observed(v.Row(i)) != (row != 2) {
 			t.Errorf("round %d is not row %d at the time of row %d", i, row, i)
 		}
 		if value := v.table.Value[v.Row(i)]; value != b.table.Value[row] && row != 2 {
@@ -314,11 +314,21 @@ func liveLog(t *testing.T, tr *Trial, look func(log stream.Log)) (*Result, *veri
 	t.Helper()
 	log := mem.New(mem.Options{Clock: func() int64 { return time.Now().UnixNano() }})
 	defer log.Close()
-	return liveOn(t, log, tr, Pace{}, look)
+	return liveOn(t, log, tr, "", look)
 }
 
-// liveOn does so on a log, at a pace.
-func liveOn(t *testing.T, log stream.Log, tr *Trial, pace Pace, look func(log stream.Log)) (*Result, *verify.Report) {
+// Injection is what [NewInjection] makes of a trial, at a speed.
+type Injection interface {
+	Note(partition int, through int64) // what the system has learned
+	Run(ctx context.Context, progress func(done int)) error
+	Score(r *Result)
+}
+
+// NewInjection is set by the tests outside this package, which the injection imports.
+var NewInjection func(log stream.Log, name string, tr *Trial, speed string) (Injection, error)
+
+// liveOn does so on a log, at a speed.
+func liveOn(t *testing.T, log stream.Log, tr *Trial, speed string, look func(log stream.Log)) (*Result, *verify.Report) {
 	t.Helper()
 	const name = "replay"
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -332,18 +342,20 @@ func liveOn(t *testing.T, log stream.Log, tr *Trial, pace Pace, look func(log st
 	}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	learned := NewLearned(1)
+	in, err := NewInjection(log, name, tr, speed)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		ended <- service.RunSystem(running, service.SystemConfig{Log: log, Name: name, Source: source, Build: model.Epoch, Seed: SecretSeed(tr.Seed),
-			Partitions: 1, Owned: []int{0}, Owner: "test", Logger: slog.New(slog.DiscardHandler), Learned: learned.Note}, func() { close(ready) })
+			Partitions: 1, Owned: []int{0}, Owner: "test", Logger: slog.New(slog.DiscardHandler), Learned: in.Note}, func() { close(ready) })
 	}()
 	select {
 	case <-ready:
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	in := &Injection{Log: log, Topics: service.TopicsOf(name), Rounds: tr.Rounds, Delays: tr.Delays, Lead: 1, Rules: tr.Model.Rules(), Learned: learned, Pace: pace}
 	if err := in.Run(ctx, func(int) {}); err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func readMade(t *testing.T, heap int, format string, n int) *Rounds {
 	var err error
 	if format == "csv" {
 		m := logs.Mapping{ID: "id", Time: "t", OutcomeTime: "ot", Action: "a", Propensity: "p", Reward: "r", Features: []string{"x", "y"}}
-		b, err = readLog("log", &madeText{lines: n, line: csvLine}, logOptions{Options: logs.Options{Mapping: m, Dedup: dedup}, account: true, heap: heap})
+		b, err = readLog("log", &madeText{lines: n, line: csvLine}, logOptions{Options: logs.Options{Mapping: m, Dedup: dedup}, Account: true, Heap: heap})
 	} else {
 		line := map[string]func([]byte, int) []byte{logs.Dsjson: dsjsonLine, logs.JSONL: ourLine}[format]
 		var r *logs.Reader

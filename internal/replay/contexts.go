@@ -248,7 +248,7 @@ func (c *contextTable) addContext(ctx *codec.Context, weight, loss float64) {
 
 // lost returns what round t lost, in which action a was played: its regret where the truth
 // is known, else its loss, with its weight; ok is false where neither is known.
-func (m *match) lost(t, a int) (weight, loss float64, ok bool) {
+func (m *Match) lost(t, a int) (weight, loss float64, ok bool) {
 	switch log, row := m.rounds.Log, m.rounds.Row(t); {
 	case m.rounds.Known:
 		m.rounds.Truth(m.truth, t)
@@ -261,15 +261,15 @@ func (m *match) lost(t, a int) (weight, loss float64, ok bool) {
 }
 
 // look adds a round to the table of contexts.
-func (m *match) look(t, a int) {
+func (m *Match) look(t, a int) {
 	if weight, loss, ok := m.lost(t, a); ok {
 		m.rounds.Context(&m.contexts.ctx, t)
 		m.contexts.addContext(&m.contexts.ctx, weight, loss)
 	}
 }
 
-// worstContexts returns what the table of contexts says; nil if there is none.
-func (m *match) worstContexts() *WorstContexts {
+// WorstContexts returns what the table of contexts says; nil if there is none.
+func (m *Match) WorstContexts() *WorstContexts {
 	of := "loss"
 	if m.rounds.Known {
 		of = "regret"

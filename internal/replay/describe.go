@@ -43,7 +43,7 @@ func Describe(r *Rounds) *Data {
 		}
 	}
 	if r.Timed() {
-		first, last := time.Unix(0, r.time(0)).UTC(), time.Unix(0, r.time(r.n-1)).UTC()
+		first, last := time.Unix(0, r.Time(0)).UTC(), time.Unix(0, r.Time(r.n-1)).UTC()
 		d.First, d.Last = &first, &last
 	}
 	if r.HasPropensities() {

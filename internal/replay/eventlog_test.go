@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"hindsight/internal/dataset"
+	"hindsight/internal/dataset/testkit"
 	"hindsight/internal/delay"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
@@ -17,23 +18,6 @@ import (
 	"hindsight/internal/random"
 	"hindsight/pkg/codec"
 )
-
-func readEvents(t rapid.TB, text string, o dataset.Options, lo logs.Options) *Rounds {
-	t.Helper()
-	lo.Stdin, lo.Inactive = strings.NewReader(text), true
-	r, err := logs.Open(logs.Stdin, lo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := dataset.Read("log", r, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !balanced(&b.Intake.Account) {
-		t.Fatalf("unbalanced: %+v", b.Intake)
-	}
-	return OfTable(b)
-}
 
 // Observations find their events before and behind them; the first counts, and an
 // activation brings back an event that was skipped.
@@ -214,12 +198,12 @@ u,2020-01-01T00:00:50Z,a,,0.25
 func TestTableAccount(t *testing.T) {
 	m := logs.Mapping{ID: "id", Time: "at", Action: "who", Reward: "paid", Propensity: "p"}
 	var rejects strings.Builder
-	b, err := readLog("bad.csv", strings.NewReader(badRows), logOptions{Options: logs.Options{Mapping: m, Rejects: &rejects}, account: true})
+	b, err := readLog("bad.csv", strings.NewReader(badRows), logOptions{Options: logs.Options{Mapping: m, Rejects: &rejects}, Account: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := b.Intake
-	if in.Read != 7 || in.Events != 3 || in.Duplicates != 1 || in.Malformed != 3 || in.Observed != 2 || in.Rows != 3 || !balanced(&in.Account) || in.Bytes != int64(len(badRows)) {
+	if in.Read != 7 || in.Events != 3 || in.Duplicates != 1 || in.Malformed != 3 || in.Observed != 2 || in.Rows != 3 || !testkit.Balanced(&in.Account) || in.Bytes != int64(len(badRows)) {
 		t.Errorf("%+v", in)
 	}
 	if !slices.Equal(b.Actions, []string{"a", "b"}) || fmt.Sprint(b.table.ID(0), b.table.ID(1), b.table.ID(2)) != "qsu" || len(b.table.Props) != 3 {
@@ -291,13 +275,4 @@ func FuzzEvents(f *testing.F) {
 			}
 		}
 	})
-}
-
-// balanced reports whether every record has its class.
-func balanced(a *logs.Account) bool {
-	skipped := int64(0)
-	for _, n := range a.Reasons {
-		skipped += n
-	}
-	return a.Read == a.Events+a.Duplicates+a.Dangling+a.Skipped+a.Malformed && skipped == a.Skipped
 }

@@ -143,7 +143,7 @@ func TestGuarantees(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pure and long: the race detector has nothing to find here")
 	}
-	runs, rounds := 78, 1000
+	runs, rounds := 78, 500
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		runs, rounds = 1000, 2000
 	}

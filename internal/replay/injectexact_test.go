@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/access"
 	"hindsight/internal/engine"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
-	"hindsight/internal/servers"
-	"hindsight/internal/service"
 	"hindsight/internal/verify"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -35,7 +35,7 @@ func TestInjectEqualsBacktest(t *testing.T) {
 			return log
 		}},
 		{"mem in milliseconds", func(t *testing.T) stream.Log {
-			log := mem.New(mem.Options{Clock: func() int64 { return time.Now().Truncate(logTick).UnixNano() }})
+			log := mem.New(mem.Options{Clock: func() int64 { return time.Now().Truncate(time.Millisecond).UnixNano() }})
 			t.Cleanup(func() { log.Close() })
 			return log
 		}},
@@ -63,7 +63,7 @@ func TestInjectEqualsBacktest(t *testing.T) {
 				tr := trialOf(t, environment(t, "sigmoid", 1, rounds), c.learner, "100", c.delays)
 				tr.Model.Arrival = c.arrival
 				want, trace := decisionsOf(t, tr)
-				live, v := liveOn(t, e.open(t), tr, Pace{}, func(log stream.Log) {
+				live, v := liveOn(t, e.open(t), tr, "", func(log stream.Log) {
 					if got := livesOf(t, log); !slices.Equal(got, want) {
 						t.Errorf("%d decisions, %s", len(got), firstOther(got, want))
 					}
@@ -72,7 +72,7 @@ func TestInjectEqualsBacktest(t *testing.T) {
 					t.Errorf("the logs do not verify: %s", said(v))
 				}
 				var played Result
-				trace.match.score(&played)
+				trace.match.Score(&played)
 				found := func(r *Result) string { return asJSON(t, r.MeanLoss) + " " + asJSON(t, r.Regret) }
 				if got, want := found(live), found(&played); got != want {
 					t.Errorf("live it was %s, the backtest found %s", got, want)
@@ -84,7 +84,7 @@ func TestInjectEqualsBacktest(t *testing.T) {
 
 func opened(t *testing.T, log string) stream.Log {
 	t.Helper()
-	e, err := engine.Open(t.Context(), engine.Options{Log: log, Listen: "127.0.0.1:0", Requests: servers.None})
+	e, err := engine.Open(t.Context(), engine.Options{Log: log, Listen: "127.0.0.1:0", Requests: access.None})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func decisionsOf(t *testing.T, tr *Trial) ([]string, *trace) {
 
 // livesOf returns what a live system decided.
 func livesOf(t *testing.T, log stream.Log) (out []string) {
-	scanned(t, log, service.TopicsOf("replay").Decisions, func(r *stream.Record) error {
+	scanned(t, log, join.TopicsOf("replay").Decisions, func(r *stream.Record) error {
 		var d codec.Decision
 		err := codec.ParseDecision(&d, r.Value)
 		out = append(out, exact(&d))

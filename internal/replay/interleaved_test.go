@@ -9,9 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
-	"hindsight/internal/service"
 	"hindsight/internal/verify"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -62,7 +63,7 @@ func (b *interleaved) round(t int, want *codec.Decision) error {
 	if got, live := codec.AppendDecision(nil, b.dec), codec.AppendDecision(nil, want); !bytes.Equal(got, live) {
 		return fmt.Errorf("decision %d is %+v, live it was %+v", t+1, *b.dec, *want)
 	}
-	b.match.decided(b.dec)
+	b.match.Decided(b.dec)
 	if err := b.join(t); err != nil {
 		return err
 	}
@@ -175,7 +176,7 @@ func useOracle(t *testing.T, tr *Trial, env *Rounds, kind string) {
 
 // sameAsLive replays the decisions of a live run and compares. It returns the backtest.
 func sameAsLive(t *testing.T, tr *Trial, log stream.Log) *interleaved {
-	topics := service.TopicsOf("replay")
+	topics := join.TopicsOf("replay")
 	var live []codec.Decision
 	scanned(t, log, topics.Decisions, func(r *stream.Record) error {
 		var d codec.Decision
@@ -196,12 +197,12 @@ func sameAsLive(t *testing.T, tr *Trial, log stream.Log) *interleaved {
 			t.Fatal(err)
 		}
 	}
-	err = errors.Join(b.joinOutcomes(b.match.s.Rest(), len(live)-1), b.take(loop.End, nil, nil))
+	err = errors.Join(b.joinOutcomes(b.match.Schedule.Rest(), len(live)-1), b.take(loop.End, nil, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.release()
-	audit := service.NewAudit(log, "replay", model.Epoch, 1)
+	audit := follow.New(log, "replay", model.Epoch, 1)
 	n := 0
 	err = stream.Scan(t.Context(), log, topics.Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
 		if r.Type == "" {

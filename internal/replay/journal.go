@@ -212,7 +212,7 @@ func (r *Rounds) Digest() string {
 		if t&(1<<14-1) == 0 {
 			r.drop()
 		}
-		_, _ = io.WriteString(h, rounds.id(t)+"\x00")
+		_, _ = io.WriteString(h, rounds.ID(t)+"\x00")
 		_, _ = h.Write(rounds.Bytes(t))
 		row = row[:0]
 		if r.Log != nil {
@@ -238,7 +238,7 @@ func (r *Rounds) appendRecorded(dst []int64, t int) []int64 {
 	b, row := r.Log, r.Row(t)
 	dst = append(dst, int64(b.Slot(row)))
 	if b.Decided != nil {
-		dst = append(dst, r.time(t))
+		dst = append(dst, r.Time(t))
 	}
 	if b.Props != nil {
 		dst = append(dst, int64(math.Float64bits(b.Props[row])), int64(math.Float64bits(b.Weight(row))))

@@ -19,14 +19,14 @@ func playSeed(t *testing.T, seed uint64, rounds int, window, spec string) *Resul
 }
 
 // TestLateLossesOfAdversaries: where the delay depends on the loss every run says so;
-// where it does not, at most one in a hundred does, whatever their lengths: of 20 such runs
-// more than 1 warn in one of 50 tries, of 200 more than 6 in one of 200.
+// where it does not, at most one in a hundred does, whatever their lengths: of 10 such runs
+// more than 1 warn in one of 200 tries, of 200 more than 6 in one of 200.
 func TestLateLossesOfAdversaries(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pure and long: the race detector has nothing to find here")
 	}
 	const rounds = 3000
-	seeds, chance := 20, 1
+	seeds, chance := 10, 1
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		seeds, chance = 200, 6
 	}

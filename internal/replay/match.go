@@ -9,16 +9,16 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// match plays rounds against a learner: it scores each decision and says which
-// outcomes come back after it. Backtest and Injection share it.
-type match struct {
-	rounds *Reader
-	scale  loop.Range // on which the model takes outcomes
-	delays *delay.Delays
-	s      *delay.Schedule
-	play   delay.Play
-	truth  []float64
-	n      int // rounds so far
+// Match plays rounds against a learner: it scores each decision and says which
+// outcomes come back after it. Backtests and injections share it.
+type Match struct {
+	rounds   *Reader
+	scale    loop.Range // on which the model takes outcomes
+	delays   *delay.Delays
+	Schedule *delay.Schedule
+	play     delay.Play
+	truth    []float64
+	n        int // rounds so far
 
 	loss, regret float64
 	scored       float64 // rounds in loss, or the events that they stand for
@@ -28,14 +28,15 @@ type match struct {
 	contexts     *contextTable // nil: not looked at
 }
 
-func newMatch(rounds *Rounds, d *delay.Delays, scale loop.Range) *match {
+// NewMatch returns the match of rounds of which nothing was played yet.
+func NewMatch(rounds *Rounds, d *delay.Delays, scale loop.Range) *Match {
 	n := rounds.Len()
-	return &match{rounds: rounds.Reader(), scale: scale, delays: d, s: delay.NewSchedule(n, d.Times),
+	return &Match{rounds: rounds.Reader(), scale: scale, delays: d, Schedule: delay.NewSchedule(n, d.Times),
 		truth: make([]float64, len(rounds.Actions)), course: newCourse()}
 }
 
-// decided scores the decision of the next round and chooses its delay.
-func (m *match) decided(d *codec.Decision) {
+// Decided scores the decision of the next round and chooses its delay.
+func (m *Match) Decided(d *codec.Decision) {
 	t, a := m.n, d.Action
 	m.n++
 	if m.rounds.Log != nil {
@@ -48,8 +49,21 @@ func (m *match) decided(d *codec.Decision) {
 	}
 }
 
+// Played returns the rounds decided so far.
+func (m *Match) Played() int { return m.n }
+
+// LookAtContexts has the match look for the contexts in which the learner does worst.
+func (m *Match) LookAtContexts() { m.contexts = newContextTable() }
+
+// Ended ends the round decided last, of an injection: so many earlier rounds were without an outcome then, and so
+// many not released.
+func (m *Match) Ended(arriving, waiting int64) {
+	m.course.decided(arriving, waiting, notKnown)
+	m.course.end(m.fileTime(m.n - 1))
+}
+
 // told is decided for an environment that says the loss of every action.
-func (m *match) told(t, a int, d *codec.Decision) {
+func (m *Match) told(t, a int, d *codec.Decision) {
 	loss := m.rounds.Loss(t, a)
 	m.loss += loss
 	m.scored++
@@ -62,12 +76,12 @@ func (m *match) told(t, a int, d *codec.Decision) {
 		m.course.truth(m.truth, regret)
 		m.play.Truth = m.truth
 	}
-	m.s.Add(m.delays.Delay(&m.play), a)
+	m.Schedule.Add(m.delays.Delay(&m.play), a)
 }
 
 // recorded is decided for a bandit log. Where the recorded action was not drawn nothing
 // is known of the round: it is withdrawn at once.
-func (m *match) recorded(t, a int) {
+func (m *Match) recorded(t, a int) {
 	log, row := m.rounds.Log, m.rounds.Row(t)
 	observed, stands := log.Observed(row), log.Stands(row)
 	if observed {
@@ -80,7 +94,7 @@ func (m *match) recorded(t, a int) {
 	}
 	m.matched++
 	if !observed {
-		m.s.Add(delay.Never, a)
+		m.Schedule.Add(delay.Never, a)
 		return
 	}
 	loss, weight := log.Loss(row, a), log.Weight(row)
@@ -91,22 +105,22 @@ func (m *match) recorded(t, a int) {
 	}
 	m.course.now.of[lineLoss].Add(weight, loss)
 	m.play = delay.Play{Round: t, Action: a, Loss: loss}
-	m.s.Add(m.delays.Delay(&m.play), a)
+	m.Schedule.Add(m.delays.Delay(&m.play), a)
 }
 
 // withdrawn lays out a round that comes back at once.
-func (m *match) withdrawn(t, a int) {
-	if m.s.Times != nil {
-		m.s.AddAt(0, m.rounds.time(t), a)
+func (m *Match) withdrawn(t, a int) {
+	if m.Schedule.Times != nil {
+		m.Schedule.AddAt(0, m.rounds.Time(t), a)
 		return
 	}
-	m.s.Add(0, a)
+	m.Schedule.Add(0, a)
 }
 
-// outcome sets o to what is reported of a round, valid until the next call.
-func (m *match) outcome(o *codec.Outcome, of delay.Awaited) {
+// Outcome sets o to what is reported of a round, valid until the next call.
+func (m *Match) Outcome(o *codec.Outcome, of delay.Awaited) {
 	t, a := int(of.Round), int(of.Action)
-	*o = codec.Outcome{ID: m.rounds.id(t)}
+	*o = codec.Outcome{ID: m.rounds.ID(t)}
 	switch log, row := m.rounds.Log, m.rounds.Row(t); {
 	case log == nil:
 		o.Kind, o.Value = codec.Loss, m.scale.FromLoss(m.rounds.Loss(t, a))
@@ -119,16 +133,16 @@ func (m *match) outcome(o *codec.Outcome, of delay.Awaited) {
 
 // meanLoss returns the mean realised loss over the rounds that have one, each as often
 // as the events that it stands for; NaN if none has.
-func (m *match) meanLoss() float64 {
+func (m *Match) meanLoss() float64 {
 	if m.scored == 0 {
 		return math.NaN()
 	}
 	return m.loss / m.scored
 }
 
-// score fills in what the run's outcomes say of the learner. Nothing in r points into
+// Score fills in what the run's outcomes say of the learner. Nothing in r points into
 // m, which would keep all rounds in memory as long as the result.
-func (m *match) score(r *Result) {
+func (m *Match) Score(r *Result) {
 	if mean := m.meanLoss(); !math.IsNaN(mean) {
 		r.MeanLoss = &mean
 	}
@@ -140,7 +154,7 @@ func (m *match) score(r *Result) {
 	if log := m.rounds.Log; log != nil {
 		matched := m.matched
 		r.Matched = &matched
-		if decided, came := m.rounds.times(); came != nil {
+		if decided, came := m.rounds.Times(); came != nil {
 			r.Delays.Recorded = delay.Describe(decided, came, log.Pass)
 		}
 		if log.Props != nil {
@@ -160,8 +174,8 @@ func (m *match) score(r *Result) {
 	}
 }
 
-// tell returns the course of a run that is over, with the histogram of its delays.
-func (m *match) tell(delays []delay.Bin) *Course {
+// Tell returns the course of a run that is over, with the histogram of its delays.
+func (m *Match) Tell(delays []delay.Bin) *Course {
 	m.course.timed = m.rounds.Timed()
 	c := m.course.finish()
 	if m.rounds.Policies != nil { // there regret is against a policy
@@ -172,9 +186,9 @@ func (m *match) tell(delays []delay.Bin) *Course {
 }
 
 // fileTime returns when the data says that round t was decided; 0 if it has no times.
-func (m *match) fileTime(t int) int64 {
+func (m *Match) fileTime(t int) int64 {
 	if m.rounds.Timed() {
-		return m.rounds.time(t)
+		return m.rounds.Time(t)
 	}
 	return 0
 }

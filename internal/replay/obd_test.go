@@ -61,8 +61,8 @@ func TestOpenBandit(t *testing.T) {
 	if v.table.Action[0] != 2 || v.table.Action[1] != 0 || v.table.Props[0] != .25 || v.table.Props[1] != .5 || b.Loss(0, 2) != 1 || b.Loss(1, 0) != 0 {
 		t.Errorf("actions %d %d, propensities %v %v", v.table.Action[0], v.table.Action[1], v.table.Props[0], v.table.Props[1])
 	}
-	if v.time(0) != v.time(1) {
-		t.Errorf("a time that goes back: %d after %d", v.time(1), v.time(0))
+	if v.Time(0) != v.Time(1) {
+		t.Errorf("a time that goes back: %d after %d", v.Time(1), v.Time(0))
 	}
 	var c codec.Context
 	b.Context(&c, 0)

@@ -20,7 +20,7 @@ import (
 // learner that follows the feedback log on its own, a few records behind the others:
 // the heart as the shells drive it, one event after the other.
 type parted struct {
-	match    *match
+	match    *Match
 	ep       func() loop.Epoch
 	rng      *rand.Rand
 	joiner   *loop.Joiner
@@ -54,8 +54,8 @@ func newParted(t testing.TB, partitions int, seed uint64, rounds, window int, sp
 		return loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}
 	}
 	rules := m.Rules()
-	p.match = newMatch(env, delays(t, spec, seed), rules.Range)
-	p.joiner = loop.NewJoiner(partitions, boundless(rounds), 1, func(int64) *loop.Rules { return rules })
+	p.match = NewMatch(env, delays(t, spec, seed), rules.Range)
+	p.joiner = loop.NewJoiner(partitions, Boundless(rounds), 1, func(int64) *loop.Rules { return rules })
 	for i := range partitions {
 		p.copies = append(p.copies, loop.NewReplica())
 		p.copies[i].Begin(p.ep())
@@ -66,7 +66,7 @@ func newParted(t testing.TB, partitions int, seed uint64, rounds, window int, sp
 
 // lane returns the partition of a round.
 func (p *parted) lane(t int) int {
-	return loop.PartitionOf([]byte(p.match.rounds.id(t)), len(p.deciders))
+	return loop.PartitionOf([]byte(p.match.rounds.ID(t)), len(p.deciders))
 }
 
 // learn lets a decider follow the log to before an index.
@@ -91,12 +91,12 @@ func (p *parted) round(t testing.TB, n int) {
 	if r := p.deciders[i].Decide(&p.dec, p.match.rounds.Bytes(n), "", through); r.Verdict != loop.Decided {
 		t.Fatal(r.Verdict, r.Err)
 	}
-	p.match.decided(&p.dec)
+	p.match.Decided(&p.dec)
 	e := loop.DecisionEvent{Offset: p.offset[i], Time: int64(2 * n), D: p.dec}
 	p.offset[i]++
 	p.take(t, codec.Cut{Time: e.Time, Decisions: []codec.Range{{Partition: i, Next: p.offset[i]}}},
 		loop.Batch{Decisions: []loop.DecisionEvent{e}})
-	for _, r := range p.match.s.After(n) {
+	for _, r := range p.match.Schedule.After(n) {
 		p.outcome(t, r, int64(2*n+1))
 	}
 }
@@ -121,7 +121,7 @@ func (p *parted) take(t testing.TB, c codec.Cut, b ...loop.Batch) {
 
 func (p *parted) outcome(t testing.TB, o delay.Awaited, logTime int64) {
 	i := p.lane(int(o.Round))
-	p.match.outcome(&p.out, o)
+	p.match.Outcome(&p.out, o)
 	e := loop.OutcomeEvent{Offset: p.outcomes[i], Time: logTime, O: p.out}
 	p.outcomes[i]++
 	p.take(t, codec.Cut{Time: logTime, Outcomes: []codec.Range{{Partition: i, Next: p.outcomes[i]}}},
@@ -135,7 +135,7 @@ func (p *parted) play(t testing.TB) float64 {
 	for k := range n {
 		p.round(t, k)
 	}
-	for _, r := range p.match.s.Rest() {
+	for _, r := range p.match.Schedule.Rest() {
 		p.outcome(t, r, int64(2*n))
 	}
 	p.take(t, codec.Cut{Time: loop.End})
@@ -200,10 +200,9 @@ func TestRegretOfPartitions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pure and long: the race detector has nothing to find here")
 	}
-	const seeds = 20
-	rounds := 1500
+	seeds, rounds := 12, 1000
 	if os.Getenv("HINDSIGHT_LONG") != "" {
-		rounds = 20_000
+		seeds, rounds = 20, 20_000
 	}
 	one := regrets(t, 1, seeds, rounds, false)
 	t.Logf("%d rounds, P = 1: regret %v", rounds, one)

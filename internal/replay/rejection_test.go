@@ -1,9 +1,7 @@
 package replay
 
 import (
-	"fmt"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -13,35 +11,6 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/world"
 )
-
-// worldLog draws a log of two contexts and three actions: the logging policy prefers the
-// action that is best in the context.
-func worldLog(t testing.TB, seed uint64, rows int) *Rounds {
-	t.Helper()
-	logging := [2][3]float64{{.6, .3, .1}, {.1, .2, .7}}
-	rng := rand.New(rand.NewPCG(seed, 5))
-	var b strings.Builder
-	b.WriteString("a,l,p,x\n")
-	for range rows {
-		x, a, u := rng.IntN(2), 0, rng.Float64()
-		for a < 2 && u >= logging[x][a] {
-			u -= logging[x][a]
-			a++
-		}
-		l := 0
-		if rng.Float64() < worldMeans[x][a] {
-			l = 1
-		}
-		fmt.Fprintf(&b, "%c,%d,%v,c%d\n", 'a'+a, l, logging[x][a], x)
-	}
-	log, err := readLog("w.csv", strings.NewReader(b.String()), logOptions{Options: logs.Options{Mapping: logs.Mapping{Action: "a", Loss: "l", Propensity: "p", Features: []string{"x"}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return log
-}
-
-var worldMeans = [2][3]float64{{.2, .5, .7}, {.9, .6, .3}}
 
 // replayOf plays a learner on a log.
 func replayOf(t testing.TB, env *Rounds, learner string, seed uint64) *Result {

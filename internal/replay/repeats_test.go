@@ -83,7 +83,7 @@ func TestRepeatedEvents(t *testing.T) {
 // Wabbit's text have no id, so that none is a repeat.
 func TestRepeatedRows(t *testing.T) {
 	b, err := readLog("log.csv", strings.NewReader("id,who,paid\na,x,0.25\nb,y,0.5\na,x,0.25\na,y,1\nc,y,0.75\n"),
-		logOptions{Options: logs.Options{Mapping: logs.Mapping{ID: "id", Action: "who", Reward: "paid"}}, account: true})
+		logOptions{Options: logs.Options{Mapping: logs.Mapping{ID: "id", Action: "who", Reward: "paid"}}, Account: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -247,7 +247,7 @@ func (r *Rounds) ActionsBringFeatures() bool {
 // DelayOptions returns what the meaning of delays depends on for these rounds.
 func (r *Rounds) DelayOptions(seed uint64) delay.Options {
 	o := delay.Options{Seed: seed, Unknown: !r.Known}
-	o.Decided, o.Came = r.times()
+	o.Decided, o.Came = r.Times()
 	return o
 }
 
@@ -259,10 +259,9 @@ func (r *Rounds) rewards() *words.Rewards {
 	return &words.Rewards{Min: r.Log.Scale.Min, Max: r.Log.Scale.Max}
 }
 
-// times returns the log times of decisions and outcomes, nil if not both are known. They stay where they are: a
-// shuffled
-// order// meets the very arrivals of the file with other contents.
-func (r *Rounds) times() (decided, came []int64) {
+// Times returns the log times of decisions and outcomes, nil if not both are known. They stay where they are: a
+// shuffled order meets the very arrivals of the file with other contents.
+func (r *Rounds) Times() (decided, came []int64) {
 	if !r.RecordsDelays() {
 		return nil, nil
 	}
@@ -270,8 +269,8 @@ func (r *Rounds) times() (decided, came []int64) {
 	return r.Log.Decided[r.from:to], r.Log.Came[r.from:to]
 }
 
-// time returns the log time of decision t.
-func (r *Rounds) time(t int) int64 { return r.Log.Decided[r.from+t] }
+// Time returns the log time of decision t.
+func (r *Rounds) Time(t int) int64 { return r.Log.Decided[r.from+t] }
 
 // drop lets the system take the memory of rounds that were read.
 func (r *Rounds) drop() {
@@ -297,8 +296,8 @@ type Reader struct {
 	actions []codec.Action // room for those of ctx
 }
 
-// id returns the id of round t, valid until the next call of id or bytes.
-func (r *Reader) id(t int) string {
+// ID returns the id of round t, valid until the next call of ID or Bytes.
+func (r *Reader) ID(t int) string {
 	if r.Log != nil && r.Log.HasIDs() {
 		return r.Log.ID(r.Row(t))
 	}
@@ -323,7 +322,7 @@ func (r *Reader) Bytes(t int) []byte {
 func (r *Reader) given(t int) *codec.Context {
 	c := &r.ctx
 	if r.table != nil && r.table.Labelled {
-		c.ID = r.id(t)
+		c.ID = r.ID(t)
 		if r.at != t+1 {
 			r.at = t + 1
 			c.Features = r.table.Again(c.Features, r.Row(t))
@@ -333,7 +332,7 @@ func (r *Reader) given(t int) *codec.Context {
 	c.Actions = r.actions[:0]
 	r.Context(c, t)
 	r.actions = c.Actions
-	c.ID = r.id(t)
+	c.ID = r.ID(t)
 	if r.Complete != nil {
 		r.Complete(c, t)
 	} else if !r.Featured {

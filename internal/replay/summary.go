@@ -10,6 +10,8 @@ import (
 
 	"hindsight/internal/certify"
 	"hindsight/internal/delay"
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -30,8 +32,8 @@ type Summary struct {
 
 // Summarize reads the logs of a model and learns all of its feedback with a replica
 // of its own.
-func Summarize(ctx context.Context, log stream.Log, name, spec string, build service.Build) (*Summary, error) {
-	t := service.TopicsOf(name)
+func Summarize(ctx context.Context, log stream.Log, name, spec string, build follow.Build) (*Summary, error) {
+	t := join.TopicsOf(name)
 	s := &Summary{}
 	partitions, err := service.Partitions(ctx, log, name)
 	if err != nil {
@@ -129,12 +131,12 @@ func arrivals(ctx context.Context, log stream.Log, topic string, partitions int,
 	return raw, nil
 }
 
-func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string, partitions int, build service.Build,
+func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string, partitions int, build follow.Build,
 	late latelosses.Outcomes, decided int64) error {
-	audit := service.NewAudit(log, name, build, partitions)
+	audit := follow.New(log, name, build, partitions)
 	var losses latelosses.Losses
 	var f codec.Feedback
-	err := stream.Scan(ctx, log, service.TopicsOf(name).Feedback, 0, stream.Earliest, math.MaxInt64,
+	err := stream.Scan(ctx, log, join.TopicsOf(name).Feedback, 0, stream.Earliest, math.MaxInt64,
 		func(r *stream.Record) error {
 			if r.Type == "" {
 				if err := codec.ParseFeedback(&f, r.Value); codec.Foreign(err) {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestSummaryForeign: what somebody else wrote into decisions or feedback is passed over in a
-// summary and in an injection, as the system does.
+// summary, as the system does.
 func TestSummaryForeign(t *testing.T) {
 	log := mem.New(mem.Options{})
 	if err := service.CreateTopics(t.Context(), log, "m", 1, service.Retention{}); err != nil {
@@ -38,9 +38,5 @@ func TestSummaryForeign(t *testing.T) {
 	var s Summary
 	if err := s.readFeedback(t.Context(), log, "m", 1, nil, nil, 1); err != nil || s.Rounds != 0 || s.Pending != 1 {
 		t.Errorf("%+v, %v", s, err)
-	}
-	var in Injection
-	if err := in.decision(t.Context(), &strange); err != nil {
-		t.Errorf("an injection: %v", err)
 	}
 }

@@ -25,7 +25,7 @@ func traceOf(ctx context.Context, b *backtest) (*tracedRun, error) {
 	r := &tracedRun{}
 	b.each = func(int) {
 		r.Actions = append(r.Actions, int32(b.dec.Action))
-		r.Raw = append(r.Raw, b.match.s.Cut)
+		r.Raw = append(r.Raw, b.match.Schedule.Cut)
 		r.Through = append(r.Through, b.dec.LearnedThrough)
 	}
 	var err error

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
 	"hindsight/pkg/stream"
@@ -23,7 +25,7 @@ type TrainedLearner struct {
 // Trained returns the learner of a live system as it was after feedback at, in its
 // epoch: from the newest snapshot that is not later, and the feedback behind that. At 0
 // is as far as the log goes.
-func Trained(ctx context.Context, log stream.Log, name string, build service.Build, at int64) (*TrainedLearner, error) {
+func Trained(ctx context.Context, log stream.Log, name string, build follow.Build, at int64) (*TrainedLearner, error) {
 	partitions, err := service.Partitions(ctx, log, name)
 	if err != nil {
 		return nil, err
@@ -32,7 +34,7 @@ func Trained(ctx context.Context, log stream.Log, name string, build service.Bui
 	if at == 0 {
 		goal = math.MaxInt64
 	}
-	audit := service.NewAudit(log, name, build, partitions)
+	audit := follow.New(log, name, build, partitions)
 	best, err := lastSnapshot(ctx, log, name, goal)
 	if err != nil {
 		return nil, err
@@ -45,22 +47,22 @@ func Trained(ctx context.Context, log stream.Log, name string, build service.Bui
 		from = best.FeedbackFrom
 	}
 	heart := audit.Replica()
-	follow := func(from int64) error {
-		return stream.Scan(ctx, log, service.TopicsOf(name).Feedback, 0, from, math.MaxInt64, func(r *stream.Record) error {
+	learn := func(from int64) error {
+		return stream.Scan(ctx, log, join.TopicsOf(name).Feedback, 0, from, math.MaxInt64, func(r *stream.Record) error {
 			if heart.LearnedThrough() >= goal {
 				return stream.ErrStop
 			}
 			return audit.Take(ctx, r)
 		})
 	}
-	if err = follow(from); errors.Is(err, loop.ErrGap) && from != stream.Earliest {
-		err = follow(stream.Earliest) // a snapshot's position is a hint; what is known is passed over
+	if err = learn(from); errors.Is(err, loop.ErrGap) && from != stream.Earliest {
+		err = learn(stream.Earliest) // a snapshot's position is a hint; what is known is passed over
 	}
 	switch through := heart.LearnedThrough(); {
 	case err != nil:
 		return nil, fmt.Errorf("learn the feedback of %s again: %w", name, err)
 	case heart.Epoch() == nil:
-		return nil, fmt.Errorf("%s: %w", name, service.ErrNoModel)
+		return nil, fmt.Errorf("%s: %w", name, follow.ErrNoModel)
 	case through < at:
 		return nil, fmt.Errorf("%s has feedback through %d, not %d", name, through, at)
 	}
@@ -74,9 +76,9 @@ func Trained(ctx context.Context, log stream.Log, name string, build service.Bui
 
 // lastSnapshot returns the newest good snapshot of at most that much feedback, nil if
 // there is none.
-func lastSnapshot(ctx context.Context, log stream.Log, name string, most int64) (best *service.StoredSnapshot,
+func lastSnapshot(ctx context.Context, log stream.Log, name string, most int64) (best *follow.Snapshot,
 	err error) {
-	err = service.ReadSnapshots(ctx, log, name, func(s *service.StoredSnapshot, damaged error) error {
+	err = follow.ReadSnapshots(ctx, log, join.TopicsOf(name), func(s *follow.Snapshot, damaged error) error {
 		if damaged == nil && s.Through <= most && (best == nil || s.Through >= best.Through) {
 			best = s
 		}

@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/internal/model"
-	"hindsight/internal/service"
 	"hindsight/internal/world"
 	"hindsight/pkg/stream"
 )
@@ -18,8 +19,8 @@ func TestTrained(t *testing.T) {
 	seen := map[string]bool{}
 	liveLog(t, tr, func(log stream.Log) {
 		for _, n := range []int64{1, 57, 119, 120} {
-			audit := service.NewAudit(log, "replay", model.Epoch, 1)
-			err := stream.Scan(t.Context(), log, service.TopicsOf("replay").Feedback, 0, stream.Earliest, 1<<40,
+			audit := follow.New(log, "replay", model.Epoch, 1)
+			err := stream.Scan(t.Context(), log, join.TopicsOf("replay").Feedback, 0, stream.Earliest, 1<<40,
 				func(r *stream.Record) error {
 					if audit.Replica().LearnedThrough() == n {
 						return stream.ErrStop

@@ -57,7 +57,7 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	r := t.result(trace)
 	r.Certificate = certify.Of(l, r.certifyOptions(t.Model))
 	r.RoundsPerSecond = float64(r.Rounds) / elapsed.Seconds()
-	r.Contexts = trace.match.worstContexts()
+	r.Contexts = trace.match.WorstContexts()
 	return r, nil
 }
 
@@ -83,8 +83,8 @@ func (t *Trial) result(trace *trace) *Result {
 	}
 	var bins []delay.Bin
 	r.Delays, bins = trace.delays.Report(t.Delays.Spec)
-	trace.match.score(r)
-	r.Course = trace.match.tell(bins)
+	trace.match.Score(r)
+	r.Course = trace.match.Tell(bins)
 	return r
 }
 

@@ -159,7 +159,7 @@ func mean(v []float64) float64 {
 // recorded delay to the largest.
 func DefaultWindows(r *Rounds) []loop.Window {
 	if r.RecordsDelays() {
-		return timedWindows(r.times())
+		return timedWindows(r.Times())
 	}
 	var out []loop.Window
 	for scale := int64(10); ; scale *= 10 {

@@ -54,6 +54,7 @@ type note string
 // table is a table of texts.
 type table struct {
 	Caption string
+	Inset   bool // as text it stands two columns in
 	Columns []column
 	Rows    [][]tableCell
 }
@@ -169,9 +170,9 @@ var assets embed.FS
 // (assets/uPlot.LICENSE), from the npm registry.
 const (
 	Library              = "uPlot 1.6.32"
-	LibraryScriptSHA256  = "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f" // uPlot.iife.min.js
-	LibraryStyleSHA256   = "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04" // uPlot.min.css
-	LibraryLicenceSHA256 = "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd" // uPlot.LICENSE
+	libraryScriptSHA256  = "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f" // uPlot.iife.min.js
+	libraryStyleSHA256   = "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04" // uPlot.min.css
+	libraryLicenceSHA256 = "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd" // uPlot.LICENSE
 )
 
 // Write writes the page as HTML.

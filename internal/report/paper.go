@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"hindsight/internal/paper"
+	"hindsight/internal/words"
 )
 
 // Paper makes the report of what was seen of the paper's claims.
@@ -38,6 +39,45 @@ func Paper(findings []*paper.Finding, p *Parameters) *Page {
 	page.Says = []string{"An upper bound is a promise for the worst case: a run that stays below it agrees with it, and " +
 		"no number of runs proves it."}
 	page.Sections = append(page.Sections, b.parameters())
+	return page
+}
+
+// Claim makes the page of what was seen of one claim, for a terminal.
+func Claim(f *paper.Finding) *Page {
+	page := brief(note(fmt.Sprintf("── %s · %s\n%s", f.Claim, f.Source, f.Says)))
+	s := &page.Sections[0]
+	for i := range f.Tables {
+		t := headed(1, f.Tables[i].Columns...)
+		t.Caption, t.Inset = f.Tables[i].Title, true
+		for _, row := range f.Tables[i].Texts() {
+			t.row(row...)
+		}
+		s.add(t)
+	}
+	var b strings.Builder
+	for _, fit := range f.Fits {
+		slope := fmt.Sprintf("%.3f", fit.Slope)
+		if fit.SE != nil {
+			slope = words.WithError(fit.Slope, *fit.SE)
+		}
+		fmt.Fprintf(&b, "  slope of %s: %s  (%s %.3g)", fit.What, slope, fit.Kind, fit.Predicted)
+		if fit.Bound != nil {
+			fmt.Fprintf(&b, ", of its bound %.3f", *fit.Bound)
+		}
+		b.WriteByte('\n')
+	}
+	held := 0
+	for _, c := range f.Checks {
+		if c.Holds {
+			held++
+			continue
+		}
+		fmt.Fprintf(&b, "  DOES NOT HOLD: %s\n", c.What)
+	}
+	if len(f.Checks) > 0 {
+		fmt.Fprintf(&b, "  %d of %d checks hold: %s\n", held, len(f.Checks), f.Checked)
+	}
+	s.add(note(b.String() + "  Seen: " + f.Seen + "\n"))
 	return page
 }
 

@@ -392,8 +392,8 @@ func TestColumnsArePathsOfJSON(t *testing.T) {
 
 // The library is the one that is named.
 func TestLibrary(t *testing.T) {
-	for name, want := range map[string]string{"uPlot.iife.min.js": LibraryScriptSHA256,
-		"uPlot.min.css": LibraryStyleSHA256, "uPlot.LICENSE": LibraryLicenceSHA256} {
+	for name, want := range map[string]string{"uPlot.iife.min.js": libraryScriptSHA256,
+		"uPlot.min.css": libraryStyleSHA256, "uPlot.LICENSE": libraryLicenceSHA256} {
 		b, err := assets.ReadFile("assets/" + name)
 		if err != nil {
 			t.Fatal(err)

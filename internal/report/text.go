@@ -42,6 +42,9 @@ func brief(parts ...any) *Page {
 // layout returns the table as columns of text. Those of words at its beginning are aligned to the left.
 func (t *table) layout() *words.Table {
 	out := &words.Table{Left: words.All}
+	if t.Inset {
+		out.Indent = "  "
+	}
 	var heads []string
 	named := false
 	for i, c := range t.Columns {

@@ -95,7 +95,7 @@ var serverIn = []string{"cmd/decider", "cmd/replayer", "internal/engine", "pkg/s
 
 // kafkaIn are the only packages that know Kafka's client; in-process brokers are for tests.
 // The source of load is a client as a user would write it.
-var kafkaIn = []string{"compose/clients/load", "internal/brokers", "pkg/stream/kafka", "pkg/stream/kafkatest"}
+var kafkaIn = []string{"compose/clients/load", "internal/access", "pkg/stream/kafka", "pkg/stream/kafkatest"}
 
 // broken returns which rule of the layout a package breaks.
 func broken(p *pack) (out []string) {

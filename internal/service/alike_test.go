@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -27,12 +29,12 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	log := mem.New(mem.Options{Clock: clock()})
 	defer log.Close()
-	topics := TopicsOf("m")
+	topics := join.TopicsOf("m")
 	if err := CreateTopics(ctx, log, "m", partitions, Retention{}); err != nil {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.DiscardHandler)
-	j, err := OpenJoiner(ctx, SystemConfig{Log: log, Source: &Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
+	j, err := OpenJoiner(ctx, SystemConfig{Log: log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
 		Partitions: partitions, MaxPending: 1000, Dedup: 1000, MarkEvery: 20, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +103,7 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 			idle = 0
 		}
 	}
-	audit := NewAudit(log, "m", testBuild, partitions)
+	audit := follow.New(log, "m", testBuild, partitions)
 	n := feed(ctx, t, log, topics, audit)
 	want, err := audit.AppendState(nil)
 	if err != nil {
@@ -111,7 +113,7 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 		t.Fatalf("only %d feedbacks", audit.Replica().LearnedThrough())
 	}
 	for p, d := range deciders {
-		if d.follower.heart.LearnedThrough() != audit.Replica().LearnedThrough() || !bytes.Equal(d.follower.state().bytes, want) {
+		if d.follower.Replica().LearnedThrough() != audit.Replica().LearnedThrough() || !bytes.Equal(d.follower.Snapshot().Bytes, want) {
 			t.Errorf("the learner of decider %d differs from that of one process", p)
 		}
 	}
@@ -123,15 +125,15 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 }
 
 // feed feeds a feedback log to one process, and checks the order in each partition.
-func feed(ctx context.Context, t *testing.T, log stream.Log, topics Topics, audit *Audit) []int64 {
+func feed(ctx context.Context, t *testing.T, log stream.Log, topics join.Topics, audit *follow.Follower) []int64 {
 	t.Helper()
 	_, end, err := log.Bounds(ctx, topics.Feedback, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var f codec.Feedback
-	last := make([]int64, len(audit.f.rounds))
-	err = scan(ctx, log, topics.Feedback, 0, 0, end, func(r *stream.Record) error {
+	last := make([]int64, len(audit.Rounds()))
+	err = stream.Scan(ctx, log, topics.Feedback, 0, 0, end, func(r *stream.Record) error {
 		if r.Type == "" {
 			if err := codec.ParseFeedback(&f, r.Value); err != nil {
 				return err

@@ -36,7 +36,7 @@ func (j *Joiner) readClaims(ctx context.Context, claim func(era, n, epoch int64)
 	if err != nil {
 		return err
 	}
-	return scan(ctx, j.cfg.Log, j.topics.Snapshots, 0, stream.Earliest, end, func(r *stream.Record) error {
+	return stream.Scan(ctx, j.cfg.Log, j.topics.Snapshots, 0, stream.Earliest, end, func(r *stream.Record) error {
 		c, err := codec.ParseSnapshot(r.Value)
 		if r.Type != "" || err != nil {
 			return nil // it is no use to anyone
@@ -62,7 +62,7 @@ func (j *Joiner) readDecisionClaims(ctx context.Context, p int, claim func(era, 
 		case codec.TypeMark:
 			m, err := codec.ParseDecisionMark(r.Value)
 			if err != nil {
-				return unlessForeign(err)
+				return codec.UnlessForeign(err)
 			}
 			claim(m.Era, m.LearnedThrough, m.Epoch)
 			if mode, err := codec.ParseMode(m.Mode); err == nil && m.Epoch > 0 {

@@ -9,23 +9,17 @@ import (
 	"sync"
 	"time"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
 
-// causeLost says in an epoch's record that the joiner wanted it: the record of an earlier one was lost.
-// [watch.CauseAdmin] and [watch.CauseGuard] are the others.
-const causeLost = "lost"
-
-// guardWhy is what the guard says of a switch: the feedback at which it alarmed.
-const guardWhy = "worse than the baseline at feedback %d"
-
 // Control lets people change what a model does while it runs: they ask the process whose
 // joiner is at work, which writes it into the feedback log, where all see it at one place.
 // All methods are safe for concurrent use; those of a nil *Control do nothing.
 type Control struct {
-	Reload func() (*Source, error) // reads the model file again; nil: there is none
+	Reload func() (*follow.Source, error) // reads the model file again; nil: there is none
 
 	mu     sync.Mutex
 	joiner *Joiner // at work in this process; nil: none
@@ -38,7 +32,7 @@ var ErrElsewhere = errors.New("the joiner is not at work in this process: ask th
 
 // order is something that the joiner is to do between two steps.
 type order struct {
-	do     func(ctx context.Context) (int64, error)
+	do     func(ctx context.Context, j *Joiner) (int64, error)
 	urgent bool           // it does not wait until a new model is tried
 	done   chan orderDone // has room for one
 }
@@ -79,7 +73,7 @@ func (c *Control) see(m ModePage, g GuardPage) {
 }
 
 // ask has the joiner do something, and returns the number of the epoch that follows.
-func (c *Control) ask(ctx context.Context, urgent bool, do func(j *Joiner) func(ctx context.Context) (int64, error)) (int64, error) {
+func (c *Control) ask(ctx context.Context, urgent bool, do func(ctx context.Context, j *Joiner) (int64, error)) (int64, error) {
 	if c == nil {
 		return 0, ErrElsewhere
 	}
@@ -89,7 +83,7 @@ func (c *Control) ask(ctx context.Context, urgent bool, do func(j *Joiner) func(
 	if j == nil {
 		return 0, ErrElsewhere
 	}
-	o := order{do: do(j), urgent: urgent, done: make(chan orderDone, 1)}
+	o := order{do: do, urgent: urgent, done: make(chan orderDone, 1)}
 	select {
 	case j.orders <- o:
 	case <-j.over:
@@ -109,8 +103,8 @@ func (c *Control) ask(ctx context.Context, urgent bool, do func(j *Joiner) func(
 
 // Switch changes the mode, and returns the number of the epoch in which it holds.
 func (c *Control) Switch(ctx context.Context, mode codec.Mode, why string) (int64, error) {
-	return c.ask(ctx, true, func(j *Joiner) func(context.Context) (int64, error) {
-		return func(ctx context.Context) (int64, error) { return j.Switch(ctx, mode, cause(watch.CauseAdmin, why)) }
+	return c.ask(ctx, true, func(ctx context.Context, j *Joiner) (int64, error) {
+		return j.Switch(ctx, mode, cause(watch.CauseAdmin, why))
 	})
 }
 
@@ -121,11 +115,9 @@ func (c *Control) Renew(ctx context.Context) (int64, error) {
 	}
 	s, err := c.Reload()
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrModel, err)
+		return 0, fmt.Errorf("%w: %w", follow.ErrModel, err)
 	}
-	return c.ask(ctx, false, func(j *Joiner) func(context.Context) (int64, error) {
-		return func(ctx context.Context) (int64, error) { return j.Renew(ctx, s) }
-	})
+	return c.ask(ctx, false, func(ctx context.Context, j *Joiner) (int64, error) { return j.Renew(ctx, s) })
 }
 
 var errNoFile = errors.New("this process has no model file to read again")
@@ -150,19 +142,24 @@ func cause(who, why string) string {
 // obey does what was asked for since the last step.
 func (j *Joiner) obey(ctx context.Context) {
 	for {
-		if len(j.next) > 0 {
+		for len(j.next) > 0 {
 			o := j.next[0]
 			j.next = j.next[1:]
 			j.follow(ctx, o)
-			continue
 		}
 		select {
 		case o := <-j.orders:
-			j.follow(ctx, o)
+			j.next = append(j.next, o)
 		default:
 			return
 		}
 	}
+}
+
+// follow does what was asked for. If that fails for the log's sake, the next step ends.
+func (j *Joiner) follow(ctx context.Context, o order) {
+	epoch, err := o.do(ctx, j)
+	o.done <- orderDone{epoch, err}
 }
 
 // overtaken takes the orders that come while a new model is tried, to be done next, an
@@ -182,116 +179,59 @@ func (j *Joiner) overtaken() error {
 	}
 }
 
-// follow does what was asked for. If that fails for the log's sake, the next step ends.
-func (j *Joiner) follow(ctx context.Context, o order) {
-	epoch, err := o.do(ctx)
-	o.done <- orderDone{epoch, err}
-}
-
 // Switch changes the mode of the model at work: an epoch begins that goes on with the
 // learner, and with all else that the model says. It returns its number; if the mode is
 // the one at work, that of the epoch at work, unless it was the guard's switch: whoever
 // asks for that mode has seen the alarm, and an epoch says so. An error that is no
-// [ErrModel] leaves the joiner dead.
+// [follow.ErrModel] leaves the joiner dead.
 func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int64, error) {
-	last := j.epochs.last
-	if last.rules.Mode == mode && (causeOf(last.rec.Cause) != watch.CauseGuard || causeOf(cause) == watch.CauseGuard) {
-		return last.rec.Epoch, nil
+	last := j.epochs.Last
+	asked := codec.Epoch{Cause: cause}
+	if last.Rules.Mode == mode && (last.Rec.Alarm() == 0 || asked.Alarm() > 0) {
+		return last.Rec.Epoch, nil
 	}
-	if err := j.goOn(ctx, last.rec.Epoch+1, mode, cause); err != nil {
-		if !errors.Is(err, ErrModel) {
+	if err := j.goOn(ctx, last.Rec.Epoch+1, mode, cause); err != nil {
+		if !errors.Is(err, follow.ErrModel) {
 			j.dead = err
 		}
 		return 0, err
 	}
-	n := j.epochs.last.rec.Epoch
-	j.cfg.Logger.Warn("mode switched", "mode", mode.String(), "was", last.rules.Mode.String(), "epoch", n, "cause", cause)
-	j.cfg.Metrics.Switch(causeOf(cause))
+	n := j.epochs.Last.Rec.Epoch
+	j.cfg.Logger.Warn("mode switched", "mode", mode.String(), "was", last.Rules.Mode.String(), "epoch", n, "cause", cause)
+	by := watch.CauseAdmin
+	if asked.Alarm() > 0 {
+		by = watch.CauseGuard
+	}
+	j.cfg.Metrics.Switch(by)
 	return n, nil
 }
 
 // goOn begins an epoch that differs from the one at work in its mode alone.
 func (j *Joiner) goOn(ctx context.Context, number int64, mode codec.Mode, cause string) error {
-	last := j.epochs.last
-	rec := last.rec
-	rec.Epoch = number
-	rec.Model = withMode(rec.Model, mode)
-	rec.SHA256, rec.Through = hexSum(rec.Model), j.Heart().LastN()
-	rec.WarmFrom, rec.WarmTo, rec.WarmEpoch = 0, 0, 0
-	rec.Continues, rec.Cause = lineage(&last.rec), cause
-	order := make([]string, len(rec.Files))
-	for i, f := range rec.Files {
-		order[i] = f.Name
+	if err := j.epochs.Continue(number, j.Heart().LastN(), mode, cause); err != nil {
+		return err
 	}
-	if _, err := j.epochs.define(&rec, last.files); err != nil {
-		return fmt.Errorf("%w: %w", ErrModel, err)
-	}
-	return j.begin(ctx, &rec, classRecords(order, last.files))
-}
-
-func causeOf(cause string) string {
-	if who, _, _ := strings.Cut(cause, ":"); who == watch.CauseGuard {
-		return who
-	}
-	return watch.CauseAdmin
+	return j.begin(ctx)
 }
 
 // Renew makes another model the one that this joiner announces, if it may follow the one
 // at work, and returns the number of the epoch at work then.
-func (j *Joiner) Renew(ctx context.Context, s *Source) (int64, error) {
+func (j *Joiner) Renew(ctx context.Context, s *follow.Source) (int64, error) {
 	if err := j.core.Flush(ctx); err != nil { // a learner may start from what is there
 		j.dead = err
 		return 0, err
 	}
-	was, last := *j.cfg.Source, j.epochs.last
+	was, last := *j.cfg.Source, j.epochs.Last
 	*j.cfg.Source = *s
 	err := j.announce(ctx)
-	if errors.Is(err, ErrModel) || errors.Is(err, errOvertaken) { // nothing of it is written
+	if errors.Is(err, follow.ErrModel) || errors.Is(err, errOvertaken) { // nothing of it is written
 		*j.cfg.Source = was
-		j.epochs.undo(last)
+		j.epochs.Undo(last)
 		return 0, err
 	}
 	j.dead = err
-	return j.epochs.last.rec.Epoch, err
+	return j.epochs.Last.Rec.Epoch, err
 }
-
-// lineage returns the first of the epochs that share a learner.
-func lineage(rec *codec.Epoch) int64 {
-	if rec.Continues > 0 {
-		return rec.Continues
-	}
-	return rec.Epoch
-}
-
-const modeKey = "mode: "
-
-// withMode returns a canonical model with another mode. It is written even if it is live:
-// a program from before modes refuses the epoch by that key, and does not take what was
-// decided in them for the learner's own.
-func withMode(model []byte, mode codec.Mode) []byte {
-	return append(withoutMode(model), modeKey+mode.String()+"\n"...)
-}
-
-// withoutMode returns a canonical model without its mode.
-func withoutMode(model []byte) []byte {
-	var out []byte
-	for line := range strings.Lines(string(model)) {
-		if !strings.HasPrefix(line, modeKey) {
-			out = append(out, line...)
-		}
-	}
-	return out
-}
-
-// modeOf returns the mode of a canonical model.
-func modeOf(model []byte) codec.Mode {
-	_, name, _ := strings.Cut(strings.TrimSpace(keysOf(model)["mode"]), ": ")
-	m, _ := codec.ParseMode(name) // none: live
-	return m
-}
-
-// sameLearner reports whether the learner of one model can be that of another as it is.
-func sameLearner(a, b []byte) bool { return differing(a, b, "actions", "warm") == "" }
 
 // watchGuard tells of an alarm of the guard, and does what the model says about it.
 func (j *Joiner) watchGuard(ctx context.Context) error {
@@ -301,13 +241,13 @@ func (j *Joiner) watchGuard(ctx context.Context) error {
 		return nil
 	}
 	j.alarmed = s.Epoch
-	page := guardPage(g, "")
+	page := guardPage(g, 0)
 	j.cfg.Logger.Error("the learner loses more than the baseline", "learner", page.Learner, "baseline", page.Baseline,
 		"rounds", s.Rounds, "worse_by", rules.Guard.Margin, "alpha", rules.Guard.Alpha, "feedback", s.Raised, "then", page.Then)
 	if rules.Guard.Then == codec.Live || rules.Mode != codec.Live {
 		return nil
 	}
-	_, err := j.Switch(ctx, rules.Guard.Then, cause(watch.CauseGuard, fmt.Sprintf(guardWhy, s.Raised)))
+	_, err := j.Switch(ctx, rules.Guard.Then, codec.AlarmCause(s.Raised))
 	return err
 }
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/loop"
-	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream/mem"
 )
@@ -25,11 +25,11 @@ func controlled(t *testing.T, c *Control) (stop func()) {
 	build := func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 		ep, err := testBuild(rec, files)
 		if err == nil {
-			ep.Rules.Mode = modeOf(rec.Model)
+			ep.Rules.Mode = rec.Mode
 		}
 		return ep, err
 	}
-	j, err := OpenJoiner(t.Context(), SystemConfig{Log: log, Source: &Source{Name: "m", Version: 1, Model: []byte("name: m\n")}, Build: build,
+	j, err := OpenJoiner(t.Context(), SystemConfig{Log: log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("name: m\n")}, Build: build,
 		Partitions: 1, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler), Control: c})
 	must(t, j, err)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -90,8 +90,8 @@ func TestControl(t *testing.T) {
 		t.Errorf("without a file: %d", code)
 	}
 	version := int64(1)
-	c.Reload = func() (*Source, error) {
-		return &Source{Name: "m", Version: version, Model: []byte("name: m\nwindow: 3\n")}, nil
+	c.Reload = func() (*follow.Source, error) {
+		return &follow.Source{Name: "m", Version: version, Model: []byte("name: m\nwindow: 3\n")}, nil
 	}
 	if code, body := send(c.RenewModel(nil), kind, `{}`); code != 409 || !strings.Contains(body, "same version 1") {
 		t.Errorf("of the same version: %d %s", code, body)
@@ -118,8 +118,5 @@ func TestCause(t *testing.T) {
 	}
 	if got := cause("admin", strings.Repeat("x", 1000)); len(got) > 250 {
 		t.Error(len(got))
-	}
-	if causeOf("guard: worse") != watch.CauseGuard || causeOf("admin: guard") != watch.CauseAdmin || causeOf("") != watch.CauseAdmin {
-		t.Error("causeOf")
 	}
 }

@@ -9,11 +9,10 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"strings"
 	"time"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/loop"
-	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
 )
@@ -48,20 +47,9 @@ type GuardPage struct {
 	Raised   int64   `json:"raised"`   // the feedback at which it alarmed; 0: it has not
 }
 
-// alarm returns whether the guard alarms in an epoch of a cause, and the feedback at which
-// it began to. An alarm that switched the mode goes on until somebody else begins an epoch:
-// the guard itself has then begun anew, and has nothing to go by.
-func alarm(s *loop.GuardSums, cause string) (raised int64, on bool) {
-	if s.Raised > 0 || causeOf(cause) != watch.CauseGuard {
-		return s.Raised, s.Raised > 0
-	}
-	_, why, _ := strings.Cut(cause, ": ")
-	fmt.Sscanf(why, guardWhy, &raised) // 0 if it says otherwise
-	return raised, true
-}
-
-// guardPage returns what the guard says in an epoch of a cause.
-func guardPage(g *loop.Guard, cause string) GuardPage {
+// guardPage returns what the guard says in an epoch that it began itself when it alarmed at feedback raised;
+// 0: it did not. Such an alarm goes on until somebody else begins an epoch: the guard has begun anew with its own.
+func guardPage(g *loop.Guard, raised int64) GuardPage {
 	s, rules := g.Sums(), g.Rules()
 	if rules == nil || !rules.Guard.On() {
 		return GuardPage{Then: "alarm", PValue: 1}
@@ -70,7 +58,8 @@ func guardPage(g *loop.Guard, cause string) GuardPage {
 	p := GuardPage{On: true, WorseBy: rules.Guard.Margin, Alpha: rules.Guard.Alpha, Then: "alarm", Epoch: s.Epoch, Rounds: s.Rounds,
 		Learner: s.Learner / n, Baseline: s.Baseline / n, Excess: s.Excess / n, Coverage: s.Weight / n,
 		EValue: oracle.Exp(math.Min(s.Peak, 600))}
-	p.Raised, p.Alarm = alarm(&s, cause)
+	p.Raised = cmp.Or(s.Raised, raised)
+	p.Alarm = p.Raised > 0
 	p.PValue = math.Min(1, 1/p.EValue)
 	if rules.Guard.Then != codec.Live {
 		p.Then = rules.Guard.Then.String()
@@ -78,8 +67,9 @@ func guardPage(g *loop.Guard, cause string) GuardPage {
 	return p
 }
 
-func modePage(d *definition) ModePage {
-	return ModePage{Mode: d.rules.Mode.String(), Epoch: d.rec.Epoch, Version: d.rec.Version, Learner: lineage(&d.rec), Cause: d.rec.Cause}
+func modePage(d *follow.Definition) ModePage {
+	return ModePage{Mode: d.Rules.Mode.String(), Epoch: d.Rec.Epoch, Version: d.Rec.Version, Learner: d.Lineage(),
+		Cause: d.Rec.Cause}
 }
 
 // Mode answers GET /mode.
@@ -168,7 +158,7 @@ func (c *Control) answer(w http.ResponseWriter, r *http.Request, i *Insight, epo
 	case errors.Is(err, ErrElsewhere), errors.Is(err, errOvertaken), errors.Is(err, context.DeadlineExceeded):
 		answer(w, http.StatusServiceUnavailable, err, nil)
 		return
-	case errors.Is(err, ErrModel), errors.Is(err, errNoFile):
+	case errors.Is(err, follow.ErrModel), errors.Is(err, errNoFile):
 		answer(w, http.StatusConflict, err, nil)
 		return
 	case err != nil:

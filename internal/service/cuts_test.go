@@ -4,7 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"hindsight/internal/loop"
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -13,7 +14,7 @@ import (
 // cutMark is a mark of a joiner that logs its cuts, after feedback n and rounds.
 func cutMark(t *testing.T, v *visited, n, rounds int64, eras ...codec.EraStart) codec.FeedbackMark {
 	t.Helper()
-	was, err := lastMark(t.Context(), v.log, v.topics.Feedback)
+	_, was, err := join.LastMark(t.Context(), v.log, v.topics.Feedback)
 	must(t, 0, err)
 	return codec.FeedbackMark{N: n, Cut: 1, Era: int64(len(eras)), Eras: eras, From: -1, Limits: codec.Limits{Heart: 1, Pending: 1000, Bytes: 1 << 30, Dedup: 100},
 		Positions: []codec.Position{{Round: rounds, Decisions: rounds + 1, Outcomes: rounds + 1}}, Epochs: was.Epochs}
@@ -30,7 +31,7 @@ func (v *visited) next() (d codec.Decision) {
 	v.rounds++
 	v.write(v.topics.Contexts, stream.Record{Value: []byte(`{"features":{"x":1},"actions":["a","b"]}`)})
 	must(v.T, 0, v.decide())
-	must(v.T, 0, scan(v.Context(), v.log, v.topics.Decisions, 0, stream.Earliest, 1<<40, func(r *stream.Record) error {
+	must(v.T, 0, stream.Scan(v.Context(), v.log, v.topics.Decisions, 0, stream.Earliest, 1<<40, func(r *stream.Record) error {
 		if r.Type != "" {
 			return nil
 		}
@@ -94,15 +95,15 @@ func TestCutsRead(t *testing.T) {
 			t.Errorf("opened anew: %+v", d)
 		}
 	}
-	var last state
-	must(t, 0, readSnapshots(t.Context(), v.log, v.topics.Snapshots, new(codec.FeedbackMark), func(s *stored, err error) error {
-		last = s.state
+	var last *follow.Snapshot
+	must(t, 0, follow.ReadSnapshots(t.Context(), v.log, v.topics, func(s *follow.Snapshot, err error) error {
+		last = s
 		return err
 	}))
-	if last.through != 13 || last.era != 1 {
-		t.Errorf("the last snapshot is of feedback %d in era %d", last.through, last.era)
+	if last.Through != 13 || last.Era != 1 {
+		t.Errorf("the last snapshot is of feedback %d in era %d", last.Through, last.Era)
 	}
-	m, err := lastMark(t.Context(), v.log, v.topics.Feedback)
+	_, m, err := join.LastMark(t.Context(), v.log, v.topics.Feedback)
 	if err != nil || m.V != 4 || len(m.Epochs) == 0 {
 		t.Errorf("the last mark: %+v, %v", m, err)
 	}
@@ -129,17 +130,17 @@ func TestEraVoids(t *testing.T) {
 	m = cutMark(t, v, 5, 12, codec.EraStart{Era: 1, N: 12}, codec.EraStart{Era: 2, N: 5})
 	v.writeMark(m)
 	v.write(v.topics.Contexts, stream.Record{Value: []byte(`{"features":{"x":1},"actions":["a","b"]}`)})
-	if err := v.decide(); !errors.Is(err, errVoid) {
+	if err := v.decide(); !errors.Is(err, follow.ErrVoid) {
 		t.Errorf("who learned more goes on: %v", err)
 	}
 	void, used := 0, 0
-	must(t, 0, readSnapshots(t.Context(), v.log, v.topics.Snapshots, new(codec.FeedbackMark), func(s *stored, err error) error {
-		if s.state.through > 5 {
+	must(t, 0, stream.Scan(t.Context(), v.log, v.topics.Snapshots, 0, stream.Earliest, 1<<40, func(r *stream.Record) error {
+		if s, err := codec.ParseSnapshot(r.Value); err == nil && s.LearnedThrough > 5 {
 			void++
 		}
-		return err
+		return nil
 	}))
-	must(t, 0, ReadSnapshots(t.Context(), v.log, "m", func(s *StoredSnapshot, err error) error {
+	must(t, 0, follow.ReadSnapshots(t.Context(), v.log, v.topics, func(s *follow.Snapshot, err error) error {
 		if s.Through > 5 {
 			used++
 		}
@@ -148,12 +149,12 @@ func TestEraVoids(t *testing.T) {
 	if void == 0 || used > 0 {
 		t.Errorf("%d snapshots of feedback that is gone, of which %d are used", void, used)
 	}
-	f := &follower{log: v.log, topics: v.topics, heart: loop.NewReplica()}
+	f := follow.New(v.log, "m", nil, 1)
 	for _, x := range []struct {
 		era, n int64
 		want   bool
 	}{{0, 5, false}, {0, 6, true}, {1, 6, true}, {2, 6, false}} {
-		if got, err := f.announced(t.Context(), x.era, x.n); err != nil || got != x.want {
+		if got, err := f.Announced(t.Context(), x.era, x.n); err != nil || got != x.want {
 			t.Errorf("feedback %d of era %d is announced lost: %v, %v", x.n, x.era, got, err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/front"
 	"hindsight/internal/intake"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
@@ -20,24 +22,24 @@ import (
 // decisions. All its work is done under mu.
 type Decider struct {
 	cfg    SystemConfig
-	topics Topics
+	topics join.Topics
 
 	mu       sync.Mutex
-	follower *follower
+	follower *follow.Follower
 	heart    *loop.Decider
 	contexts *intake.Input
 	out      stream.Appender
 	rejects  stream.Appender
-	rejected bool // a reject waits for its acknowledgement
 	flight   *flight
-	gate     *gate // takes requests from the bus; nil: none do come
+	gate     *front.Gate // takes requests from the bus; nil: none do come
 	recent   recent
 	old      readBacks
 	dec      codec.Decision
 	buf      []byte
 	unread   unread
 	outside  unread
-	unmarked bool // contexts were passed that no record in decisions tells of
+	unmarked bool  // contexts were rejected that no record in decisions tells of
+	refused  int64 // offset behind the last reject that was acknowledged; 0: none is known
 	seen     tail
 	refit    refit
 	closed   bool
@@ -45,7 +47,7 @@ type Decider struct {
 	failed   atomic.Pointer[error]
 	wakeup   chan struct{} // contexts, room, or an epoch
 	feedback chan struct{} // feedback
-	snapshot chan snapshotJob
+	snapshot chan *follow.Snapshot
 	snapped  int64 // feedback through which the last snapshot was taken
 	snapAt   time.Time
 	stops    []func() // of what was served
@@ -67,7 +69,7 @@ type Decider struct {
 // recovers from the logs: the ids and positions in the tail of decisions, the
 // learner from the last snapshot and the feedback behind it.
 func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
-	d := &Decider{cfg: cfg, topics: TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1), feedback: make(chan struct{}, 1), snapshot: make(chan snapshotJob, 1)}
+	d := &Decider{cfg: cfg, topics: join.TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1), feedback: make(chan struct{}, 1), snapshot: make(chan *follow.Snapshot, 1)}
 	d.spawn = func(f func()) { go f() }
 	if d.cfg.Metrics == nil {
 		d.cfg.Metrics = watch.NewMetrics(nil, nil)
@@ -96,21 +98,19 @@ func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
 
 func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	c := &d.cfg
-	if d.follower, err = openFollower(ctx, c.Log, d.topics, c.Partitions, c.Build, c.Logger, newStrangers(c.Metrics, c.Logger)); err != nil {
+	d.follower, err = follow.Open(ctx, follow.Config{Log: c.Log, Name: c.Name, Partitions: c.Partitions, Build: c.Build,
+		Logger: c.Logger, Metrics: c.Metrics, Warns: c.Partition == 0})
+	if err != nil {
 		return err
 	}
-	d.follower.scope, d.follower.warns = c.Metrics.Scope(), c.Partition == 0
-	if err := d.follower.catchUp(ctx); err != nil {
-		return err
-	}
-	d.follower.apart = d.unlocked
-	if err := d.follower.checkTail(ctx); err != nil {
-		return err
-	}
-	d.snapped, d.snapAt = d.follower.heart.LearnedThrough(), time.Now()
-	d.m.SnapshotsDamaged(d.follower.broken)
+	d.follower.Apart = d.unlocked
+	d.snapped, d.snapAt = d.follower.Replica().LearnedThrough(), time.Now()
+	d.m.SnapshotsDamaged(d.follower.Broken())
 	if err := d.readTail(ctx, tail); err != nil {
 		return err
+	}
+	if k := len(d.seen.refused); k > 0 {
+		d.refused = d.seen.refused[k-1].Rejects
 	}
 	if d.rejects, err = c.Log.Writer(ctx, d.topics.Rejects, 0, d.rejectAck); err != nil {
 		return err
@@ -130,20 +130,28 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	}
 	d.at.contexts.Store(d.contexts.Consumed())
 	d.show()
-	if d.follower.sizeAt > 0 && c.SnapshotEvery > 0 {
-		d.m.Snapshot(d.follower.size, time.Unix(0, d.follower.sizeAt))
+	if size, at := d.follower.Restored(); at > 0 && c.SnapshotEvery > 0 {
+		d.m.Snapshot(size, time.Unix(0, at))
 	}
 	return nil
 }
 
 // mark appends the decider's positions, so that the log's tail tells them.
 func (d *Decider) mark(ctx context.Context, m codec.DecisionMark) error {
-	m.V, m.N = codec.Version, d.heart.Next()-1
-	m.ContextsThrough, m.LearnedThrough, m.Time = d.heart.ContextsThrough(), d.follower.heart.LearnedThrough(), d.seen.time
-	m.Era = d.follower.heart.Era()
-	if err := d.flushRejects(ctx); err != nil {
-		return err
+	m.N, m.ContextsThrough = d.heart.Next()-1, d.heart.ContextsThrough()
+	return d.appendMark(ctx, m)
+}
+
+// appendMark appends a mark behind a decision and contexts, once the rejects of those are stored.
+func (d *Decider) appendMark(ctx context.Context, m codec.DecisionMark) error {
+	if d.unmarked {
+		err := d.rejects.Flush(ctx)
+		if d.fail(err); err != nil {
+			return err
+		}
 	}
+	m.V, m.LearnedThrough, m.Time = codec.Version, d.follower.Replica().LearnedThrough(), d.seen.time
+	m.Era, m.Rejects = d.follower.Replica().Era(), d.refused
 	d.unmarked = false
 	return d.append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendDecisionMark(nil, &m)}, ticket{})
 }
@@ -162,19 +170,11 @@ func (d *Decider) append(ctx context.Context, r *stream.Record, t ticket) error 
 }
 
 // rejectAck is the AckFunc of rejects.
-func (d *Decider) rejectAck(_ uint64, _ int64, err error) {
+func (d *Decider) rejectAck(_ uint64, offset int64, err error) {
 	d.cfg.Metrics.AppendError(watch.RejectsKind, err)
-	d.fail(err)
-}
-
-func (d *Decider) flushRejects(ctx context.Context) error {
-	if !d.rejected {
-		return nil
+	if d.fail(err); err == nil {
+		d.refused = max(d.refused, offset+1) // read behind a Flush alone
 	}
-	d.rejected = false
-	err := d.rejects.Flush(ctx)
-	d.fail(err)
-	return err
 }
 
 func (d *Decider) fail(err error) {
@@ -205,7 +205,7 @@ func (d *Decider) Err() error {
 }
 
 // StepContexts decides contexts that are there, at most n, and reports whether
-// there were any. Rejects are stored before the first decision that passes them.
+// there were any. Rejects are stored, and a mark says where, before the first decision that passes them.
 func (d *Decider) StepContexts(ctx context.Context, n int) (busy bool, err error) {
 	if err := d.contexts.Poll(ctx); err != nil {
 		return false, err
@@ -237,12 +237,15 @@ func (d *Decider) decideRecord(ctx context.Context, r *stream.Record, logTime in
 		d.heart.Pass(r.Offset + 1)
 		return nil
 	}
+	passed := d.heart.ContextsThrough()
 	res := d.decide(r.Value, join.CloudEventID(r), loop.Source{Offset: r.Offset, Through: r.Offset + 1, Time: logTime})
 	if res.Verdict != loop.Decided {
 		return d.reject(ctx, r, res)
 	}
-	if err := d.flushRejects(ctx); err != nil {
-		return err
+	if d.unmarked {
+		if err := d.appendMark(ctx, codec.DecisionMark{N: d.dec.N - 1, ContextsThrough: passed}); err != nil {
+			return err
+		}
 	}
 	return d.appendDecision(ctx, ticket{n: d.dec.N, at: d.batchAt})
 }
@@ -260,7 +263,6 @@ func (d *Decider) decide(raw []byte, id string, src loop.Source) loop.Result {
 }
 
 func (d *Decider) appendDecision(ctx context.Context, t ticket) error {
-	d.unmarked = false
 	d.buf = codec.AppendDecision(d.buf[:0], &d.dec)
 	d.recent.put(d.dec.N, d.buf)
 	d.m.Gamma.Set(d.dec.Gamma)
@@ -289,7 +291,6 @@ func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result)
 	}
 	d.heart.Pass(r.Offset + 1)
 	d.unmarked = true
-	d.rejected = true
 	rej.Fit()
 	_, err := d.rejects.Append(ctx, &stream.Record{Value: codec.AppendReject(nil, &rej)})
 	d.cfg.Metrics.AppendError(watch.RejectsKind, err)
@@ -304,7 +305,7 @@ func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result)
 // taught earlier feedback first, which takes longer, others decide on in the old epoch until
 // that is done.
 func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy bool, err error) {
-	in := d.follower.in
+	in := d.follower.In
 	if err := in.Poll(ctx); err != nil {
 		return false, err
 	}
@@ -315,7 +316,7 @@ func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy b
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for len(in.Batch) > 0 {
-		if err := d.follower.takeHead(ctx); err != nil {
+		if err := d.follower.TakeHead(ctx); err != nil {
 			return true, err
 		}
 		if err := d.markEpoch(ctx); err != nil {
@@ -331,24 +332,19 @@ func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy b
 	return true, d.Err()
 }
 
-type snapshotJob struct {
-	state *state
-	from  int64
-}
-
 // takeSnapshot hands the state to the writer when it is time for a snapshot: after so
 // many feedbacks, or so long, for retention may drop what a restart would have to learn.
 // If the writer is still busy with the last one it is left out.
 func (d *Decider) takeSnapshot() {
-	through, now := d.follower.heart.LearnedThrough(), time.Now()
+	through, now := d.follower.Replica().LearnedThrough(), time.Now()
 	old := through > d.snapped && now.Sub(d.snapAt) >= markInterval
-	if d.cfg.SnapshotEvery > 0 && (d.follower.warmed || old || through >= d.snapped+d.cfg.SnapshotEvery) {
-		d.follower.warmed = false
+	if d.cfg.SnapshotEvery > 0 && (d.follower.Warmed || old || through >= d.snapped+d.cfg.SnapshotEvery) {
+		d.follower.Warmed = false
 		if len(d.snapshot) > 0 {
 			d.snapped, d.snapAt = through, now
-		} else if s := d.follower.state(); s != nil {
+		} else if s := d.follower.Snapshot(); s != nil {
 			d.snapped, d.snapAt = through, now
-			d.snapshot <- snapshotJob{s, d.follower.safe}
+			d.snapshot <- s
 		}
 	}
 }
@@ -357,11 +353,11 @@ func (d *Decider) takeSnapshot() {
 func (d *Decider) WriteSnapshots(ctx context.Context) error {
 	for {
 		select {
-		case job := <-d.snapshot:
-			err := d.writeSnapshot(ctx, job.state, job.from)
-			size := len(job.state.bytes)
-			job.state = nil
-			if new(leftBehind).add(size); err != nil {
+		case s := <-d.snapshot:
+			err := d.writeSnapshot(ctx, s)
+			size := len(s.Bytes)
+			s = nil
+			if follow.FreeSnapshot(size); err != nil {
 				return err
 			}
 		default:
@@ -384,7 +380,13 @@ func (d *Decider) Close() {
 	if d.contexts != nil {
 		d.contexts.Close()
 	}
-	if d.follower != nil && d.follower.in != nil {
-		d.follower.in.Close()
+	if d.follower != nil {
+		d.follower.Close()
 	}
 }
+
+// AppendState appends the bytes of a snapshot taken now.
+func (d *Decider) AppendState(dst []byte) ([]byte, error) { return d.follower.AppendState(dst) }
+
+// Replica returns the decider's learner at work, to look at.
+func (d *Decider) Replica() *loop.Replica { return d.follower.Replica() }

@@ -1,23 +1,9 @@
-// Package service holds the shells around the heart: they read records from a
-// log, hand them to package loop, append what comes back, and recover from the logs'
-// tails after anything went wrong. All state is in the logs.
+// Package service holds the shells of deciders and of the joiner: they read records from a log, hand
+// them to package loop, and append what comes back. All state is in the logs.
 //
-// A [Decider] follows the feedback log with one replica of the learner and decides
-// for the partitions it owns. A [Joiner] owns the feedback log. Each has an Open
-// that fences earlier owners and recovers, a Step that does what can be done
-// without waiting, and a Run that repeats it; after an error everything in memory
-// is dropped, and a new one is opened.
+// A [Decider] decides for the partition it owns, with a learner that follows the feedback log (package
+// follow), and answers requests (package front). A [Joiner] owns the feedback log (package join). Each
+// has an Open that fences earlier owners and recovers, a Step that does what can be done without
+// waiting, and a Run that repeats it; after an error everything in memory is dropped, and a new one is
+// opened. [RunSystem] runs what one process has of them.
 package service
-
-// Topics are the names of a model's topics.
-type Topics struct {
-	Contexts, Decisions, Outcomes, Feedback, Snapshots, Rejects string
-}
-
-// TopicsOf returns the topics of a model.
-func TopicsOf(name string) Topics {
-	return Topics{
-		Contexts: name + ".contexts", Decisions: name + ".decisions", Outcomes: name + ".outcomes",
-		Feedback: name + ".feedback", Snapshots: name + ".snapshots", Rejects: name + ".rejects",
-	}
-}

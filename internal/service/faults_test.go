@@ -17,7 +17,7 @@ import (
 // learned returns the learner's bytes.
 func (r *rig) learned() []byte {
 	r.t.Helper()
-	b, err := r.d.follower.heart.Epoch().Learner.AppendBinary(nil)
+	b, err := r.d.follower.Replica().Epoch().Learner.AppendBinary(nil)
 	r.must(err)
 	return b
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"hindsight/internal/front"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 )
@@ -24,13 +25,13 @@ type flight struct {
 
 // ticket is one record of decisions on its way.
 type ticket struct {
-	n     int64     // round; 0: no decision
-	at    time.Time // when the context was taken up
-	reply []byte    // to be sent at the acknowledgement
-	send  func(data []byte, headers ...stream.Header) error
-	json  bool
-	id    string
-	more  []func(stored bool) // repeats of the request; called from goroutines of their own
+	n      int64     // round; 0: no decision
+	at     time.Time // when the context was taken up
+	id     string
+	reply  []byte // to be sent at the acknowledgement
+	send   func(data []byte, headers ...stream.Header) error
+	refuse func(code int, message, id string) // nil, as send: it came by the topic
+	more   []func(stored bool)                // repeats of the request; called from goroutines of their own
 }
 
 // ofTopic reports whether it is the decision of a context that came by the topic.
@@ -44,17 +45,7 @@ func newFlight(d *Decider) *flight {
 func (f *flight) fit(out stream.Appender) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.most = roomOf(out, f.most)
-}
-
-// roomOf returns how many records may be on their way to a log, most or less, so that its
-// Append does not block: who waits for that holds up others, and gives up the log after a
-// second. Two are left, for a mark, and for a record whose acknowledgement is just told.
-func roomOf(out stream.Appender, most int) int {
-	if w, ok := out.(stream.Windowed); ok {
-		return max(1, min(most, w.Window()-2))
-	}
-	return most
+	f.most = front.MostInFlight(out, f.most)
 }
 
 // room reports whether another decision may be sent.
@@ -87,7 +78,7 @@ func (f *flight) awaitRoom(most time.Duration) {
 func (f *flight) topicRoom() bool {
 	requests := 0
 	if f.d.gate != nil {
-		requests = f.d.gate.waiting()
+		requests = f.d.gate.Waiting()
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,10 +175,8 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 
 // refuse tells those who wait that their decision's fate is unknown.
 func (f *flight) refuse(t *ticket) {
-	if t.send != nil {
-		f.d.cfg.Metrics.RefuseID("decide", 503, t.id)
-		data, headers := errorReply(503, unknownFate, t.id, t.json)
-		t.send(data, headers...)
+	if t.refuse != nil {
+		t.refuse(503, unknownFate, t.id)
 	}
 	for _, answer := range t.more {
 		f.d.spawn(func() { answer(false) })

@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -23,7 +25,7 @@ import (
 type visited struct {
 	*testing.T
 	log    stream.Log
-	topics Topics
+	topics join.Topics
 	reg    *prometheus.Registry
 	told   bytes.Buffer
 	jc     SystemConfig
@@ -37,7 +39,7 @@ type visited struct {
 func newVisited(t *testing.T, log stream.Log) *visited {
 	v := &visited{T: t, log: log, topics: createTopics(t, log, "m", 1), reg: prometheus.NewRegistry()}
 	logger, m := slog.New(slog.NewTextHandler(&v.told, nil)), watch.NewMetrics(v.reg, nil)
-	v.jc = SystemConfig{Log: log, Source: &Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild, Partitions: 1,
+	v.jc = SystemConfig{Log: log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild, Partitions: 1,
 		MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: logger, Metrics: m}
 	v.dc = SystemConfig{Log: log, Name: "m", Build: testBuild, Seed: []byte("seed"), Partitions: 1, Dedup: 100, MaxInFlight: 100,
 		SnapshotEvery: 7, Owner: "test", Logger: logger, Metrics: m}
@@ -205,7 +207,7 @@ func (v *visited) whole() {
 	n := int64(0)
 	_, end, err := v.log.Bounds(v.Context(), v.topics.Decisions, 0)
 	must(v.T, 0, err)
-	must(v.T, 0, scan(v.Context(), v.log, v.topics.Decisions, 0, stream.Earliest, end, func(r *stream.Record) error {
+	must(v.T, 0, stream.Scan(v.Context(), v.log, v.topics.Decisions, 0, stream.Earliest, end, func(r *stream.Record) error {
 		if r.Type == "" && codec.ParseDecision(&d, r.Value) == nil {
 			if n++; d.N != n || d.ID != fmt.Sprintf("c%d", n-1) {
 				v.Errorf("decision %d is of %s, as number %d", d.N, d.ID, n)
@@ -213,15 +215,15 @@ func (v *visited) whole() {
 		}
 		return nil
 	}))
-	if n != int64(v.rounds) || v.d.follower.heart.LearnedThrough() != n || v.j.Heart().LastN() != n {
-		v.Errorf("%d of %d rounds decided, %d released, %d learned", n, v.rounds, v.j.Heart().LastN(), v.d.follower.heart.LearnedThrough())
+	if n != int64(v.rounds) || v.d.follower.Replica().LearnedThrough() != n || v.j.Heart().LastN() != n {
+		v.Errorf("%d of %d rounds decided, %d released, %d learned", n, v.rounds, v.j.Heart().LastN(), v.d.follower.Replica().LearnedThrough())
 	}
 	want, err := v.d.AppendState(nil)
 	must(v.T, 0, err)
-	a := NewAudit(v.log, "m", testBuild, 1)
+	a := follow.New(v.log, "m", testBuild, 1)
 	_, end, err = v.log.Bounds(v.Context(), v.topics.Feedback, 0)
 	must(v.T, 0, err)
-	must(v.T, 0, scan(v.Context(), v.log, v.topics.Feedback, 0, stream.Earliest, end, func(r *stream.Record) error { return a.Take(v.Context(), r) }))
+	must(v.T, 0, stream.Scan(v.Context(), v.log, v.topics.Feedback, 0, stream.Earliest, end, func(r *stream.Record) error { return a.Take(v.Context(), r) }))
 	if got, err := a.AppendState(nil); err != nil || !bytes.Equal(got, want) {
 		v.Errorf("who begins anew has another learner: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -17,7 +18,7 @@ import (
 )
 
 // startSystem runs the deciders of some partitions, as one process.
-func startSystem(t *testing.T, log *mem.Log, source *Source, partitions int, owned ...int) (stop func()) {
+func startSystem(t *testing.T, log *mem.Log, source *follow.Source, partitions int, owned ...int) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan struct{}), make(chan error, 1)
@@ -55,7 +56,7 @@ func TestFront(t *testing.T) {
 	if err := CreateTopics(t.Context(), log, "m", partitions, Retention{}); err != nil {
 		t.Fatal(err)
 	}
-	source := &Source{Name: "m", Version: 1, Model: []byte("x")}
+	source := &follow.Source{Name: "m", Version: 1, Model: []byte("x")}
 	stop1 := startSystem(t, log, source, partitions, 0, 2)
 	stop2 := startSystem(t, log, nil, partitions, 1)
 	ask := func(data string, headers ...stream.Header) (string, int) {
@@ -68,7 +69,7 @@ func TestFront(t *testing.T) {
 		}
 		code := 0
 		for _, x := range h {
-			if x.Key == errorCodeHeader {
+			if x.Key == "Nats-Service-Error-Code" {
 				fmt.Sscan(x.Value, &code)
 			}
 		}
@@ -158,5 +159,85 @@ func TestFront(t *testing.T) {
 	defer cancel()
 	if _, _, err := log.Request(ctx, "m.decide", []byte(context1("x"))); !errors.Is(err, stream.ErrNoResponder) {
 		t.Errorf("nobody is there: %v", err)
+	}
+}
+
+// signedBus tells clients apart by a header; what a process asks for comes from a client
+// of its own.
+type signedBus struct{ stream.Bus }
+
+func (b signedBus) Serve(subject, queue string, h func(stream.Message)) (func(), error) {
+	return b.Bus.Serve(subject, queue, func(m stream.Message) {
+		for _, x := range m.Headers {
+			if x.Key == "from" {
+				m.From = x.Value
+			}
+		}
+		h(m)
+	})
+}
+
+func (b signedBus) Request(ctx context.Context, subject string, data []byte, headers ...stream.Header) ([]byte, []stream.Header, error) {
+	return b.Bus.Request(ctx, subject, data, append(headers, stream.Header{Key: "from", Value: "a process"})...)
+}
+
+// TestClientRateOfPartitions: a client that asks a partition's own subject is limited as on
+// the others, even if it says that it forwards; what a process forwards is not.
+func TestClientRateOfPartitions(t *testing.T) {
+	const partitions, rate = 2, 10
+	log := mem.New(mem.Options{Clock: clock()})
+	defer log.Close()
+	if err := CreateTopics(t.Context(), log, "m", partitions, Retention{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, partitions)
+	for p := range partitions {
+		c := SystemConfig{Log: log, Bus: signedBus{log}, Name: "m", Build: testBuild, Seed: []byte("seed"), Partitions: partitions, Owned: []int{p},
+			ClientRate: rate, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
+		if p == 0 {
+			c.Source = &follow.Source{Name: "m", Version: 1, Model: []byte("x")}
+		}
+		ready := make(chan struct{})
+		go func() { ended <- RunSystem(ctx, c, func() { close(ready) }) }()
+		select {
+		case <-ready:
+		case err := <-ended:
+			t.Fatal(err)
+		}
+	}
+	ask := func(subject, client string, headers ...stream.Header) (refused bool) {
+		t.Helper()
+		reply, _, err := log.Request(ctx, subject, []byte(`{"actions":["a","b"]}`), append(headers, stream.Header{Key: "from", Value: client})...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if refused = strings.Contains(string(reply), `"code":429`); !refused && strings.Contains(string(reply), `"error"`) {
+			t.Fatalf("%s", reply)
+		}
+		return refused
+	}
+	for _, forged := range []string{"", "forged"} {
+		began, taken := time.Now(), 0
+		for range 6 * rate {
+			if !ask("m.decide.1", "greedy"+forged, stream.Header{Key: "hindsight-forwarded", Value: forged}) {
+				taken++
+			}
+		}
+		if most := rate + int(rate*time.Since(began).Seconds()) + 1; taken < rate || taken > most {
+			t.Errorf("%q: %d of %d were taken on a partition's subject, at most %d should be", forged, taken, 6*rate, most)
+		}
+	}
+	for i := range 6 * rate {
+		client := fmt.Sprint("modest", i)
+		if ask("m.decide", client, stream.Header{Key: "ce_id", Value: client}, stream.Header{Key: "ce_specversion", Value: "1.0"}, stream.Header{Key: "hindsight-forwarded", Value: "forged"}) {
+			t.Fatalf("request %d, each of another client, is refused", i)
+		}
+	}
+	cancel()
+	for range partitions {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
 }

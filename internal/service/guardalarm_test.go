@@ -20,7 +20,7 @@ func guardedRig(t *testing.T) (*rig, *Control) {
 		build := func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 			ep, err := r.build(rec, files)
 			rules := r.rules
-			rules.Mode = modeOf(rec.Model)
+			rules.Mode = rec.Mode
 			ep.Rules, ep.Learner = &rules, learner.NewUniform()
 			return ep, err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/follow"
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/learner"
@@ -69,7 +70,7 @@ func newDaemon(t *testing.T, role string) *daemon {
 	}})}
 	createTopics(t, d.log, "m", 1)
 	seed := []byte("seed")
-	d.config = SystemConfig{Log: d.log, Bus: d.log, Name: "m", Source: &Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
+	d.config = SystemConfig{Log: d.log, Bus: d.log, Name: "m", Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
 		Seed: seed, Partitions: 1, Owner: "test", Logger: slog.New(slog.DiscardHandler), Metrics: watch.NewMetrics(d.reg, d.health), Health: d.health}
 	return d
 }

@@ -119,7 +119,7 @@ func (i *Insight) ask(until time.Time, f func(d *Decider, ep *loop.Epoch)) error
 		if !d.hold(until) {
 			return errBusy
 		}
-		ep := d.follower.heart.Epoch()
+		ep := d.follower.Replica().Epoch()
 		if ep != nil {
 			f(d, ep)
 		}
@@ -169,7 +169,7 @@ func (i *Insight) Look() (*CertificatePage, error) {
 	o.Outstanding, page.Partitions = i.outstanding(until)
 	err := i.ask(until, func(d *Decider, ep *loop.Epoch) {
 		o.Arrival, o.Early = ep.Rules.Arrival, ep.Rules.Early
-		page.Epoch, page.LearnedThrough = ep.Number, d.follower.heart.LearnedThrough()
+		page.Epoch, page.LearnedThrough = ep.Number, d.follower.Replica().LearnedThrough()
 		page.Certificate = certify.Of(ep.Learner, o)
 	})
 	if err != nil {
@@ -213,7 +213,7 @@ func (i *Insight) Models(w http.ResponseWriter, r *http.Request) {
 			code, err = http.StatusNotFound, errNoModels
 			return
 		}
-		page.Epoch, page.LearnedThrough = ep.Number, d.follower.heart.LearnedThrough()
+		page.Epoch, page.LearnedThrough = ep.Number, d.follower.Replica().LearnedThrough()
 		p := l.Models().Plausible()
 		page.Functions = p.Functions
 		if page.Alpha == 0 {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
@@ -20,9 +21,9 @@ import (
 // feedback; this announces the model, takes orders, and tells people. One goroutine uses it.
 type Joiner struct {
 	cfg    SystemConfig
-	topics Topics
+	topics join.Topics
 	core   *join.Core
-	epochs *logged
+	epochs *follow.LoggedEpochs
 	lost   claims
 	dead   error // of an order
 
@@ -44,7 +45,7 @@ type Joiner struct {
 	alarmed  int64     // the epoch from which the guard counts whose alarm was told; 0: none
 
 	m       *watch.JoinerMetrics
-	others  *strangers
+	others  *follow.Strangers
 	surplus surplus
 	part    *watch.Part    // of the process's health; may be nil
 	at      []atomic.Int64 // by input, decisions of all partitions, then outcomes: next unread offset
@@ -53,7 +54,7 @@ type Joiner struct {
 // OpenJoiner takes the feedback log over from any earlier owner, restores what that one knew, and
 // announces the model if the log does not have it.
 func OpenJoiner(ctx context.Context, cfg SystemConfig) (*Joiner, error) {
-	j := &Joiner{cfg: cfg, topics: TopicsOf(cfg.Source.Name), wakeup: make(chan struct{}, 1), orders: make(chan order),
+	j := &Joiner{cfg: cfg, topics: join.TopicsOf(cfg.Source.Name), wakeup: make(chan struct{}, 1), orders: make(chan order),
 		over: make(chan struct{}), at: make([]atomic.Int64, 2*cfg.Partitions)}
 	source := *cfg.Source // which a renewal changes
 	j.cfg.Source = &source
@@ -67,9 +68,9 @@ func OpenJoiner(ctx context.Context, cfg SystemConfig) (*Joiner, error) {
 		j.cfg.began = new([2]atomic.Int64)
 	}
 	j.m = j.cfg.Metrics.Joiner()
-	j.others = newStrangers(j.cfg.Metrics, j.cfg.Logger)
-	j.epochs = newLogged(cfg.Log, j.topics, cfg.Build)
-	j.late = latelosses.NewFollow(int64(cfg.Dedup), j.epochs.rules)
+	j.others = follow.NewStrangers(j.cfg.Metrics, j.cfg.Logger)
+	j.epochs = follow.NewLoggedEpochs(cfg.Log, j.topics, cfg.Build, j.cfg.Logger)
+	j.late = latelosses.NewFollow(int64(cfg.Dedup), j.epochs.Rules)
 	if err := j.open(ctx); err != nil {
 		j.Close()
 		return nil, err
@@ -90,14 +91,13 @@ func (j *Joiner) open(ctx context.Context) (err error) {
 }
 
 func (j *Joiner) coreConfig() join.Config {
-	t := j.topics
 	return join.Config{Log: j.cfg.Log, Partitions: j.cfg.Partitions, Limits: j.cfg.limits(),
-		Topics:    join.Topics{Decisions: t.Decisions, Outcomes: t.Outcomes, Feedback: t.Feedback, Rejects: t.Rejects},
+		Topics:    j.topics,
 		MarkEvery: int64(j.cfg.MarkEvery), Seed: loop.TableSeed(j.cfg.Seed), Owner: j.cfg.Owner, Skew: join.ClockSkew,
 		AcceptLoss: j.cfg.AcceptLoss, Logger: j.cfg.Logger, Epochs: j.epochs, Wake: j.wake, Believe: j.believe,
 		Claims: j.readClaims, Hooks: join.Hooks{
 			Cut: j.tookCut, Era: j.m.Era, Decision: j.tookDecision, Outcome: j.tookOutcome, Feedback: j.released, Reject: j.rejected,
-			Foreign: j.others.pass, Append: j.appendFailed}}
+			Foreign: j.others.Pass, Append: j.appendFailed}}
 }
 
 // tookCut publishes what waits: the appends behind a cut may hang.
@@ -201,7 +201,7 @@ func (j *Joiner) stop(ctx context.Context) error { return j.core.Stop(ctx) }
 func (j *Joiner) wake() { signal(j.wakeup) }
 
 // Epoch returns the number of the epoch at work.
-func (j *Joiner) Epoch() int64 { return j.epochs.last.rec.Epoch }
+func (j *Joiner) Epoch() int64 { return j.epochs.Last.Rec.Epoch }
 
 // Heart returns the joiner's heart, for figures.
 func (j *Joiner) Heart() *loop.Joiner { return j.core.Heart() }

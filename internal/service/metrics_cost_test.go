@@ -15,7 +15,7 @@ func count(r *rig, f *codec.Feedback) {
 	r.d.showOutstanding()
 	r.m.AppendError(watch.DecisionsKind, nil)
 	r.d.m.Decision(false, time.Now())
-	r.d.m.Replica(r.d.follower.heart)
+	r.d.m.Replica(r.d.follower.Replica())
 	r.j.m.Outcome()
 	r.j.m.Release(f)
 	r.m.Reject("outcomes", codec.ReasonLate)

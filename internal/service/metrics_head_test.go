@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
@@ -104,7 +105,7 @@ func TestHeadOfLine(t *testing.T) {
 func TestHeadOfLineOfAnEarlierEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTimedDaemon(t, 0, 40*time.Minute, 10*time.Minute)
-		d.config.Control = &Control{Reload: func() (*Source, error) { return &Source{Name: "m", Version: 2, Model: []byte("y")}, nil }}
+		d.config.Control = &Control{Reload: func() (*follow.Source, error) { return &follow.Source{Name: "m", Version: 2, Model: []byte("y")}, nil }}
 		defer d.run(d.system)()
 		pass(time.Second)
 		if _, err := d.ask(); err != nil {

@@ -13,6 +13,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/front"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
@@ -29,7 +32,7 @@ const plantedText = "planted-secret"
 type rig struct {
 	t      testing.TB
 	log    *mem.Log
-	topics Topics
+	topics join.Topics
 	fault  func(topic string, r *stream.Record) mem.Fault // nil: none
 	reg    *prometheus.Registry
 	m      *watch.Metrics
@@ -51,7 +54,7 @@ func newRig(t testing.TB, change func(*rig)) *rig {
 		return r.fault(topic, rec)
 	}})
 	r.topics = createTopics(t, r.log, "m", 1)
-	r.jc = SystemConfig{Log: r.log, Source: &Source{Name: "m", Version: 1, Model: []byte("x")}, Build: r.build, Partitions: 1,
+	r.jc = SystemConfig{Log: r.log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")}, Build: r.build, Partitions: 1,
 		MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler), Metrics: r.m, Owner: plantedText}
 	r.dc = SystemConfig{Log: r.log, Name: "m", Build: r.build, Seed: []byte("seed"), Partitions: 1, Dedup: 100, MaxInFlight: 100,
 		Owner: plantedText, Logger: slog.New(slog.DiscardHandler), Metrics: r.m}
@@ -154,11 +157,16 @@ func (r *rig) must(err error) {
 func (r *rig) request(format string, args ...any) string {
 	var reply []byte
 	r.d.spawn = func(f func()) { f() }
-	r.d.request(stream.Message{Data: fmt.Appendf(nil, format, args...), Respond: func(b []byte, _ ...stream.Header) error {
+	r.d.Request(stream.Message{Data: fmt.Appendf(nil, format, args...), Respond: func(b []byte, _ ...stream.Header) error {
 		reply = bytes.Clone(b)
 		return nil
 	}})
 	return string(reply)
+}
+
+// front returns a server of requests for the rig's partition.
+func (r *rig) front(bus stream.Bus) *front.Server {
+	return front.NewServer(front.Config{Bus: bus, Name: "m", Partitions: 1, Metrics: r.m})
 }
 
 func (r *rig) look() {

@@ -171,7 +171,7 @@ func TestMetricsOfRequests(t *testing.T) {
 		`hindsight_requests_refused_total{code="413",subject="decide"}`: 1,
 		`hindsight_requests_refused_total{code="503",subject="decide"}`: 1,
 	})
-	s, err := ServeOutcomes(t.Context(), r.log, r.log, "m", 1, r.m)
+	s, err := r.front(r.log).ServeOutcomes(t.Context(), r.log)
 	r.must(err)
 	defer s.Close()
 	tell := func(format string, args ...any) {
@@ -195,13 +195,11 @@ func TestMetricsOfRequests(t *testing.T) {
 	r.d.recent.forget()
 	r.request("%s", ask) // the decision cannot be read back
 	r.expect(map[string]float64{`hindsight_requests_refused_total{code="503",subject="decide"}`: 3})
-	f := newFront(r.log, "m", 1)
-	f.metrics = r.m
-	f.request(stream.Message{Data: bytes.Repeat([]byte("x"), 2<<20), Respond: func([]byte, ...stream.Header) error { return nil }})
+	r.front(r.log).Decide(stream.Message{Data: bytes.Repeat([]byte("x"), 2<<20), Respond: func([]byte, ...stream.Header) error { return nil }})
 	r.expect(map[string]float64{`hindsight_requests_refused_total{code="413",subject="decide"}`: 2})
 	r.must(r.log.Close())
 	for range 2 { // the appender is dead, and cannot be opened again
-		s.request(stream.Message{Data: []byte(`{"id":"1","loss":1}`), Respond: func([]byte, ...stream.Header) error { return nil }})
+		s.Store(stream.Message{Data: []byte(`{"id":"1","loss":1}`), Respond: func([]byte, ...stream.Header) error { return nil }})
 	}
 	r.expect(map[string]float64{`hindsight_append_errors_total{topic="outcomes"}`: 3})
 }

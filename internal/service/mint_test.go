@@ -74,7 +74,7 @@ func (m *minting) ask(id string, x int) *mintedAnswer {
 	}
 	a := &mintedAnswer{}
 	m.d.spawn = func(f func()) { f() }
-	m.d.request(stream.Message{Data: []byte(data), Respond: func(b []byte, _ ...stream.Header) error {
+	m.d.Request(stream.Message{Data: []byte(data), Respond: func(b []byte, _ ...stream.Header) error {
 		*a = mintedAnswer{}
 		if err := json.Unmarshal(b, a); err != nil {
 			m.t.Errorf("%s: %v", b, err)

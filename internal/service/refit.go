@@ -51,7 +51,7 @@ func (d *Decider) lookAhead(ctx context.Context) (until int64) {
 	if err != nil {
 		return 0
 	}
-	err = scan(ctx, d.cfg.Log, d.topics.Feedback, 0, r.next, end, func(rec *stream.Record) error {
+	err = stream.Scan(ctx, d.cfg.Log, d.topics.Feedback, 0, r.next, end, func(rec *stream.Record) error {
 		if rec.Type == codec.TypeEpoch {
 			if x, err := codec.ParseEpoch(rec.Value); err == nil && takesOver(&x) {
 				until = max(until, x.Epoch)
@@ -68,13 +68,12 @@ func (d *Decider) lookAhead(ctx context.Context) (until int64) {
 // takesOver reports whether an epoch is one for which nobody waits until a learner is taught:
 // a pause, or a switch to another mode than live.
 func takesOver(rec *codec.Epoch) bool {
-	m := modeOf(rec.Model)
-	return m == codec.Paused || m != codec.Live && rec.Continues > 0
+	return rec.Mode == codec.Paused || rec.Mode != codec.Live && rec.Continues > 0
 }
 
 // halt has nothing decided before an epoch, unless the learner decides nothing now.
 func (d *Decider) halt(until int64) {
-	if ep := d.follower.heart.Epoch(); ep != nil && ep.Rules.Mode == codec.Live && until > d.refit.until {
+	if ep := d.follower.Replica().Epoch(); ep != nil && ep.Rules.Mode == codec.Live && until > d.refit.until {
 		d.refit.until = until
 		d.part.Set(watch.Waiting, fmt.Sprintf("nothing is decided until epoch %d has begun: a learner is being taught first", until))
 		d.cfg.Logger.Warn("nothing is decided until the learner of the next epoch is taught, and the mode asked for follows", "epoch", until)
@@ -92,7 +91,7 @@ func (d *Decider) goOn() {
 
 // decides returns the epoch in which decisions are made now, nil if there is none.
 func (d *Decider) decides() *loop.Epoch {
-	ep := d.follower.heart.Epoch()
+	ep := d.follower.Replica().Epoch()
 	if ep == nil || ep.Number < d.refit.until {
 		return nil
 	}

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/model"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -71,8 +73,8 @@ type refitted struct {
 func newRefitted(t *testing.T) *refitted {
 	d := newDaemon(t, watch.RoleDecider)
 	x := &refitted{daemon: d, log: &slowLog{Log: d.log}}
-	x.control = &Control{Reload: func() (*Source, error) {
-		return &Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n")}, nil
+	x.control = &Control{Reload: func() (*follow.Source, error) {
+		return &follow.Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n"), Warm: model.Warm{Refit: true}}, nil
 	}}
 	d.config.Log, d.config.Control, d.config.Build, d.config.Source = x.log, x.control, modeBuild, source(1)
 	return x
@@ -115,7 +117,7 @@ func (x *refitted) askFor() codec.Decision {
 	_, end, err := x.log.Bounds(ctx, "m.decisions", 0)
 	must(x.t, 0, err)
 	var d codec.Decision
-	must(x.t, 0, scan(ctx, x.log, "m.decisions", 0, 0, end, func(r *stream.Record) error {
+	must(x.t, 0, stream.Scan(ctx, x.log, "m.decisions", 0, 0, end, func(r *stream.Record) error {
 		if r.Type != "" {
 			return nil
 		}
@@ -181,10 +183,10 @@ func (c *SystemConfig) decider0() SystemConfig {
 // fromStart returns the state of one that reads the log from its start.
 func (x *refitted) fromStart() []byte {
 	x.t.Helper()
-	ctx, a := x.t.Context(), NewAudit(x.log, "m", x.config.Build, 1)
+	ctx, a := x.t.Context(), follow.New(x.log, "m", x.config.Build, 1)
 	_, end, err := x.log.Bounds(ctx, "m.feedback", 0)
 	must(x.t, 0, err)
-	must(x.t, 0, scan(ctx, x.log, "m.feedback", 0, 0, end, func(r *stream.Record) error { return a.Take(ctx, r) }))
+	must(x.t, 0, stream.Scan(ctx, x.log, "m.feedback", 0, 0, end, func(r *stream.Record) error { return a.Take(ctx, r) }))
 	state, err := a.AppendState(nil)
 	must(x.t, 0, err)
 	return state
@@ -222,7 +224,7 @@ func TestRefitGivesWay(t *testing.T) {
 		}
 		x.log.pace.Store(0)
 		x.config.Source = source(2)
-		x.config.Source.Model = []byte("name: m\nwarm: refit\n")
+		x.config.Source.Model, x.config.Source.Warm = []byte("name: m\nwarm: refit\n"), model.Warm{Refit: true}
 		defer x.run(x.system)()
 		synctest.Wait()
 		if n := x.ask().Epoch; n != 3 {
@@ -235,11 +237,11 @@ func TestRefitGivesWay(t *testing.T) {
 // model that is refitted or comes later: nothing is decided then until it can be decided paused, and meanwhile the process is
 // not ready.
 func TestRefitPaused(t *testing.T) {
-	for _, mode := range []string{"", "mode: paused\n"} {
+	for _, mode := range []codec.Mode{codec.Live, codec.Paused} {
 		synctest.Test(t, func(t *testing.T) {
 			x := newRefitted(t)
-			x.control.Reload = func() (*Source, error) {
-				return &Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n" + mode)}, nil
+			x.control.Reload = func() (*follow.Source, error) {
+				return &follow.Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n"), Mode: mode, Warm: model.Warm{Refit: true}}, nil
 			}
 			defer x.run(x.system)()
 			synctest.Wait()
@@ -249,14 +251,14 @@ func TestRefitPaused(t *testing.T) {
 			x.log.pace.Store(int64(time.Second / 2))
 			epoch, err := x.control.Renew(t.Context())
 			must(t, 0, err)
-			if mode == "" {
+			if mode == codec.Live {
 				if d := x.ask(); d.Epoch != 1 {
 					t.Errorf("decided in epoch %d", d.Epoch)
 				}
 				epoch, err = x.control.Switch(t.Context(), codec.Paused, "")
 				must(t, 0, err)
 			}
-			time.Sleep(pauseEvery * time.Second / 2)
+			time.Sleep(32 * time.Second) // half as many as lie between two looks ahead
 			last, waited := int64(x.asked), 0
 			before := x.health.Ready()
 			for d := x.askFor(); d.Epoch < epoch; d = x.askFor() {

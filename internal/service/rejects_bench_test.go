@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"testing"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -43,7 +44,7 @@ func BenchmarkRejects(b *testing.B) {
 func benchmarkRejects(b *testing.B, log stream.Log, waiting int, kind string, burst int) {
 	ctx := b.Context()
 	topics := createTopics(b, log, "m", 1)
-	j, err := OpenJoiner(ctx, SystemConfig{Log: log, Partitions: 1, Source: &Source{Name: "m", Version: 1, Model: []byte("x")},
+	j, err := OpenJoiner(ctx, SystemConfig{Log: log, Partitions: 1, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")},
 		Build: func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 			ep, err := testBuild(rec, files)
 			if err == nil {

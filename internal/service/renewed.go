@@ -1,6 +1,10 @@
 package service
 
-import "context"
+import (
+	"context"
+
+	"hindsight/internal/join"
+)
 
 // note notes where the feedback log ends now, once, or the next time if the log is away: what
 // begins there or later was asked for while this process was there.
@@ -10,7 +14,7 @@ func (c *SystemConfig) note(outer context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(outer, lookLimit)
 	defer cancel()
-	if _, end, err := c.Log.Bounds(ctx, TopicsOf(c.Source.Name).Feedback, 0); err == nil {
+	if _, end, err := c.Log.Bounds(ctx, join.TopicsOf(c.Source.Name).Feedback, 0); err == nil {
 		c.since = &end
 	}
 }
@@ -21,25 +25,12 @@ func (c *SystemConfig) note(outer context.Context) {
 // that starts with an older file than the log's is refused all the same, and so is an older
 // file that it is to read later: whoever asks for that is told.
 func (j *Joiner) adoptModel() {
-	last, s := j.epochs.last, j.cfg.Source
-	if last == nil || j.cfg.since == nil || last.rec.Name != s.Name || last.rec.Version <= s.Version {
+	if j.cfg.since == nil {
 		return
 	}
-	for n, d := range j.epochs.byNum { // each of a switch of the mode, too
-		if at, ok := j.epochs.offsets[n]; d.rec.Version == last.rec.Version && (!ok || at < *j.cfg.since) {
-			return
-		}
+	if s := j.epochs.Renewed(j.cfg.Source, *j.cfg.since); s != nil {
+		j.cfg.Logger.Warn("the model was renewed since this process read its file: going on with the log's; the next start needs the newer file here, too",
+			"version", s.Version, "file", j.cfg.Source.Version)
+		*j.cfg.Source = *s
 	}
-	j.cfg.Logger.Warn("the model was renewed since this process read its file: going on with the log's; the next start needs the newer file here, too",
-		"version", last.rec.Version, "file", s.Version)
-	*s = last.source()
-}
-
-// source returns the model of an epoch as its owner had it.
-func (d *definition) source() Source {
-	s := Source{Name: d.rec.Name, Version: d.rec.Version, Model: d.rec.Model, Files: d.files}
-	for _, f := range d.rec.Files {
-		s.Order = append(s.Order, f.Name)
-	}
-	return s
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
@@ -21,13 +22,13 @@ import (
 func modeBuild(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 	ep, err := testBuild(rec, files)
 	if err == nil {
-		ep.Rules.Mode = modeOf(rec.Model)
+		ep.Rules.Mode = rec.Mode
 	}
 	return ep, err
 }
 
-func source(version int64) *Source {
-	return &Source{Name: "m", Version: version, Model: []byte("name: m\n")}
+func source(version int64) *follow.Source {
+	return &follow.Source{Name: "m", Version: version, Model: []byte("name: m\n")}
 }
 
 func versionOf(c *Control) int64 {
@@ -59,12 +60,12 @@ func TestRenewedReopens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDaemon(t, watch.RoleDecider)
 		version := int64(2)
-		c := &Control{Reload: func() (*Source, error) { return source(version), nil }}
+		c := &Control{Reload: func() (*follow.Source, error) { return source(version), nil }}
 		older := func() {
 			t.Helper()
 			version = 1
 			epoch, err := c.Renew(t.Context())
-			if !errors.Is(err, ErrModel) || !strings.Contains(fmt.Sprint(err), "the log is at version 2 of the model, this file says version 1") || versionOf(c) != 2 {
+			if !errors.Is(err, follow.ErrModel) || !strings.Contains(fmt.Sprint(err), "the log is at version 2 of the model, this file says version 1") || versionOf(c) != 2 {
 				t.Errorf("an older file begins epoch %d of version %d: %v", epoch, versionOf(c), err)
 			}
 		}
@@ -123,7 +124,7 @@ func TestRenewedElsewhere(t *testing.T) {
 		j.Close()
 		brief, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := RunJoiner(brief, late, nil); !errors.Is(err, ErrModel) {
+		if err := RunJoiner(brief, late, nil); !errors.Is(err, follow.ErrModel) {
 			t.Errorf("one that starts with the older file: %v", err)
 		}
 		close(standby.turn)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"hindsight/internal/front"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -93,7 +94,7 @@ func (d *Decider) repeat(r *repeat) {
 		return
 	}
 	if !d.answerAgain(r, d.Err() == nil) && d.gate != nil {
-		d.gate.release()
+		d.gate.Release()
 	}
 }
 
@@ -113,15 +114,13 @@ func (d *Decider) answerAgain(r *repeat, stored bool) bool {
 // sendAgain sends a decision, marked duplicate. Without the bytes of its record it refuses.
 func (d *Decider) sendAgain(r *repeat, value []byte) {
 	var dec codec.Decision
-	json := !codec.IsMap(r.m.Data)
+	json, refuse := !codec.IsMap(r.m.Data), front.Refuser(&r.m, d.cfg.Metrics, "decide")
 	if value == nil || codec.ParseDecision(&dec, value) != nil || dec.N != r.n {
-		refuse(&r.m, d.cfg.Metrics, "decide", 503, "the recorded decision cannot be read now: retry with the same id")
+		refuse(503, "the recorded decision cannot be read now: retry with the same id", "")
 		return
 	}
 	if r.id != "" && !sameButForID(dec.Context, r.m.Data) {
-		d.cfg.Metrics.RefuseID("decide", 409, r.id)
-		data, headers := errorReply(409, d.usedIn(r.n), r.id, json)
-		r.m.Respond(data, headers...)
+		refuse(409, d.usedIn(r.n), r.id)
 		return
 	}
 	d.m.Repeated.Inc()
@@ -131,7 +130,7 @@ func (d *Decider) sendAgain(r *repeat, value []byte) {
 // readBacks are the repeats of older decisions, which one goroutine reads back one after
 // the other: however many clients ask again, the log has one more to answer.
 type readBacks struct {
-	room room
+	room front.Room
 
 	mu      sync.Mutex
 	waiting map[int64][]*repeat // by the offsets of their decisions
@@ -142,7 +141,7 @@ type readBacks struct {
 // wait for theirs.
 func (d *Decider) readBack(r *repeat, offset int64) bool {
 	b := &d.old
-	if !b.room.take(heldBytes(&r.m), d.cfg.recentShare()) {
+	if !b.room.Take(front.HeldBytes(&r.m), d.cfg.recentShare()) {
 		return false
 	}
 	b.mu.Lock()
@@ -176,7 +175,7 @@ func (d *Decider) readAllBack() {
 
 // readEachBack reads one record for all who wait for it.
 func (d *Decider) readEachBack(waiting map[int64][]*repeat) {
-	ctx, cancel := context.WithTimeout(context.Background(), forwardLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), front.MaxPatience)
 	defer cancel()
 	for _, offset := range slices.Sorted(maps.Keys(waiting)) {
 		value, err := stream.Get(ctx, d.cfg.Log, d.topics.Decisions, d.cfg.Partition, offset)
@@ -184,7 +183,7 @@ func (d *Decider) readEachBack(waiting map[int64][]*repeat) {
 			value = nil
 		}
 		for _, r := range waiting[offset] {
-			d.old.room.give(heldBytes(&r.m))
+			d.old.room.Give(front.HeldBytes(&r.m))
 			d.sendAgain(r, value)
 		}
 	}

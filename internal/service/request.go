@@ -4,66 +4,23 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
-	"hindsight/internal/join"
+	"hindsight/internal/front"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
 
-// The headers of an error reply, as the NATS service convention has them.
-const (
-	errorHeader     = "Nats-Service-Error"
-	errorCodeHeader = "Nats-Service-Error-Code"
-)
-
-// An error that passes says after how many seconds to ask again, as in HTTP. Clients spread
-// that at random, so that they do not come back all at once.
-const (
-	retryHeader  = "Retry-After"
-	retrySeconds = "1"
-)
-
-func errorReply(code int, message, id string, json bool) ([]byte, []stream.Header) {
-	headers := []stream.Header{{Key: errorHeader, Value: strings.ReplaceAll(message, "\n", " ")},
-		{Key: errorCodeHeader, Value: strconv.Itoa(code)}}
-	if code == 429 || code == 503 {
-		headers = append(headers, stream.Header{Key: retryHeader, Value: retrySeconds})
-	}
-	return codec.ErrorReply(nil, code, message, id, json), headers
-}
-
-// timeoutHeader says for how long whoever asks waits for the answer, as a duration: 250ms.
-// A decision that nobody waits for any more is not made.
-const timeoutHeader = "hindsight-timeout"
-
-// patienceOf returns how long a request may wait before it is decided: as long as its
-// header says, and no longer than a forwarded one is waited for.
-func patienceOf(m *stream.Message) (time.Duration, error) {
-	for _, h := range m.Headers {
-		if !strings.EqualFold(h.Key, timeoutHeader) { // client libraries capitalise
-			continue
-		}
-		t, err := time.ParseDuration(h.Value)
-		if err != nil || t <= 0 {
-			return 0, fmt.Errorf("header %s: %.64q is no positive duration, such as 250ms", timeoutHeader, h.Value)
-		}
-		return min(t, forwardLimit), nil
-	}
-	return forwardLimit, nil
-}
-
-// request answers one request for a decision that comes now.
-func (d *Decider) request(m stream.Message) { d.requestOf(m, time.Now()) }
+// Request answers one request for a decision that comes now.
+func (d *Decider) Request(m stream.Message) { d.requestOf(m, time.Now()) }
 
 // requestInTurn is requestOf that waits, as long as the request may, while the log has as many
 // decisions as it is given at once: a log that stalls makes up for it, and the gate behind
 // which requests wait meanwhile sees it.
 func (d *Decider) requestInTurn(m stream.Message, start time.Time) {
-	if patience, err := patienceOf(&m); err == nil {
+	if patience, err := front.PatienceOf(&m); err == nil {
 		d.flight.awaitRoom(patience - time.Since(start))
 	}
 	d.requestOf(m, start)
@@ -72,17 +29,12 @@ func (d *Decider) requestInTurn(m stream.Message, start time.Time) {
 // requestOf answers one request for a decision that came at start. The reply is sent when
 // the decision is in the log; the next one may be made meanwhile.
 func (d *Decider) requestOf(m stream.Message, start time.Time) {
-	json := !codec.IsMap(m.Data)
-	refuse := func(code int, message, id string) {
-		d.cfg.Metrics.RefuseID("decide", code, id)
-		data, headers := errorReply(code, message, id, json)
-		m.Respond(data, headers...)
-	}
-	if requestSize(&m) > codec.MaxRecordBytes {
+	json, refuse := !codec.IsMap(m.Data), front.Refuser(&m, d.cfg.Metrics, "decide")
+	if front.RequestSize(&m) > codec.MaxRecordBytes {
 		refuse(413, "the context is too large", "")
 		return
 	}
-	patience, err := patienceOf(&m)
+	patience, err := front.PatienceOf(&m)
 	if err != nil {
 		refuse(400, err.Error(), "")
 		return
@@ -104,16 +56,17 @@ func (d *Decider) requestOf(m stream.Message, start time.Time) {
 		refuse(503, unknownFate, "")
 		return
 	}
-	res := d.decide(m.Data, requestID(&m), loop.Source{Offset: loop.RequestSource})
+	res := d.decide(m.Data, front.RequestID(&m), loop.Source{Offset: loop.RequestSource})
 	switch res.Verdict {
 	case loop.Invalid:
-		refuse(codeOf(res.Err), res.Err.Error(), res.ID)
+		refuse(front.CodeOf(res.Err), res.Err.Error(), res.ID)
 	case loop.Conflict:
 		d.conflict(&res, m, refuse)
 	case loop.Duplicate:
 		d.repeat(&repeat{res.N, m, ""})
 	default:
-		d.answer(m, d.unreadOf(m.Data, &res), json, start)
+		d.answer(ticket{n: d.dec.N, at: start, reply: reply(&d.dec, d.unreadOf(m.Data, &res), false, json),
+			send: m.Respond, refuse: refuse, id: strings.Clone(d.dec.ID)})
 	}
 }
 
@@ -129,20 +82,11 @@ func (d *Decider) markPassed() error {
 	return d.mark(ctx, codec.DecisionMark{})
 }
 
-func requestID(m *stream.Message) string {
-	return join.CloudEventID(&stream.Record{Headers: m.Headers})
-}
-
 // answer appends a decision that was asked for; its reply waits for the
 // acknowledgement.
-func (d *Decider) answer(m stream.Message, unread string, json bool, start time.Time) {
+func (d *Decider) answer(t ticket) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	t := ticket{n: d.dec.N, at: start, reply: reply(&d.dec, unread, false, json), send: m.Respond, json: json, id: strings.Clone(d.dec.ID)}
-	if err := d.flushRejects(ctx); err != nil {
-		d.flight.refuse(&t)
-		return
-	}
 	if d.appendDecision(ctx, t) != nil && !d.flight.has(t.n) {
 		d.flight.refuse(&t) // else it is refused when the decider is closed
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/front"
 	"hindsight/pkg/stream"
 )
 
@@ -19,9 +20,9 @@ func TestPatience(t *testing.T) {
 		code    string // "": decided
 	}{
 		{"", 0, ""},
-		{"", forwardLimit - time.Second, ""},
-		{"", forwardLimit, "503"},
-		{"1h", forwardLimit, "503"},
+		{"", front.MaxPatience - time.Second, ""},
+		{"", front.MaxPatience, "503"},
+		{"1h", front.MaxPatience, "503"},
 		{"2s", time.Second, ""},
 		{"2s", 2 * time.Second, "503"},
 		{"soon", 0, "400"},
@@ -35,7 +36,7 @@ func TestPatience(t *testing.T) {
 		code := ""
 		m.Respond = func(_ []byte, headers ...stream.Header) error {
 			for _, h := range headers {
-				if h.Key == errorCodeHeader {
+				if h.Key == "Nats-Service-Error-Code" {
 					code = h.Value
 				}
 			}
@@ -47,7 +48,7 @@ func TestPatience(t *testing.T) {
 			t.Errorf("%q after %v: code %q, want %q; %d decided", c.timeout, c.waited, code, c.code, decided)
 		}
 	}
-	if _, err := patienceOf(&stream.Message{Headers: []stream.Header{{Key: timeoutHeader, Value: strings.Repeat("9", 1000)}}}); err == nil || len(err.Error()) > 200 {
+	if _, err := front.PatienceOf(&stream.Message{Headers: []stream.Header{{Key: "hindsight-timeout", Value: strings.Repeat("9", 1000)}}}); err == nil || len(err.Error()) > 200 {
 		t.Errorf("a long value: %v", err)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"hindsight/internal/front"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
-	"hindsight/pkg/stream"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -31,7 +31,7 @@ func (d *Decider) Run(ctx context.Context) error {
 	defer cancel()
 	d.slice = contextTime
 	d.contexts.Start(work, d.wake)
-	d.follower.in.Start(work, func() { signal(d.feedback) })
+	d.follower.In.Start(work, func() { signal(d.feedback) })
 	if err := d.serve(); err != nil {
 		return err
 	}
@@ -47,41 +47,16 @@ func (d *Decider) Run(ctx context.Context) error {
 }
 
 func (d *Decider) serve() error {
-	if d.cfg.Bus == nil {
-		return nil
-	}
-	d.gate = newGate("decide", d.cfg.Metrics, d.requestInTurn)
-	d.stops = append(d.stops, d.gate.close)
-	ofClients := d.cfg.rates.limit("decide", d.cfg.Metrics, d.gate.request)
-	handlers := map[string]func(stream.Message){decideSubject(d.cfg.Name, d.cfg.Partition): ofClients}
-	if d.cfg.Partitions == 1 {
-		handlers[d.cfg.Name+".decide"] = ofClients
-	}
-	if f := d.cfg.front; f != nil {
-		handlers[decideSubject(d.cfg.Name, d.cfg.Partition)] = func(m stream.Message) { // of clients and of other processes
-			if f.isForwarded(&m) {
-				d.gate.request(m)
-				return
-			}
-			ofClients(m)
-		}
-	}
-	for s, h := range handlers {
-		stop, err := d.cfg.Bus.Serve(s, "decider", h)
-		if err != nil {
-			return err
-		}
-		d.stops = append(d.stops, stop)
-	}
 	if d.cfg.front == nil {
 		return nil
 	}
-	leave, err := d.cfg.front.enter(d)
-	if err != nil {
-		return err
+	d.gate = front.NewGate("decide", d.cfg.Metrics, d.requestInTurn)
+	d.stops = append(d.stops, d.gate.Close)
+	leave, err := d.cfg.front.Enter(d.cfg.Partition, d.gate)
+	if err == nil {
+		d.stops = append(d.stops, leave)
 	}
-	d.stops = append(d.stops, leave)
-	return nil
+	return err
 }
 
 func (d *Decider) runContexts(ctx, work context.Context) error {
@@ -119,7 +94,7 @@ func (d *Decider) runFeedback(ctx, work context.Context) error {
 	idle := time.NewTicker(watch.BeatEvery)
 	defer idle.Stop()
 	alive := d.part.Loop("feedback")
-	d.follower.pause = func() error {
+	d.follower.Pause = func() error {
 		alive.Beat()
 		d.ahead(work)
 		return ctx.Err()
@@ -169,16 +144,16 @@ func (d *Decider) stop(ctx context.Context) error {
 		return err
 	}
 	waiting := d.WriteSnapshots(ctx) // before there is another
-	s := d.follower.state()
+	s := d.follower.Snapshot()
 	if s == nil {
 		return nil
 	}
 	// Of deciders that have learned as much the bytes are equal, which anyone may compare.
-	d.cfg.Logger.Info("decider stops", "learned_through", s.through, "learner", hexSum(s.bytes))
-	if waiting != nil || d.cfg.SnapshotEvery == 0 || s.through == d.snapped {
+	d.cfg.Logger.Info("decider stops", "learned_through", s.Through, "learner", s.SHA256())
+	if waiting != nil || d.cfg.SnapshotEvery == 0 || s.Through == d.snapped {
 		return waiting
 	}
-	return d.writeSnapshot(ctx, s, d.follower.safe)
+	return d.writeSnapshot(ctx, s)
 }
 
 // unserve ends what was begun, the last first: nothing comes any more when the gate
@@ -188,57 +163,4 @@ func (d *Decider) unserve() {
 		stop()
 	}
 	d.stops = nil
-}
-
-// OutcomeService takes outcomes by request: it appends each to the partition of its
-// round's id and replies when it is stored.
-type OutcomeService struct {
-	writers []*outcomeWriter
-	gate    *gate
-	quota   *quota
-	stop    func()
-	metrics *watch.Metrics
-}
-
-// ServeOutcomes starts an outcome service on <name>.outcome. m may be nil: nobody
-// looks.
-func ServeOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name string, partitions int, m *watch.Metrics) (*OutcomeService, error) {
-	return serveOutcomes(ctx, log, bus, name, partitions, m, nil)
-}
-
-func serveOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name string, partitions int, m *watch.Metrics, r *rates) (*OutcomeService, error) {
-	if m == nil {
-		m = watch.NewMetrics(nil, nil)
-	}
-	s := &OutcomeService{metrics: m}
-	for p := range partitions {
-		w := newOutcomeWriter(log, TopicsOf(name).Outcomes, p)
-		if err := w.open(ctx); err != nil {
-			s.Close()
-			return nil, err
-		}
-		s.writers = append(s.writers, w)
-	}
-	s.quota = newQuota(ctx, log, TopicsOf(name), m)
-	s.gate = newGate("outcome", m, s.requestOf)
-	var err error
-	if s.stop, err = bus.Serve(name+".outcome", "outcome", r.limit("outcome", m, s.gate.request)); err != nil {
-		s.Close()
-		return nil, err
-	}
-	return s, nil
-}
-
-// Close stops the service after the requests that it has.
-func (s *OutcomeService) Close() {
-	if s.stop != nil {
-		s.stop()
-	}
-	if s.gate != nil {
-		s.gate.close()
-	}
-	for _, w := range s.writers {
-		w.close()
-	}
-	s.quota.close()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"hindsight/internal/join"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/lease"
@@ -36,7 +37,7 @@ func RunSharedJoiner(ctx context.Context, s Sharing, cfg SystemConfig, ready fun
 	idle := cfg.Health.Join(watch.RoleJoiner, watch.RoleJoiner)
 	idle.Set(watch.StandingBy, "another process has the lease, or it cannot be asked for")
 	defer idle.Leave()
-	defer watchLog(ctx, idle, cfg.Log, TopicsOf(cfg.Source.Name).Feedback)()
+	defer watchLog(ctx, idle, cfg.Log, join.TopicsOf(cfg.Source.Name).Feedback)()
 	return s.Joiner(ctx, cfg.Logger, func(ctx context.Context) error {
 		return counted(ctx, cfg.Metrics, watch.RoleJoiner, func() error { return RunJoiner(ctx, cfg, ready) })
 	})
@@ -47,7 +48,7 @@ func (c *SystemConfig) runSharedDeciders(ctx context.Context, ready func()) erro
 	share := c.Health.Join(watch.RoleDecider, "deciders")
 	share.Set(watch.StandingBy, "other processes own all partitions, or this one has not got its share yet")
 	defer share.Leave()
-	defer watchLog(ctx, share, c.Log, TopicsOf(c.Name).Contexts)()
+	defer watchLog(ctx, share, c.Log, join.TopicsOf(c.Name).Contexts)()
 	return c.Sharing.Deciders(ctx, c.Partitions, c.Logger.With("role", "decider"), func(ctx context.Context, p int) error {
 		return counted(ctx, c.Metrics, watch.RoleDecider, func() error { return RunDecider(ctx, c.decider(p), ready) })
 	})

@@ -12,6 +12,9 @@ import (
 // What a joiner shows: of outcomes that come late, in batches, or seldom, none is missing; of
 // a reporter that ends, or never begins, they are.
 func TestOutcomesMissing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	const hour = time.Hour
 	always := func(time.Duration) bool { return true }
 	never := func(time.Duration) bool { return false }

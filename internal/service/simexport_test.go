@@ -3,6 +3,7 @@ package service
 import (
 	"testing"
 
+	"hindsight/internal/follow"
 	"hindsight/pkg/stream"
 )
 
@@ -11,7 +12,7 @@ type Simulated struct {
 	Log   stream.Log
 	Name  string
 	Seed  []byte
-	Build Build
+	Build follow.Build
 	Dedup int
 	Clock bool // it is one clock, which never goes back
 	Equal bool // log times are whole milliseconds
@@ -35,5 +36,5 @@ func (s *sim) simulated() *Simulated {
 		s.t.Errorf("seed %d: %s", s.seed, text)
 	}
 	return &Simulated{Log: s.log, Name: "m", Seed: simKey, Build: s.build, Dedup: 1000,
-		Clock: !s.o.backwards, Equal: s.o.coarse}
+		Clock: !s.o.backwards && s.o.skew == 0, Equal: s.o.coarse}
 }

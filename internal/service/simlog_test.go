@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
 )
@@ -36,6 +37,8 @@ type wire struct {
 	stored int // records
 	fatal  func(format string, args ...any)
 	plant  planted
+
+	reached [2]map[int]int64 // where cuts have left decisions and outcomes, by partition
 }
 
 func (p *process) op() error {
@@ -163,7 +166,13 @@ func (r *simReader) Next(ctx context.Context, dst []stream.Record) ([]stream.Rec
 		r.p.w.fatal("%s waits for records of %s[%d]@%d, and the log ends at %d", r.p.name, r.topic, r.partition, r.Position(), next)
 		return nil, errKilled
 	}
-	return r.Reader.Next(ctx, dst)
+	dst, err = r.Reader.Next(ctx, dst)
+	for i := range dst {
+		if r.p.w.plant.ahead && r.p.cuts && r.topic == "m.feedback" {
+			dst[i].Time += 1000 * millisecond
+		}
+	}
+	return dst, err
 }
 
 // simAppender keeps appends on their way, and acknowledgements back.
@@ -218,6 +227,9 @@ func (a *simAppender) Append(ctx context.Context, r *stream.Record) (uint64, err
 	c := &stream.Record{Type: r.Type, Key: slices.Clone(r.Key), Value: slices.Clone(r.Value), Headers: slices.Clone(r.Headers)}
 	if a.owned {
 		c.Headers = append(c.Headers, stream.Header{Key: ownerHeader, Value: a.p.name})
+	}
+	if a.owned && a.topic == "m.feedback" {
+		w.spoil(c)
 	}
 	late := w.rng.Float64() < w.late || len(a.queue) > 0 && a.queue[len(a.queue)-1].r != nil
 	a.queue = append(a.queue, sent{seq: a.seq, r: c})
@@ -329,14 +341,18 @@ func (w *wire) stray(all bool) {
 
 // planted are faults that the simulation must find.
 type planted struct {
-	unfenced  bool   // earlier owners can go on writing
-	flushLies bool   // Flush of rejects returns before they are stored
-	overtake  bool   // records overtake each other
-	forget    bool   // ids are forgotten
-	arrival   bool   // feedback is released in the order of arrival
-	window    bool   // windows are one round or nanosecond too long
-	silence   bool   // silence is learned as another loss
-	seed      bool   // deciders draw with another seed
-	hasty     bool   // appends of feedback are acknowledged before they are stored
-	stale     string // to a joiner the ends of this topic are those before its last record, now and then
+	unfenced  bool                                      // earlier owners can go on writing
+	flushLies bool                                      // Flush of rejects returns before they are stored
+	overtake  bool                                      // records overtake each other
+	forget    bool                                      // ids are forgotten
+	arrival   bool                                      // feedback is released in the order of arrival
+	window    bool                                      // windows are one round or nanosecond too long
+	silence   bool                                      // silence is learned as another loss
+	seed      bool                                      // deciders draw with another seed
+	hasty     bool                                      // appends of feedback are acknowledged before they are stored
+	stale     string                                    // to a joiner the ends of this topic are those before its last record, now and then
+	ahead     bool                                      // a joiner's ticks go by a clock that is ahead of the log's
+	limits    bool                                      // a joiner goes by limits that no mark tells of
+	cut       func(w *wire, c *codec.Cut)               // spoils some cuts on their way
+	mark      func(w *wire, m *codec.FeedbackMark) bool // spoils a joiner's mark; false: it is as it was
 }

@@ -19,12 +19,16 @@ type power struct {
 	back    bool            // the clock is behind after each
 	only    []string        // topics that lose their tails; nil: all
 	rejects []stream.Record // that were lost
+	plant   planted
 }
 
 // TestPowerLoss runs the loop over logs that lose their tails, each its own part: the
 // processes come up by themselves, nothing waits for ever, and what is gone is written
 // down.
 func TestPowerLoss(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	if *simSeed >= 0 {
 		runPower(t, *simSeed)
 		return
@@ -61,6 +65,9 @@ func TestPowerLoss(t *testing.T) {
 
 // With a clock that is behind after a power failure nothing waits for ever either.
 func TestPowerLossAndClock(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	for seed := range int64(max(40, simSeeds(t)/5)) {
 		if s := playPower(t, seed, power{back: true}); len(s.broken) > 0 {
 			t.Fatalf("seed %d: %s", seed, strings.Join(s.broken, "\n"))
@@ -84,7 +91,7 @@ func TestCheckerAndGaps(t *testing.T) {
 		if s.untimed(func() { s.play(); cut = s.cutDecisions() }); !cut {
 			continue
 		}
-		o := check.Options{Seed: simKey, Rules: simRules, Unfinished: true, OneClock: true, LostTails: true, Order: writtenAs}
+		o := check.Options{Seed: simKey, Rules: simRules, Unfinished: true, OneClock: true, Skew: s.o.skew, LostTails: true, Order: writtenAs}
 		r, err := check.Run(s.ctx, s.log, "m", s.o.partitions, o)
 		if err != nil || r.Broken > 0 {
 			t.Fatalf("seed %d: %v %+v", seed, err, r)
@@ -137,9 +144,9 @@ func runPower(t *testing.T, seed int64) *sim {
 }
 
 func playPower(t testing.TB, seed int64, p power) *sim {
-	s := newSim(t, seed, planted{})
+	s := newSim(t, seed, p.plant)
 	s.power = &p
-	s.o.backwards, s.o.guesses, s.o.coarse = p.back, false, false
+	s.o.backwards, s.o.guesses, s.o.coarse, s.o.skew = p.back, false, false, 0
 	s.run()
 	s.traceFeedback()
 	s.verifyPower()
@@ -273,7 +280,7 @@ func (u *users) lost() {
 	}
 }
 
-// traceFeedback traces the feedback log.
+// traceFeedback traces the feedback log, rejects and decisions.
 func (s *sim) traceFeedback() {
 	if *simSeed < 0 {
 		return
@@ -296,4 +303,19 @@ func (s *sim) traceFeedback() {
 			s.trace("@%d %s", r.Offset, r.Type)
 		}
 	})
+	s.records(s.topics.Rejects, 0, func(r *stream.Record) {
+		x, _ := codec.ParseReject(r.Value)
+		s.trace("rejects@%d: %s[%d]@%d of time %d is %s, by cut %d of era %d", r.Offset, x.Topic, x.Partition, x.Offset, x.Time, x.Reason, x.Cut, x.Era)
+	})
+	for p := range s.o.partitions {
+		s.records(s.topics.Decisions, p, func(r *stream.Record) {
+			if m, err := codec.ParseDecisionMark(r.Value); r.Type == codec.TypeMark && err == nil {
+				s.trace("decisions[%d]@%d mark: %+v", p, r.Offset, m)
+			}
+			var d codec.Decision
+			if r.Type == "" && codec.ParseDecision(&d, r.Value) == nil {
+				s.trace("decisions[%d]@%d round %d of context %d, through %d", p, r.Offset, d.N, d.Source, d.ContextsThrough)
+			}
+		})
+	}
 }

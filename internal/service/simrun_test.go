@@ -49,7 +49,7 @@ func TestSimulation(t *testing.T) {
 	for _, k := range []string{"fate observed", "fate imputed", "fate skipped", "fate withdrawn", "reject late", "reject duplicate",
 		"reject orphan", "reject mismatch", "reject malformed", "reject contexts/malformed", "reject contexts/duplicate-id", "overflows",
 		"repeats in another partition", "crashes", "replaced", "faults", "epochs", "replies", "duplicate replies", "snapshots", "cut snapshots",
-		"minted anew", "states compared", "cuts", "switches", "shadow", "apprentice", "paused"} {
+		"minted anew", "states compared", "cuts", "skewed cuts", "switches", "shadow", "apprentice", "paused"} {
 		if total[k] < n/100 {
 			t.Errorf("%q happened %d times in %d runs", k, total[k], n)
 		}
@@ -87,8 +87,8 @@ func (s *sim) untimed(f func()) {
 		if took := time.Since(began); took != 0 {
 			s.fatal("%v passed by the clock that deadlines go by", took)
 		}
-		for _, g := range s.gates {
-			g.close()
+		for _, o := range s.services {
+			o.Close()
 		}
 	})
 }
@@ -116,7 +116,7 @@ func (s *sim) play() {
 
 // operate has an operator switch the mode now and then, and another look at it.
 func (s *sim) operate() {
-	if !s.o.modes || s.whim.IntN(25) > 0 || s.joiner == nil || !s.joiner.alive() || s.joiner.j.epochs.last == nil {
+	if !s.o.modes || s.whim.IntN(25) > 0 || s.joiner == nil || !s.joiner.alive() || s.joiner.j.epochs.Last == nil {
 		return
 	}
 	mode, j := codec.Mode(s.whim.IntN(int(codec.Paused)+1)), s.joiner
@@ -268,7 +268,7 @@ func (s *sim) finish() {
 		if s.drain(); len(s.broken) > 0 {
 			return
 		}
-		s.now += s.o.rules.WindowNanos + 2*int64(time.Second)
+		s.now += s.o.rules.WindowNanos + s.o.skew + 2*int64(time.Second)
 		for p := range s.o.partitions {
 			for range min(s.o.rules.WindowRounds, 25) + 1 {
 				s.users.serial++
@@ -278,7 +278,7 @@ func (s *sim) finish() {
 		}
 	}
 	s.drain()
-	s.now += s.o.rules.WindowNanos + 2*int64(time.Second)
+	s.now += s.o.rules.WindowNanos + s.o.skew + 2*int64(time.Second)
 	s.users.settle()
 	s.drain()
 }

@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"hindsight/internal/check"
+	"hindsight/internal/follow"
+	"hindsight/internal/front"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
@@ -40,6 +43,7 @@ type simOptions struct {
 	guesses    bool    // users write outcomes before the decisions
 	coarse     bool    // log times are whole milliseconds, as Kafka's are: many are equal
 	modes      bool    // operators switch them
+	skew       int64   // by which the clocks of partitions differ at most, ns
 }
 
 const millisecond = int64(time.Millisecond)
@@ -82,8 +86,9 @@ type sim struct {
 	ctx    context.Context
 	seed   int64
 	o      simOptions
-	topics Topics
+	topics join.Topics
 	now    int64 // the log's clock, ns
+	ahead  int64 // by how much that of the partition is ahead which is written to
 	heal   bool
 	users  *users
 
@@ -91,7 +96,7 @@ type sim struct {
 	joiner   *simJoiner
 	zombies  []zombie
 	outcomes *simOutcomes
-	gates    []*gate // of all outcome services
+	services []*front.Outcomes
 	version  int64
 	number   int        // of processes
 	whim     *rand.Rand // of the operators
@@ -113,11 +118,13 @@ type zombie interface {
 
 func newSim(t testing.TB, seed int64, plant planted) *sim {
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x9e3779b97f4a7c15))
-	s := &sim{t: t, ctx: context.Background(), seed: seed, o: optionsOf(rng), topics: TopicsOf("m"), now: 1e15, version: 1,
+	s := &sim{t: t, ctx: context.Background(), seed: seed, o: optionsOf(rng), topics: join.TopicsOf("m"), now: 1e15, version: 1,
 		states: map[int64]string{}, counted: map[string]int{}}
 	s.o.coarsen(seed)
+	s.o.skews(seed)
 	s.o.modes, s.whim = seed%3 == 1, rand.New(rand.NewPCG(uint64(seed), 3)) // not of rng: other seeds stay what they were
-	s.wire = &wire{rng: rng, late: rng.Float64() * .5, prompt: rng.Float64() * .5, fatal: s.fatal, plant: plant}
+	s.wire = &wire{rng: rng, late: rng.Float64() * .5, prompt: rng.Float64() * .5, fatal: s.fatal, plant: plant,
+		reached: [2]map[int]int64{{}, {}}}
 	s.deciders = make([]*simDecider, s.o.partitions)
 	s.log = mem.New(mem.Options{Clock: s.clock, FirstOffset: rng.Int64N(3), Step: 1 + rng.Int64N(3), MaxBatch: 1 + rng.IntN(40),
 		StrictBytes: rng.IntN(2) == 0, OnAppend: s.fault})
@@ -146,6 +153,7 @@ func (s *sim) trace(format string, args ...any) {
 }
 
 func (s *sim) fault(topic string, partition int, r *stream.Record) mem.Fault {
+	s.ahead = s.aheadOf(topic, partition)
 	if s.heal || s.rng.Float64() >= s.o.faults {
 		return mem.None
 	}
@@ -163,11 +171,11 @@ func simModel(r check.Rules, version int64) []byte {
 		check.Rules
 		Version int64
 	}{r, version})
-	return append(b, '\n') // a mode goes behind it
+	return append(b, '\n')
 }
 
 func simRules(e *codec.Epoch) (r check.Rules, err error) {
-	return r, json.Unmarshal(withoutMode(e.Model), &r)
+	return r, json.Unmarshal(e.Model, &r)
 }
 
 // build makes the model of an epoch, with the planted faults.
@@ -186,7 +194,7 @@ func (s *sim) build(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 	}
 	rules := &loop.Rules{MaxActions: r.MaxActions, Range: loop.Range{Min: r.Min, Max: r.Max, Clip: r.Clip},
 		Window: loop.Window{Rounds: r.WindowRounds, Nanos: r.WindowNanos}, Impute: r.Impute, DefaultLoss: r.DefaultLoss,
-		Arrival: r.Arrival || s.plant.arrival, Early: r.Early, Mode: modeOf(rec.Model)}
+		Arrival: r.Arrival || s.plant.arrival, Early: r.Early, Mode: rec.Mode}
 	if s.plant.window && r.WindowRounds > 0 {
 		rules.Window.Rounds++
 	} else if s.plant.window {
@@ -209,7 +217,7 @@ func (s *sim) check(who, what string, err error) bool {
 			return false
 		}
 	}
-	if s.power == nil || !errors.Is(err, stream.ErrUnavailable) && !errors.Is(err, errVoid) {
+	if s.power == nil || !errors.Is(err, stream.ErrUnavailable) && !errors.Is(err, follow.ErrVoid) {
 		s.fatal("%s: %s: %v", who, what, err)
 	}
 	return false
@@ -254,15 +262,15 @@ func (s *sim) openDecider(partition int) *simDecider {
 	if partition%2 == 0 { // of the others repeats are answered from memory
 		w.d.recent.forget()
 	}
-	w.d.follower.chunk = 200
-	s.trace("%s opens decisions[%d]: round %d is next, learned through %d", w.p.name, partition, w.d.heart.Next(), w.d.follower.heart.LearnedThrough())
+	w.d.follower.ChunkBytes = 200
+	s.trace("%s opens decisions[%d]: round %d is next, learned through %d", w.p.name, partition, w.d.heart.Next(), w.d.follower.Replica().LearnedThrough())
 	w.remember()
 	return w
 }
 
 // remember notes the learner after the feedback that it learned.
 func (w *simDecider) remember() {
-	r := w.d.follower.heart
+	r := w.d.follower.Replica()
 	if r.Epoch() == nil {
 		return
 	}
@@ -336,7 +344,7 @@ func (s *sim) openJoiner() *simJoiner {
 		s.version++
 	}
 	var err error
-	w.j, err = OpenJoiner(s.ctx, SystemConfig{Log: simLog{w.p}, Source: &Source{Name: "m", Version: s.version, Model: simModel(s.o.rules, s.version)},
+	w.j, err = OpenJoiner(s.ctx, SystemConfig{Log: simLog{w.p}, Source: &follow.Source{Name: "m", Version: s.version, Model: simModel(s.o.rules, s.version)},
 		Build: s.build, Seed: simKey, Partitions: s.o.partitions, MaxPending: s.o.pending, Dedup: 1000,
 		MarkEvery: s.o.markEvery, Owner: w.p.name, Logger: slog.New(slog.DiscardHandler)})
 	if !s.check(w.p.name, "open", err) {
@@ -358,6 +366,7 @@ func (w *simJoiner) step() {
 		what = "ticks"
 		err = w.j.Tick(w.s.ctx, time.Unix(0, w.s.now))
 	} else {
+		w.limit()
 		_, err = w.j.Step(w.s.ctx)
 	}
 	if !w.s.check(w.p.name, what, err) {
@@ -375,17 +384,17 @@ func (w *simJoiner) shut() {
 // simOutcomes is the process of an outcome service.
 type simOutcomes struct {
 	p *process
-	s *OutcomeService
+	s *front.Outcomes
 }
 
 func (s *sim) openOutcomes() {
 	p := &process{w: s.wire, name: "outcomes"}
-	svc, err := ServeOutcomes(s.ctx, simLog{p}, s.log, "m", s.o.partitions, nil)
+	svc, err := front.NewServer(front.Config{Bus: s.log, Name: "m", Partitions: s.o.partitions}).ServeOutcomes(s.ctx, simLog{p})
 	if err != nil {
 		s.fatal("%v", err)
 		return
 	}
-	s.outcomes, s.gates = &simOutcomes{p, svc}, append(s.gates, svc.gate)
+	s.outcomes, s.services = &simOutcomes{p, svc}, append(s.services, svc)
 }
 
 func simSeeds(t *testing.T) int {

@@ -174,7 +174,7 @@ func (u *users) ask() {
 	if d == nil {
 		return // nobody answers
 	}
-	d.d.request(stream.Message{Data: q.data, Headers: q.headers, Respond: func(data []byte, headers ...stream.Header) error {
+	d.d.Request(stream.Message{Data: q.data, Headers: q.headers, Respond: func(data []byte, headers ...stream.Header) error {
 		if len(headers) > 0 {
 			q.failed = true
 			if q.id == "" && headers[len(headers)-1].Value == "409" {
@@ -296,7 +296,7 @@ func (u *users) outcome(d *codec.Decision) codec.Outcome {
 
 // report sends an outcome by request.
 func (u *users) report(id string, data []byte) {
-	u.s.outcomes.s.request(stream.Message{Data: data, Respond: func(_ []byte, headers ...stream.Header) error {
+	u.s.outcomes.s.Store(stream.Message{Data: data, Respond: func(_ []byte, headers ...stream.Header) error {
 		if len(headers) == 0 {
 			u.stored = append(u.stored, id)
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"hindsight/internal/check"
+	"hindsight/internal/follow"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -36,6 +37,9 @@ func (s *sim) verify() {
 	}
 	s.counted["decisions"] += r.Decisions
 	s.counted["cuts"] += r.Cuts
+	if s.o.skew > 0 {
+		s.counted["skewed cuts"] += r.Cuts
+	}
 	s.counted["snapshots"] += r.Snapshots
 	s.counted["cut snapshots"] += r.Partial
 	s.countReasons()
@@ -70,7 +74,7 @@ func (s *sim) countReasons() {
 }
 
 func (s *sim) checkOptions() check.Options {
-	return check.Options{Seed: simKey, Rules: simRules, OneClock: !s.o.backwards, Order: writtenAs,
+	return check.Options{Seed: simKey, Rules: simRules, OneClock: !s.o.backwards, Skew: s.o.skew, Order: writtenAs,
 		Replies: s.users.replies()}
 }
 
@@ -89,7 +93,7 @@ func writtenAs(r *stream.Record) int64 {
 func (s *sim) records(topic string, partition int, f func(r *stream.Record)) {
 	_, end, err := s.log.Bounds(s.ctx, topic, partition)
 	if err == nil {
-		err = scan(s.ctx, s.log, topic, partition, stream.Earliest, end, func(r *stream.Record) error { f(r); return nil })
+		err = stream.Scan(s.ctx, s.log, topic, partition, stream.Earliest, end, func(r *stream.Record) error { f(r); return nil })
 	}
 	if err != nil {
 		s.fatal("%v", err)
@@ -160,11 +164,11 @@ func (s *sim) verifyStored() {
 // verifyReplicas follows the feedback log with a fresh replica, and compares every
 // state that a decider had, and every snapshot, with its own.
 func (s *sim) verifyReplicas() {
-	audit := NewAudit(s.log, "m", s.build, s.o.partitions)
-	snapshots := map[int64][]*StoredSnapshot{}
-	err := ReadSnapshots(s.ctx, s.log, "m", func(x *StoredSnapshot, err error) error {
+	audit := follow.New(s.log, "m", s.build, s.o.partitions)
+	snapshots := map[int64][]*follow.Snapshot{}
+	err := follow.ReadSnapshots(s.ctx, s.log, s.topics, func(x *follow.Snapshot, err error) error {
 		if err == nil {
-			snapshots[x.Through<<8|x.Epoch] = append(snapshots[x.Through<<8|x.Epoch], x)
+			snapshots[x.Through<<8|x.Rec.Epoch] = append(snapshots[x.Through<<8|x.Rec.Epoch], x)
 		}
 		return err
 	})

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"testing"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
@@ -35,8 +37,8 @@ func must[T any](t *testing.T, v T, err error) T {
 	return v
 }
 
-func createTopics(t testing.TB, log stream.Log, name string, partitions int) Topics {
-	ts := TopicsOf(name)
+func createTopics(t testing.TB, log stream.Log, name string, partitions int) join.Topics {
+	ts := join.TopicsOf(name)
 	for _, topic := range []string{ts.Contexts, ts.Decisions, ts.Outcomes} {
 		if err := log.Create(t.Context(), topic, partitions, stream.TopicOptions{}); err != nil {
 			t.Fatal(err)
@@ -55,7 +57,7 @@ func TestLoopOnMemory(t *testing.T) {
 	log := mem.New(mem.Options{})
 	ts := createTopics(t, log, "m", 1)
 	logger := slog.New(slog.DiscardHandler)
-	jc := SystemConfig{Log: log, Source: &Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
+	jc := SystemConfig{Log: log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
 		Partitions: 1, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: logger}
 	dc := SystemConfig{Log: log, Name: "m", Build: testBuild, Seed: []byte("seed"), Partitions: 1, Dedup: 100,
 		SnapshotEvery: 50, MaxInFlight: 100, Owner: "test", Logger: logger}
@@ -93,12 +95,12 @@ func TestLoopOnMemory(t *testing.T) {
 		}
 		must(t, 0, d.WriteSnapshots(ctx))
 	}
-	t.Log(j.Heart().LastN(), d.heart.Next(), d.follower.heart.LearnedThrough(), j.Heart().Pending())
+	t.Log(j.Heart().LastN(), d.heart.Next(), d.follower.Replica().LearnedThrough(), j.Heart().Pending())
 	fates := map[string]int{}
 	_, end, _ := log.Bounds(ctx, ts.Feedback, 0)
 	var f codec.Feedback
 	n := int64(0)
-	must(t, 0, scan(ctx, log, ts.Feedback, 0, 0, end, func(r *stream.Record) error {
+	must(t, 0, stream.Scan(ctx, log, ts.Feedback, 0, 0, end, func(r *stream.Record) error {
 		fates[r.Type]++
 		if r.Type == "" {
 			if err := codec.ParseFeedback(&f, r.Value); err != nil {

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
-	"hindsight/pkg/oracle"
 	"hindsight/pkg/stream"
 )
 
@@ -40,7 +40,7 @@ func CreateTopics(ctx context.Context, log stream.Log, name string, partitions i
 func createTopicsBy(ctx context.Context, log stream.Log, name string, partitions int, keep Retention,
 	create func(stream.Log, context.Context, string, int, stream.TopicOptions) error,
 ) error {
-	t := TopicsOf(name)
+	t := join.TopicsOf(name)
 	o := stream.TopicOptions{MaxAge: int64(keep.Age), MaxBytes: keep.Bytes}
 	for _, topic := range []string{t.Contexts, t.Decisions, t.Outcomes} {
 		if err := create(log, ctx, topic, partitions, o); err != nil {
@@ -62,7 +62,7 @@ func EnsureTopics(ctx context.Context, log stream.Log, name string, partitions i
 	have, err := Partitions(ctx, log, name)
 	create := createAtLeast
 	if errors.Is(err, stream.ErrNotFound) { // to a new model nobody has added anything
-		have, err = log.Partitions(ctx, TopicsOf(name).Contexts)
+		have, err = log.Partitions(ctx, join.TopicsOf(name).Contexts)
 		create = stream.Log.Create
 	}
 	switch {
@@ -79,7 +79,7 @@ func EnsureTopics(ctx context.Context, log stream.Log, name string, partitions i
 // Begun reports whether the log holds anything of a model's rounds, so that its seed
 // must exist.
 func Begun(ctx context.Context, log stream.Log, name string) (bool, error) {
-	first, next, err := log.Bounds(ctx, TopicsOf(name).Feedback, 0)
+	first, next, err := log.Bounds(ctx, join.TopicsOf(name).Feedback, 0)
 	if errors.Is(err, stream.ErrNotFound) {
 		return false, nil
 	}
@@ -93,11 +93,11 @@ func CheckTaught(ctx context.Context, log stream.Log, name string, version int64
 	if errors.Is(err, stream.ErrNotFound) {
 		return nil
 	}
-	t := TopicsOf(name)
+	t := join.TopicsOf(name)
 	whole := func(topic string, p int) error {
 		first, _, err := log.Bounds(ctx, topic, p)
 		if err == nil && first > join.LogStart {
-			err = fmt.Errorf("%w: %s has dropped records since it was taught, so that it cannot be told where to go on; teach a new log", ErrModel, topic)
+			err = fmt.Errorf("%w: %s has dropped records since it was taught, so that it cannot be told where to go on; teach a new log", follow.ErrModel, topic)
 		}
 		return err
 	}
@@ -107,14 +107,14 @@ func CheckTaught(ctx context.Context, log stream.Log, name string, version int64
 	if err = errors.Join(err, whole(t.Feedback, 0)); err != nil {
 		return err
 	}
-	return scan(ctx, log, t.Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
+	return stream.Scan(ctx, log, t.Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
 		if r.Type != codec.TypeEpoch {
 			return nil
 		}
 		rec, err := codec.ParseEpoch(r.Value)
 		if err == nil && rec.Version != version {
 			err = fmt.Errorf("%w: the log is at version %d of the model, and is taught as version %d; a system that has gone live is taught no more: teach a new log",
-				ErrModel, rec.Version, version)
+				follow.ErrModel, rec.Version, version)
 		}
 		return err
 	})
@@ -127,7 +127,7 @@ func AwaitTopics(ctx context.Context, log stream.Log, name string, logger *slog.
 	for {
 		n, err := Partitions(ctx, log, name)
 		if err == nil {
-			for _, topic := range []string{TopicsOf(name).Feedback, TopicsOf(name).Snapshots} { // made last
+			for _, topic := range []string{join.TopicsOf(name).Feedback, join.TopicsOf(name).Snapshots} { // made last
 				if _, err = log.Partitions(ctx, topic); err != nil {
 					break
 				}
@@ -261,12 +261,7 @@ func (s *supervised) stopped(err error) {
 	}
 }
 
-// newer reports whether an error is about what a later program wrote.
-func newer(err error) bool {
-	return errors.Is(err, codec.ErrVersion) || errors.Is(err, oracle.ErrNewer)
-}
-
 // fatal reports whether opening again cannot help.
 func fatal(err error) bool {
-	return errors.Is(err, ErrModel) || errors.Is(err, stream.ErrTruncated) || newer(err)
+	return errors.Is(err, follow.ErrModel) || errors.Is(err, stream.ErrTruncated) || follow.Newer(err)
 }

@@ -8,7 +8,9 @@ import (
 	"math"
 	"sync/atomic"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/intake"
+	"hindsight/internal/join"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -108,7 +110,7 @@ func (j *Joiner) readSurplus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = scanAll(ctx, j.cfg.Log, j.topics.Rejects, end, j.pause, func(r *stream.Record) error {
+	err = follow.ScanAll(ctx, j.cfg.Log, j.topics.Rejects, end, j.pause, func(r *stream.Record) error {
 		if x, err := codec.ParseReject(r.Value); r.Type == "" && err == nil && x.Partition >= j.cfg.Partitions {
 			at := surplusPlace{x.Topic, x.Partition}
 			from[at] = max(from[at], x.Offset+1)
@@ -140,7 +142,7 @@ func (j *Joiner) refuseAll(ctx context.Context, in *intake.Input, kind string) e
 // Partitions returns how many partitions a model has, which began with so many: what the end of its
 // feedback log says, or what its decisions have where nothing has begun.
 func Partitions(ctx context.Context, log stream.Log, name string) (int, error) {
-	t := TopicsOf(name)
+	t := join.TopicsOf(name)
 	have, err := log.Partitions(ctx, t.Decisions)
 	if err != nil {
 		return 0, err

@@ -78,7 +78,7 @@ func TestSurplusPartitions(t *testing.T) {
 		t.Helper()
 		_, end, err := r.log.Bounds(t.Context(), "m.rejects", 0)
 		r.must(err)
-		r.must(scan(t.Context(), r.log, "m.rejects", 0, stream.Earliest, end, func(rec *stream.Record) error {
+		r.must(stream.Scan(t.Context(), r.log, "m.rejects", 0, stream.Earliest, end, func(rec *stream.Record) error {
 			x, err := codec.ParseReject(rec.Value)
 			if x.Reason != codec.ReasonMalformed || !strings.Contains(x.Detail, "the model has 0 to 0") {
 				t.Errorf("%+v", x)

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/front"
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
@@ -28,10 +30,10 @@ const (
 // needs. A limit of 0 is the default where [RunSystem] or [RunSharedJoiner] opens them.
 type SystemConfig struct {
 	Log        stream.Log
-	Bus        stream.Bus // nil: no requests
-	Name       string     // of the model
-	Source     *Source    // the model; a newer version than the log's starts an epoch. nil: the joiner runs elsewhere
-	Build      Build
+	Bus        stream.Bus     // nil: no requests
+	Name       string         // of the model
+	Source     *follow.Source // the model; a newer version than the log's starts an epoch. nil: the joiner runs elsewhere
+	Build      follow.Build
 	Seed       []byte // the secret one, of which nothing is stored
 	Partitions int
 	Owned      []int   // without Sharing: the partitions decided here; nil: all
@@ -60,8 +62,7 @@ type SystemConfig struct {
 	Partition int              // of a decider
 	wrote     *wrote           // by this process, to a decider's partition, so far; nil: nothing
 	written   []wrote          // by partition
-	front     *front           // takes requests for any partition; nil: this partition is the only one, or requests come by it alone
-	rates     *rates           // of clients; nil: no limit
+	front     *front.Server    // takes requests; nil: none do come
 	began     *[2]atomic.Int64 // partitions of contexts and outcomes when the process began, 0: not yet known; nil: likewise
 	since     *int64           // the offset of the feedback log's end when Source was read; nil: at the opening
 }
@@ -119,13 +120,11 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 			ready()
 		}
 	}
-	c.rates, c.written = newRates(c.ClientRate), make([]wrote, c.Partitions)
+	c.written = make([]wrote, c.Partitions)
 	if c.Bus != nil {
+		c.front = front.NewServer(front.Config{Bus: c.Bus, Name: c.Name, Partitions: c.Partitions, Seed: c.Seed,
+			ClientRate: c.ClientRate, Apart: c.BusApart, Metrics: c.Metrics})
 		g.Go(func() error { return c.runOutcomes(ctx, done) })
-		if c.Partitions > 1 {
-			c.front = newFront(c.Bus, c.Name, c.Partitions)
-			c.front.metrics, c.front.apart, c.front.rates, c.front.pass = c.Metrics, c.BusApart, c.rates, passOf(c.Seed, c.Name)
-		}
 	}
 	if alone {
 		if c.Source != nil {
@@ -173,21 +172,21 @@ func (c *SystemConfig) decider(p int) SystemConfig {
 
 // ownBuild refuses epochs whose decisions this process could not make: a decision
 // drawn from another seed would not verify.
-func (c *SystemConfig) ownBuild() Build {
+func (c *SystemConfig) ownBuild() follow.Build {
 	hash := c.seedHash()
 	return func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 		switch {
 		case rec.SeedHash != hash:
-			return loop.Epoch{}, fmt.Errorf("%w: this is not the seed that the log was created with; all processes of a model need the same seed file", ErrModel)
+			return loop.Epoch{}, fmt.Errorf("%w: this is not the seed that the log was created with; all processes of a model need the same seed file", follow.ErrModel)
 		case rec.Partitions != c.Partitions:
-			return loop.Epoch{}, fmt.Errorf("%w: the model's log was made for %d partitions, not %d", ErrModel, rec.Partitions, c.Partitions)
+			return loop.Epoch{}, fmt.Errorf("%w: the model's log was made for %d partitions, not %d", follow.ErrModel, rec.Partitions, c.Partitions)
 		}
 		return c.Build(rec, files)
 	}
 }
 
 func (c *SystemConfig) runOutcomes(ctx context.Context, ready func()) error {
-	s, err := serveOutcomes(ctx, c.Log, c.Bus, c.Name, c.Partitions, c.Metrics, c.rates)
+	s, err := c.front.ServeOutcomes(ctx, c.Log)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/model"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -34,7 +36,7 @@ func TestRefusedReplies(t *testing.T) {
 	bus, reg := &refuserBus{Bus: log}, prometheus.NewRegistry()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := RunSystem(ctx, SystemConfig{Log: log, Bus: bus, Name: "m", Source: &Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
+	if err := RunSystem(ctx, SystemConfig{Log: log, Bus: bus, Name: "m", Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
 		Seed: []byte("seed"), Partitions: 1, Owned: []int{0}, Owner: "test", Metrics: watch.NewMetrics(reg, nil), Logger: slog.New(slog.DiscardHandler)}, cancel); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +136,7 @@ func testStopIsHeard(t *testing.T) {
 		l.left.Store(calls)
 		ready, ended := make(chan struct{}), make(chan error, 1)
 		go func() {
-			ended <- RunSystem(ctx, SystemConfig{Log: l, Bus: log, Name: "m", Source: &Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n")}, Build: modeBuild,
+			ended <- RunSystem(ctx, SystemConfig{Log: l, Bus: log, Name: "m", Source: &follow.Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n"), Warm: model.Warm{Refit: true}}, Build: modeBuild,
 				Seed: []byte("seed"), Partitions: 1, Owner: "test", Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
 		}()
 		select {

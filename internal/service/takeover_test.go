@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"testing"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -17,7 +19,7 @@ import (
 type takeover struct {
 	*testing.T
 	log    *mem.Log
-	topics Topics
+	topics join.Topics
 	rules  loop.Rules
 	now    int64
 	parts  int
@@ -51,7 +53,7 @@ func newTakeover(t *testing.T, parts int, window loop.Window) *takeover {
 func (k *takeover) joiner() *Joiner {
 	k.Helper()
 	j, err := OpenJoiner(k.Context(), SystemConfig{Log: askedLog{k.log, k}, Partitions: k.parts,
-		Source: &Source{Name: "m", Version: 1, Model: []byte("x")},
+		Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")},
 		Build: func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 			ep, err := testBuild(rec, files)
 			ep.Rules = &k.rules
@@ -109,7 +111,7 @@ func (k *takeover) holds(want map[string]string) {
 	look := func(topic string, f func(r *stream.Record) error) {
 		_, end, err := k.log.Bounds(k.Context(), topic, 0)
 		must(k.T, 0, err)
-		must(k.T, 0, scan(k.Context(), k.log, topic, 0, stream.Earliest, end, func(r *stream.Record) error {
+		must(k.T, 0, stream.Scan(k.Context(), k.log, topic, 0, stream.Earliest, end, func(r *stream.Record) error {
 			if r.Type != "" {
 				return nil
 			}

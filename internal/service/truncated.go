@@ -8,7 +8,6 @@ import (
 
 	"hindsight/internal/intake"
 	"hindsight/internal/join"
-	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -27,34 +26,6 @@ func (d *Decider) checkTail(t stream.Tail, told bool) error {
 		return nil
 	}
 	return err
-}
-
-// unlearned names the feedback that a replica without it cannot do without.
-func (f *follower) unlearned(ctx context.Context, next int64, err error) error {
-	if !errors.Is(err, loop.ErrGap) {
-		return err
-	}
-	first, _, bounds := f.log.Bounds(ctx, f.topics.Feedback, 0)
-	if bounds != nil {
-		return errors.Join(err, bounds)
-	}
-	if first <= join.LogStart {
-		return err
-	}
-	return fmt.Errorf("%w: retention has dropped feedback %d…%d, at offsets before %d, which no good snapshot has learned: restore the log or the snapshots, or begin anew under another name",
-		stream.ErrTruncated, f.heart.LearnedThrough()+1, next-1, first)
-}
-
-// checkTail refuses a feedback log whose marks tell of feedback that is gone and that
-// no snapshot has learned.
-func (f *follower) checkTail(ctx context.Context) error {
-	if f.heart.LearnedThrough() >= f.last {
-		return nil
-	}
-	if err := f.unlearned(ctx, f.last+1, loop.ErrGap); errors.Is(err, stream.ErrTruncated) {
-		return &stream.Error{Op: "recover", Topic: f.topics.Feedback, Offset: -1, Err: err}
-	}
-	return nil
 }
 
 // openContexts begins to read contexts. Those that retention dropped before they were
@@ -81,7 +52,7 @@ func (d *Decider) openContexts(ctx context.Context, from int64) (err error) {
 // empty, and what they said forgotten in silence. They are made in one order, so that
 // one that is missing before one that is there was deleted.
 func CheckTopics(ctx context.Context, log stream.Log, name string) error {
-	t := TopicsOf(name)
+	t := join.TopicsOf(name)
 	order := []string{t.Contexts, t.Decisions, t.Outcomes, t.Feedback, t.Rejects, t.Snapshots}
 	for start := time.Now(); ; { // a broker may learn later than another of what is new
 		var missing, absent, there string

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -53,22 +55,22 @@ func TestRetentionIsNamed(t *testing.T) {
 		name   string
 		cut    func(r *rig)
 		says   string // of %d, the end of what is gone
-		topic  func(Topics) string
+		topic  func(join.Topics) string
 		joiner bool // it is the joiner that refuses
 		over   bool // told to, it goes on
 	}{
 		{"contexts", func(r *rig) {
 			r.contexts("x", "y", "z")
 			r.must(r.log.Truncate(r.topics.Contexts, 0, r.end(r.topics.Contexts)-1))
-		}, "offsets 10…%d, which nobody has decided", func(t Topics) string { return t.Contexts }, false, true},
+		}, "offsets 10…%d, which nobody has decided", func(t join.Topics) string { return t.Contexts }, false, true},
 		{"decisions", func(r *rig) { r.must(r.log.Truncate(r.topics.Decisions, 0, r.end(r.topics.Decisions))) },
-			"offsets 0…%d, and the last of them said", func(t Topics) string { return t.Decisions }, false, true},
+			"offsets 0…%d, and the last of them said", func(t join.Topics) string { return t.Decisions }, false, true},
 		{"feedback", func(r *rig) { r.must(r.log.Truncate(r.topics.Feedback, 0, r.end(r.topics.Feedback))) },
-			"offsets 0…%d, and with them what was joined", func(t Topics) string { return t.Feedback }, true, true},
+			"offsets 0…%d, and with them what was joined", func(t join.Topics) string { return t.Feedback }, true, true},
 		{"outcomes", func(r *rig) {
 			r.outcomes("1", "2")
 			r.must(r.log.Truncate(r.topics.Outcomes, 0, r.end(r.topics.Outcomes)-1))
-		}, "offsets 10…%d, which waiting rounds may need", func(t Topics) string { return t.Outcomes }, true, true},
+		}, "offsets 10…%d, which waiting rounds may need", func(t join.Topics) string { return t.Outcomes }, true, true},
 		{"feedback and snapshots", func(r *rig) {
 			r.must(r.log.Truncate(r.topics.Feedback, 0, r.end(r.topics.Feedback)-1))
 			r.must(r.log.Truncate(r.topics.Snapshots, 0, r.end(r.topics.Snapshots)))
@@ -100,7 +102,7 @@ func TestRetentionIsNamed(t *testing.T) {
 			r.contexts("later")
 			r.must(r.settle())
 			decisions := 0
-			r.must(scan(t.Context(), r.log, r.topics.Decisions, 0, stream.Earliest, 1<<62, func(rec *stream.Record) error {
+			r.must(stream.Scan(t.Context(), r.log, r.topics.Decisions, 0, stream.Earliest, 1<<62, func(rec *stream.Record) error {
 				var d codec.Decision
 				if rec.Type != "" {
 					return nil
@@ -129,7 +131,7 @@ func TestRetentionDropsEpochs(t *testing.T) {
 	epoch := func(version int64, text string) (int64, error) {
 		t.Helper()
 		cfg := r.jc
-		cfg.Source = &Source{Name: "m", Version: version, Model: []byte(text)}
+		cfg.Source = &follow.Source{Name: "m", Version: version, Model: []byte(text)}
 		j, err := OpenJoiner(t.Context(), cfg)
 		if err != nil {
 			return 0, err
@@ -141,7 +143,7 @@ func TestRetentionDropsEpochs(t *testing.T) {
 	if n, err := epoch(2, "y"); n != 2 || err != nil || r.end(r.topics.Feedback) != before+2 {
 		t.Errorf("epoch %d, %v, and %d records more in feedback; want epoch 2 to go on", n, err, r.end(r.topics.Feedback)-before-2)
 	}
-	if _, err := epoch(2, "z"); !errors.Is(err, ErrModel) {
+	if _, err := epoch(2, "z"); !errors.Is(err, follow.ErrModel) {
 		t.Errorf("another model of the same version: %v", err)
 	}
 	r.must(r.log.Truncate(r.topics.Snapshots, 0, r.end(r.topics.Snapshots)))

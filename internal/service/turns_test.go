@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/front"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
 )
@@ -25,7 +26,7 @@ func TestTopicLeavesRoom(t *testing.T) {
 		t.Error("no room where nobody asks")
 	}
 	release := make(chan struct{})
-	r.d.gate = newGate("decide", r.m, func(m stream.Message, _ time.Time) { <-release; m.Respond(nil) })
+	r.d.gate = front.NewGate("decide", r.m, func(m stream.Message, _ time.Time) { <-release; m.Respond(nil) })
 	for _, c := range []struct {
 		topic, requests int
 		asked           bool
@@ -46,8 +47,8 @@ func TestTopicLeavesRoom(t *testing.T) {
 		for range c.requests {
 			f.add(ticket{n: 1, send: func([]byte, ...stream.Header) error { return nil }})
 		}
-		if c.asked && r.d.gate.waiting() == 0 {
-			r.d.gate.request(stream.Message{Respond: func([]byte, ...stream.Header) error { return nil }})
+		if c.asked && r.d.gate.Waiting() == 0 {
+			r.d.gate.Request(stream.Message{Respond: func([]byte, ...stream.Header) error { return nil }})
 		}
 		if f.topicRoom() != c.topicRoom || f.room() != c.room {
 			t.Errorf("%+v: room for a context %v, for a request %v", c, f.topicRoom(), f.room())
@@ -60,7 +61,7 @@ func TestTopicLeavesRoom(t *testing.T) {
 		}
 	}
 	close(release)
-	r.d.gate.close()
+	r.d.gate.Close()
 }
 
 // TestContextsTakeTurns holds that contexts by topic give the turn away when their time is
@@ -134,7 +135,7 @@ func TestLearningIsNotStarved(t *testing.T) {
 	for u := range 4 {
 		group.Go(func() {
 			for i := 0; !quit.Load(); i++ {
-				r.d.request(stream.Message{Data: fmt.Appendf(nil, `{"id":"u%d-%d","actions":["a","b"]}`, u, i), Respond: func([]byte, ...stream.Header) error { return nil }})
+				r.d.Request(stream.Message{Data: fmt.Appendf(nil, `{"id":"u%d-%d","actions":["a","b"]}`, u, i), Respond: func([]byte, ...stream.Header) error { return nil }})
 				asked.Add(1)
 			}
 		})

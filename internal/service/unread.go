@@ -45,7 +45,7 @@ func (d *Decider) unreadOf(raw []byte, res *loop.Result) string {
 	if res.Unread == 0 {
 		return ""
 	}
-	_, names := loop.Unread(d.follower.heart.Epoch().Rules, raw)
+	_, names := loop.Unread(d.follower.Replica().Epoch().Rules, raw)
 	return names.String()
 }
 
@@ -54,7 +54,7 @@ func (d *Decider) unreadOf(raw []byte, res *loop.Result) string {
 func (d *Decider) noteOutside(raw []byte, res *loop.Result, now time.Time) {
 	d.m.Outside.Add(float64(res.Outside))
 	if untold, due := d.outside.due(res.Outside, now); due {
-		names := loop.Outside(d.follower.heart.Epoch().Rules, raw)
+		names := loop.Outside(d.follower.Replica().Epoch().Rules, raw)
 		d.cfg.Logger.Warn("values of a context are outside the range that the model states for their feature: they are learned as they are; is the unit right, or the range?",
 			"names", names.String(), "id", res.ID, "untold", untold)
 	}

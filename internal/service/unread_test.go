@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"hindsight/internal/loop"
-	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 )
 
@@ -17,7 +16,7 @@ import (
 // later.
 func (r *rig) ask(data string) string {
 	answer := make(chan string, 1)
-	r.d.request(stream.Message{Data: []byte(data), Respond: func(data []byte, _ ...stream.Header) error {
+	r.d.Request(stream.Message{Data: []byte(data), Respond: func(data []byte, _ ...stream.Header) error {
 		answer <- string(data)
 		return nil
 	}})
@@ -111,7 +110,7 @@ func TestOutsideIsTold(t *testing.T) {
 func TestErrorsCanBeRead(t *testing.T) {
 	r := newRig(t, nil)
 	r.must(r.settle())
-	outcomes, err := ServeOutcomes(t.Context(), r.log, silentBus{}, "m", 1, r.m)
+	outcomes, err := r.front(silentBus{}).ServeOutcomes(t.Context(), r.log)
 	r.must(err)
 	t.Cleanup(outcomes.Close)
 	for in, want := range map[string]string{
@@ -120,7 +119,7 @@ func TestErrorsCanBeRead(t *testing.T) {
 	} {
 		var stored string
 		r.ask(in)
-		outcomes.request(stream.Message{Data: []byte(in), Respond: func(data []byte, _ ...stream.Header) error {
+		outcomes.Store(stream.Message{Data: []byte(in), Respond: func(data []byte, _ ...stream.Header) error {
 			stored = string(data)
 			return nil
 		}})
@@ -129,19 +128,6 @@ func TestErrorsCanBeRead(t *testing.T) {
 				t.Errorf("%q: answered %q", in, got)
 			}
 		}
-	}
-}
-
-// A byte order mark, as some tools write it before JSON, is taken away before anybody looks.
-func TestByteOrderMark(t *testing.T) {
-	var seen stream.Message
-	got := make(chan struct{})
-	g := newGate("decide", watch.NewMetrics(nil, nil), func(m stream.Message, _ time.Time) { seen = m; close(got) })
-	defer g.close()
-	g.request(stream.Message{Data: []byte("\xef\xbb\xbf{}"), Respond: func([]byte, ...stream.Header) error { return nil }})
-	<-got
-	if string(seen.Data) != "{}" {
-		t.Errorf("%q", seen.Data)
 	}
 }
 

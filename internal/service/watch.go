@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/follow"
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/internal/words"
@@ -74,7 +75,7 @@ func (d *Decider) showCertificate() {
 		return
 	}
 	defer d.mu.Unlock()
-	ep := d.follower.heart.Epoch()
+	ep := d.follower.Replica().Epoch()
 	if ep == nil {
 		return
 	}
@@ -86,16 +87,16 @@ func (d *Decider) showCertificate() {
 
 // show publishes where the decider is. mu is held, or nobody else has the decider yet.
 func (d *Decider) show() {
-	d.m.Replica(d.follower.heart)
-	if e := d.follower.heart.Epoch(); e != nil {
+	d.m.Replica(d.follower.Replica())
+	if e := d.follower.Replica().Epoch(); e != nil {
 		d.at.epoch.Store(e.Number)
 		d.m.Mode(e.Rules.Mode)
 		d.cfg.Metrics.Scope().Worth(e.Number, rewardsOf(e.Rules, false))
 	}
 	d.showOutstanding()
-	d.at.feedback.Store(d.follower.in.Consumed())
+	d.at.feedback.Store(d.follower.In.Consumed())
 	if d.cfg.Learned != nil {
-		d.cfg.Learned(d.cfg.Partition, d.follower.heart.LearnedThrough())
+		d.cfg.Learned(d.cfg.Partition, d.follower.Replica().LearnedThrough())
 	}
 }
 
@@ -114,23 +115,23 @@ func (d *Decider) showOutstanding() {
 
 // outstanding returns the decisions of the partition whose feedback is not yet learned.
 func (d *Decider) outstanding() int64 {
-	seen := d.follower.rounds[d.cfg.Partition] // those before it, too, in FIFO order
-	if ep := d.follower.heart.Epoch(); ep != nil && (ep.Rules.Arrival || ep.Rules.Early) && len(d.follower.rounds) == 1 {
-		seen = d.follower.heart.LearnedThrough() // as many as there are feedbacks
+	seen := d.follower.Rounds()[d.cfg.Partition] // those before it, too, in FIFO order
+	if ep := d.follower.Replica().Epoch(); ep != nil && (ep.Rules.Arrival || ep.Rules.Early) && len(d.follower.Rounds()) == 1 {
+		seen = d.follower.Replica().LearnedThrough() // as many as there are feedbacks
 	}
 	return max(0, d.heart.Next()-1-seen)
 }
 
 // writeSnapshot writes a snapshot and counts it.
-func (d *Decider) writeSnapshot(ctx context.Context, s *state, from int64) error {
-	err := d.follower.writeSnapshot(ctx, s, from, d.cfg.Owner)
+func (d *Decider) writeSnapshot(ctx context.Context, s *follow.Snapshot) error {
+	err := d.follower.WriteSnapshot(ctx, s, d.cfg.Owner)
 	d.cfg.Metrics.AppendError(watch.SnapshotsKind, err)
 	if err != nil {
 		d.m.SnapshotWritten(false)
 		return err
 	}
 	d.m.SnapshotWritten(true)
-	d.m.Snapshot(d.follower.size, time.Now())
+	d.m.Snapshot(len(s.Bytes), time.Now())
 	return nil
 }
 
@@ -168,16 +169,14 @@ const showEvery = 250 * time.Millisecond
 
 // showControl publishes the mode, and now and then what the guard has seen.
 func (j *Joiner) showControl(now time.Time) {
-	if j.epochs.last == nil || now.Sub(j.shownAt) < showEvery {
+	if j.epochs.Last == nil || now.Sub(j.shownAt) < showEvery {
 		return
 	}
 	j.shownAt = now
-	cause := j.epochs.last.rec.Cause
-	j.cfg.Control.see(modePage(j.epochs.last), guardPage(j.Heart().Guard(), cause))
 	guard := j.Heart().Guard()
-	sums := guard.Sums()
-	_, on := alarm(&sums, cause)
-	j.m.Guard(guard, on)
+	page := guardPage(guard, j.epochs.Last.Rec.Alarm())
+	j.cfg.Control.see(modePage(j.epochs.Last), page)
+	j.m.Guard(guard, page.Alarm)
 }
 
 // show publishes where the joiner is.
@@ -190,10 +189,10 @@ func (j *Joiner) show() {
 	j.warnLate()
 	j.showControl(now)
 	j.cfg.Insight.see(j.late.Losses)
-	if j.epochs.last != nil {
-		j.m.Epoch.Set(float64(j.epochs.last.rec.Epoch))
-		rules := j.epochs.rules(j.epochs.last.rec.Epoch)
+	if j.epochs.Last != nil {
+		j.m.Epoch.Set(float64(j.epochs.Last.Rec.Epoch))
+		rules := j.epochs.Rules(j.epochs.Last.Rec.Epoch)
 		j.m.Window(rules)
-		j.cfg.Metrics.Scope().Worth(j.epochs.last.rec.Epoch, rewardsOf(rules, j.Heart().Rewards()))
+		j.cfg.Metrics.Scope().Worth(j.epochs.Last.Rec.Epoch, rewardsOf(rules, j.Heart().Rewards()))
 	}
 }

@@ -45,7 +45,7 @@ func TestLostTail(t *testing.T) {
 			var gap codec.DecisionMark
 			_, end, err = r.log.Bounds(t.Context(), "m.decisions", 0)
 			r.must(err)
-			r.must(scan(t.Context(), r.log, "m.decisions", 0, stream.Earliest, end, func(rec *stream.Record) error {
+			r.must(stream.Scan(t.Context(), r.log, "m.decisions", 0, stream.Earliest, end, func(rec *stream.Record) error {
 				var d codec.Decision
 				if m, err := codec.ParseDecisionMark(rec.Value); rec.Type == codec.TypeMark && err == nil && m.GapFrom > 0 {
 					gap = m

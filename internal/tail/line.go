@@ -13,10 +13,10 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// Line is how a system does: what was read since the last line, and what the last 1,000
+// line is how a system does: what was read since the last line, and what the last 1,000
 // rounds were worth. The first lines have what was in the log before it was followed, too.
 // What is not known is nil.
-type Line struct {
+type progressLine struct {
 	Time      time.Time        `json:"time"`
 	Seconds   float64          `json:"seconds"`   // since the last line
 	Decisions int64            `json:"decisions"` // since the last line, as all counts
@@ -32,13 +32,13 @@ type Line struct {
 	Uniform   *float64 `json:"uniform"`    // what uniform play would have lost in them, estimated
 }
 
-// Line returns what came since the last one.
-func (t *Tail) Line() Line {
+// line returns what came since the last one.
+func (t *Tail) Line() progressLine {
 	view := t.scope.View()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	l := Line{Time: now.UTC(), Seconds: now.Sub(t.asked).Seconds(), Decisions: t.now.decisions - t.was.decisions,
+	l := progressLine{Time: now.UTC(), Seconds: now.Sub(t.asked).Seconds(), Decisions: t.now.decisions - t.was.decisions,
 		Appended: t.now.appended - t.was.appended, Fates: map[string]int64{}, Rejects: map[string]int64{},
 		DelayP50: watch.Known(view.Delays.Quantile(.5)), DelayP99: watch.Known(view.Delays.Quantile(.99)),
 		JoinRatio: watch.Known(view.Recent.JoinRatio), Loss: watch.Known(view.Recent.Loss),
@@ -69,7 +69,7 @@ type Printer struct {
 const headEvery = 20
 
 // Print writes one line.
-func (p *Printer) Print(l *Line) error {
+func (p *Printer) Print(l *progressLine) error {
 	if p.JSON {
 		return json.NewEncoder(p.W).Encode(l)
 	}

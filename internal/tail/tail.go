@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/service"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
@@ -29,7 +30,7 @@ type Config struct {
 // called meanwhile.
 type Tail struct {
 	cfg     Config
-	topics  service.Topics
+	topics  join.Topics
 	scope   *watch.Scope
 	readers []reader
 
@@ -64,7 +65,7 @@ type reader struct {
 
 // Open finds where to begin.
 func Open(ctx context.Context, cfg Config) (*Tail, error) {
-	t := &Tail{cfg: cfg, topics: service.TopicsOf(cfg.Name), scope: watch.NewScope(), released: -1, asked: time.Now(),
+	t := &Tail{cfg: cfg, topics: join.TopicsOf(cfg.Name), scope: watch.NewScope(), released: -1, asked: time.Now(),
 		now: counts{fates: map[codec.Fate]int64{}, rejects: map[string]int64{}}}
 	t.was = t.now.clone()
 	partitions, err := service.Partitions(ctx, cfg.Log, cfg.Name)

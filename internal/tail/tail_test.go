@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -27,7 +28,7 @@ func newWritten(t *testing.T) *written {
 	if err := service.CreateTopics(t.Context(), w.log, "m", 1, service.Retention{}); err != nil {
 		t.Fatal(err)
 	}
-	topics := service.TopicsOf("m")
+	topics := join.TopicsOf("m")
 	for _, topic := range []string{topics.Decisions, topics.Feedback, topics.Rejects} {
 		a, err := w.log.Writer(t.Context(), topic, 0, nil)
 		if err != nil {
@@ -80,14 +81,14 @@ func TestTail(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- tail.Follow(ctx) }()
-	l := total(t, tail, func(l *Line) bool { return l.Decisions == 2 && l.Fates["observed"]+l.Fates["skipped"] == 2 })
+	l := total(t, tail, func(l *progressLine) bool { return l.Decisions == 2 && l.Fates["observed"]+l.Fates["skipped"] == 2 })
 	if l.Appended != 0 || l.Fates["observed"] != 1 || l.Fates["skipped"] != 1 || l.Waiting == nil || *l.Waiting != 2 ||
 		*l.Loss != .25 || *l.JoinRatio != .5 || *l.DelayP50 != 2.5 {
 		t.Errorf("of the last two records: %+v", l)
 	}
 	w.decision(6)
 	w.append("m.rejects", codec.AppendReject(nil, &codec.Reject{Topic: "outcomes", Reason: "orphan", ID: "x"}))
-	l = total(t, tail, func(l *Line) bool { return l.Decisions == 1 && len(l.Rejects) > 0 })
+	l = total(t, tail, func(l *progressLine) bool { return l.Decisions == 1 && len(l.Rejects) > 0 })
 	if l.Appended != 1 || l.Rejects["outcomes/orphan"] != 1 || *l.Waiting != 3 || l.Fates["observed"] != 0 {
 		t.Errorf("of what came then: %+v", l)
 	}
@@ -98,9 +99,9 @@ func TestTail(t *testing.T) {
 }
 
 // total adds lines until they say what is awaited.
-func total(t *testing.T, tail *Tail, done func(*Line) bool) Line {
+func total(t *testing.T, tail *Tail, done func(*progressLine) bool) progressLine {
 	t.Helper()
-	sum := Line{Fates: map[string]int64{}, Rejects: map[string]int64{}}
+	sum := progressLine{Fates: map[string]int64{}, Rejects: map[string]int64{}}
 	tick, limit := time.NewTicker(time.Millisecond), time.After(10*time.Second)
 	defer tick.Stop()
 	for {
@@ -139,7 +140,7 @@ func TestTailForeign(t *testing.T) {
 	}
 	w.decision(1)
 	w.feedback(1, codec.Observed, 1)
-	l := total(t, tail, func(l *Line) bool { return l.Decisions == 1 && l.Fates["observed"] == 1 && len(l.Rejects) == 3 })
+	l := total(t, tail, func(l *progressLine) bool { return l.Decisions == 1 && l.Fates["observed"] == 1 && len(l.Rejects) == 3 })
 	if l.Rejects["decisions/foreign"] != 1 || l.Rejects["feedback/foreign"] != 1 || l.Rejects["rejects/foreign"] != 1 {
 		t.Errorf("%+v", l.Rejects)
 	}
@@ -217,7 +218,7 @@ func TestTailDeadline(t *testing.T) {
 
 func TestPrinter(t *testing.T) {
 	waiting, loss, p50 := int64(7), .12345, 1.23456
-	l := Line{Time: time.Unix(3661, 0).UTC(), Seconds: 2, Decisions: 1025, Appended: 25, Fates: map[string]int64{
+	l := progressLine{Time: time.Unix(3661, 0).UTC(), Seconds: 2, Decisions: 1025, Appended: 25, Fates: map[string]int64{
 		"observed": 20, "withdrawn": 1}, Rejects: map[string]int64{"outcomes/late": 2, "contexts/malformed": 1},
 		Waiting: &waiting, Loss: &loss, DelayP50: &p50}
 	var b bytes.Buffer
@@ -236,7 +237,7 @@ func TestPrinter(t *testing.T) {
 	}
 	b.Reset()
 	p = Printer{W: &b, JSON: true}
-	var back Line
+	var back progressLine
 	if err := p.Print(&l); err != nil || json.Unmarshal(b.Bytes(), &back) != nil || *back.Waiting != 7 ||
 		back.Uniform != nil {
 		t.Errorf("%v, %s", err, &b)

@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strconv"
 
 	"hindsight/internal/join"
@@ -97,8 +98,9 @@ func (l *decisionLane) refused(r *stream.Record, epoch func() int64, passed int6
 	case !l.known || x.dropped(r.Time):
 		return Tally{TooOld: 1}, nil // its decision or its reject may be gone
 	default:
-		l.suspect(at(l.contexts, r, "decision", "a decision or a reject", "neither"), &v.report.Contexts, r.Offset, 0,
-			func() bool { return v.losses.rejects(passed) })
+		offset, behind, older := r.Offset, len(l.lost), !l.refuses // the mark of an older decider says nothing of rejects
+		l.suspect(at(l.contexts, r, "decision", "a decision or a reject", "neither"), &v.report.Contexts, offset, 0,
+			func() bool { return older && v.losses.rejects(passed) || l.lostReject(offset, behind) })
 		return Tally{Checked: 1}, nil
 	}
 	header := join.CloudEventID(r)
@@ -144,6 +146,13 @@ func (l *decisionLane) refused(r *stream.Record, epoch func() int64, passed int6
 		})
 	}
 	return Tally{Checked: 1}, nil
+}
+
+// lostReject reports whether a mark, behind so many others, says that the reject of a context is gone.
+func (l *decisionLane) lostReject(offset int64, behind int) bool {
+	return slices.ContainsFunc(l.lost[behind:], func(m codec.DecisionMark) bool {
+		return m.RejectsFrom <= offset && offset < m.RejectsTo
+	})
 }
 
 // minted returns the id that the decision at the head has, if that is one that is minted for

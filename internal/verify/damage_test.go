@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/model"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -285,7 +285,7 @@ func (w *world) loseTail() bool {
 func TestVerifyCannotRun(t *testing.T) {
 	w := newWorld(t, 1, 1)
 	c := Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch}
-	if _, err := Run(w.ctx, c); !errors.Is(err, service.ErrNoModel) {
+	if _, err := Run(w.ctx, c); !errors.Is(err, follow.ErrNoModel) {
 		t.Fatal(err)
 	}
 	w.use(0)

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 )
 
@@ -19,7 +19,7 @@ type decisionCheck struct {
 	v        *verification
 	lanes    []*decisionLane
 	feedback *logCursor
-	audit    *service.Audit
+	audit    *follow.Follower
 	from     place // what had learned less is too old
 	anyEra   bool  // no mark has told yet in which era the replica is
 	dead     error // the feedback log cannot be followed beyond here

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -22,7 +22,7 @@ import (
 type fateCheck struct {
 	v        *verification
 	history  join.History
-	models   *service.Models
+	models   *follow.Epochs
 	rules    func(epoch int64) *loop.Rules
 	log      *pipe // that spans and copies are read from
 	feedback *logCursor
@@ -96,7 +96,7 @@ func (v *verification) openFates(ctx context.Context) (*fateCheck, error) {
 }
 
 func (v *verification) newFates(feedback, rejects *logCursor) *fateCheck {
-	f := &fateCheck{v: v, feedback: feedback, n: -1, models: service.NewModels(v.Build), marks: map[int64]markPlace{},
+	f := &fateCheck{v: v, feedback: feedback, n: -1, models: follow.NewEpochs(v.Build), marks: map[int64]markPlace{},
 		epochs: map[int64]bool{}, rejects: newOutcomeRejects(v, rejects)}
 	f.rules = f.models.Rules
 	f.history = join.History{Log: v.Log, Partitions: v.partitions, Seed: 1, Epochs: knownEpochs{f},
@@ -370,8 +370,10 @@ func (f *fateCheck) begin(r *stream.Record) {
 		return
 	}
 	guard := f.heart.Guard()
-	if byGuard(&rec) && guard.Sums().Raised == 0 {
+	if raised := guard.Sums().Raised; byGuard(&rec) && raised == 0 {
 		f.wrong(r, "cause", "not the guard, which has not alarmed", rec.Cause)
+	} else if byGuard(&rec) && rec.Alarm() != raised {
+		f.wrong(r, "cause", codec.AlarmCause(raised), rec.Cause)
 	}
 	guard.Begin(rec.Epoch, rec.Continues > 0, rules)
 }

@@ -333,7 +333,7 @@ func testFlips(t *testing.T, parts int) {
 	}
 	found, excused := 0, map[string]int{}
 	for i, f := range all {
-		if i%every(2) != 0 {
+		if i%every(3) != 0 {
 			continue
 		}
 		restore := w.edit(f.topic, f.partition, f.offset, f.change)
@@ -352,7 +352,7 @@ func testFlips(t *testing.T, parts int) {
 			t.Errorf("%s[%d]@%d %s: %s went unnoticed", f.topic, f.partition, f.offset, f.kind, f.path)
 		}
 	}
-	t.Logf("%d kinds of records, %d changes, one in %d tried, %d found, excused: %v", len(kinds), len(all), every(2), found, excused)
+	t.Logf("%d kinds of records, %d changes, one in %d tried, %d found, excused: %v", len(kinds), len(all), every(3), found, excused)
 	for _, want := range []string{"observed", "imputed", "skipped", "withdrawn", "inactive", "overflow", "duplicate-id", "late", "orphan", "mismatch", "malformed"} {
 		if !slices.ContainsFunc(sortedKeys(kinds), func(k string) bool { return strings.Contains(k, want) }) {
 			t.Errorf("no record is of the kind %q: %q", want, sortedKeys(kinds))

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/loop"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -31,7 +31,7 @@ func (p place) String() string {
 // begin brings the replica to where recomputing starts.
 func (d *decisionCheck) begin(ctx context.Context) error {
 	v := d.v
-	d.audit = service.NewAudit(v.Log, v.Name, v.Build, v.partitions)
+	d.audit = follow.New(v.Log, v.Name, v.Build, v.partitions)
 	if !d.feedback.cut() {
 		v.report.Start = "the beginning"
 		return nil

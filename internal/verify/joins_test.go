@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/join/testkit"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -25,7 +25,7 @@ func joinWorlds() int {
 	if testing.Short() {
 		return 10
 	}
-	return 60
+	return 30
 }
 
 // replayLog replays what a log holds of a world.
@@ -50,7 +50,7 @@ func replaySkewed(w *testkit.World, log stream.Log, skew time.Duration) (*verifi
 	v := &verification{Config: Config{Log: log, OneClock: true}, partitions: w.Partitions,
 		late: latelosses.Outcomes{}, found: map[site]Difference{}}
 	v.models = newModelReader(v)
-	v.topics = service.Topics{Decisions: "d", Outcomes: "o", Feedback: "f", Rejects: "r"}
+	v.topics = join.Topics{Decisions: "d", Outcomes: "o", Feedback: "f", Rejects: "r"}
 	f, err := v.openFates(ctx)
 	if err == nil {
 		err = v.readRejects(ctx)

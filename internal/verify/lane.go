@@ -31,7 +31,8 @@ type decisionLane struct {
 	time    int64                // log time that contexts had reached at the last decision of one
 	since   int64                // log time of the last decision
 	at      place                // of the last decision or mark
-	lost    []codec.DecisionMark // that say that contexts or feedback are gone
+	lost    []codec.DecisionMark // that say that contexts, their rejects, rounds or feedback are gone
+	refuses bool                 // marks say where the rejects of contexts lie
 	ids     idMemory
 	grown   bool          // there are decisions or feedback behind the ends
 	ruled   *loop.Decider // decides by the rules of ruledBy alone
@@ -203,8 +204,11 @@ func (l *decisionLane) mark(ctx context.Context, r *stream.Record) error {
 	l.number(r, &m)
 	if m.ContextsLost+m.LearnedLost+m.GapFrom > 0 {
 		v.losses.add(l.since, r.Time)
+	}
+	if m.ContextsLost+m.LearnedLost+m.GapFrom+m.RejectsTo > 0 {
 		l.lost = append(l.lost, m)
 	}
+	l.refuses = l.refuses || m.Rejects > 0
 	if m.ContextsLost > 0 {
 		l.contexts.seek(m.ContextsThrough)
 		l.through, l.passed = m.ContextsThrough, m.ContextsThrough

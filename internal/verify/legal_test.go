@@ -144,12 +144,16 @@ func TestReplayLegal(t *testing.T) {
 			return false
 		}},
 	}
+	var worlds []*testkit.World
+	for seed := range uint64(20) {
+		w := testkit.New(t, 200+seed, "plain")
+		w.Run(100)
+		worlds = append(worlds, w)
+	}
 	for _, test := range tests {
 		t.Run(strings.ReplaceAll(test.name, " ", "_"), func(t *testing.T) {
 			found, changed := 0, 0
-			for seed := range uint64(30) {
-				w := testkit.New(t, 200+seed, "plain")
-				w.Run(100)
+			for seed, w := range worlds {
 				made := madeOf(w)
 				var cuts []stream.Record
 				var parsed []codec.Cut
@@ -219,7 +223,7 @@ func TestReplayEras(t *testing.T) {
 		{"lost", func(m *codec.FeedbackMark) bool { m.LostTails[0].Offset++; return true }},
 	}
 	planted := map[string]int{}
-	for seed := range uint64(50) {
+	for seed := range uint64(25) {
 		w := testkit.New(t, 60+seed, "plain")
 		w.Loses = true
 		w.Run(150)

@@ -146,6 +146,7 @@ func (f *fateCheck) opens(r *stream.Record, m *codec.FeedbackMark) {
 	f.rejects.void(m.Era, m.Cut)
 	for _, x := range m.LostTails {
 		if x.Topic == "rejects" {
+			f.rejects.tails = append(f.rejects.tails, x.Offset)
 			f.rejects.own, f.rejects.last = min(f.rejects.own, x.Offset), min(f.rejects.last, x.Offset)
 		}
 	}

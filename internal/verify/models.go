@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/loop"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -33,7 +33,7 @@ type startPoint struct {
 // log has lost its beginning, otherwise as the check of decisions comes to them.
 type modelReader struct {
 	v       *verification
-	models  *service.Models
+	models  *follow.Epochs
 	epochs  map[int64]*epochInfo
 	ahead   bool  // all was read
 	classAt int64 // of the first of the class records read last; -1: none
@@ -49,7 +49,7 @@ type modelReader struct {
 }
 
 func newModelReader(v *verification) modelReader {
-	return modelReader{v: v, models: service.NewModels(v.Build), epochs: map[int64]*epochInfo{}, classAt: -1}
+	return modelReader{v: v, models: follow.NewEpochs(v.Build), epochs: map[int64]*epochInfo{}, classAt: -1}
 }
 
 // none reports whether no model was found.
@@ -132,7 +132,7 @@ func (m *modelReader) epoch(c *logCursor, r *stream.Record, first int64) error {
 		return fmt.Errorf("epoch %d: %w", rec.Epoch, ErrSeed)
 	}
 	fields := []pair{{"name", v.Name, rec.Name}, {"partitions", v.partitions, rec.Partitions}}
-	others := m.last == 0 && c.cut() || (m.others || rec.Cause == "lost") && rec.Epoch > m.last
+	others := m.last == 0 && c.cut() || (m.others || rec.Cause == codec.CauseLost) && rec.Epoch > m.last
 	if m.others = false; !others {
 		fields = append(fields, pair{"epoch", m.last + 1, rec.Epoch})
 	}
@@ -140,7 +140,7 @@ func (m *modelReader) epoch(c *logCursor, r *stream.Record, first int64) error {
 		v.differ(at(c, r, field, want, got))
 	}
 	if rec.Epoch > m.last {
-		if field, want, got := service.CheckWarm(&rec, m.recs); field != "" {
+		if field, want, got := follow.CheckWarm(&rec, m.recs); field != "" {
 			v.differ(at(c, r, field, want, got))
 		}
 		m.recs, m.last = append(m.recs, rec), rec.Epoch

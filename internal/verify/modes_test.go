@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"hindsight/internal/service"
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -170,7 +171,7 @@ func TestKeepIsRefused(t *testing.T) {
 		strings.Replace(shopModel("linear", 2, "actions: [a, b]"), "name: m", "name: n", 1): "the log belongs to",
 	} {
 		epoch := s.j.Epoch()
-		if _, err := s.j.Renew(s.ctx, s.source(text)); !errors.Is(err, service.ErrModel) || !strings.Contains(err.Error(), want) {
+		if _, err := s.j.Renew(s.ctx, s.source(text)); !errors.Is(err, follow.ErrModel) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 		if s.j.Epoch() != epoch {
@@ -189,7 +190,7 @@ func TestKeepIsRefused(t *testing.T) {
 // epoch in which the learner began, goes on from a snapshot and verifies from there.
 func TestModesBehindRetention(t *testing.T) {
 	log := mem.New(mem.Options{})
-	if err := log.Create(t.Context(), service.TopicsOf("m").Feedback, 1, stream.TopicOptions{Trimmable: true}); err != nil {
+	if err := log.Create(t.Context(), join.TopicsOf("m").Feedback, 1, stream.TopicOptions{Trimmable: true}); err != nil {
 		t.Fatal(err)
 	}
 	s := newShop(t, log, shopModel("linear", 1, "actions: [a, b, c]\nguard: {worse_by: 0.9, alpha: 0.1}\nbaseline: uniform"))
@@ -287,6 +288,7 @@ func TestGuardSwitches(t *testing.T) {
 		if r := s.verify(); r.ExitCode() != Identical {
 			t.Errorf("does not verify: %+v", r.First)
 		}
+		s.falseAlarm()
 		s.switchTo(codec.Live)
 		if g := s.j.Heart().Guard().Sums(); g.Raised != 0 || g.Rounds != 0 {
 			t.Errorf("the guard has not begun anew: %+v", g)
@@ -300,4 +302,27 @@ func TestGuardSwitches(t *testing.T) {
 		}
 		s.shut()
 	}
+}
+
+// falseAlarm holds that verify names the epoch that says the guard alarmed at another feedback than it did.
+func (s *shopRig) falseAlarm() {
+	s.Helper()
+	log := s.jc.Log.(*mem.Log)
+	edit := func(by int64) {
+		s.no(log.Edit(s.ts.Feedback, 0, func(recs []stream.Record) []stream.Record {
+			for i := range recs {
+				if rec, err := codec.ParseEpoch(recs[i].Value); recs[i].Type == codec.TypeEpoch && rec.Alarm() > 0 {
+					s.no(err)
+					rec.Cause = codec.AlarmCause(rec.Alarm() + by)
+					recs[i].Value = codec.AppendEpoch(nil, &rec)
+				}
+			}
+			return recs
+		}))
+	}
+	edit(1)
+	if r := s.verify(); r.First == nil || r.First.Field != "cause" {
+		s.Errorf("an alarm at another feedback: %+v", r.First)
+	}
+	edit(-1)
 }

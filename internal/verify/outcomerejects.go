@@ -23,8 +23,9 @@ type outcomeRejects struct {
 	gaps  []stretch              // cuts that were not replayed
 	lost  int64                  // the last cut before a gap that has begun; -1: none has
 	eras  []eraCut
-	own   int64 // offset behind the last first copy
-	last  int64 // what the last mark said of that
+	tails []int64 // offsets from which rejects are lost, as marks say
+	own   int64   // offset behind the last first copy
+	last  int64   // what the last mark said of that
 }
 
 // rejectPlace is what a reject is of, and the cut that took it.
@@ -128,8 +129,11 @@ func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Recor
 	if err != nil {
 		return err
 	}
-	passed := r.Time
-	gone := func() bool { return x.v.losses.rejects(passed) }
+	behind := len(x.tails)
+	again := slices.ContainsFunc(m.LostTails, func(l codec.LostTail) bool { return l.Topic != "rejects" })
+	gone := func() bool { // or its cut is not taken again
+		return again || slices.ContainsFunc(x.tails[behind:], func(offset int64) bool { return offset < m.Rejects })
+	}
 	for at, rej := range x.unmet {
 		if err := codec.ParseOutcome(new(codec.Outcome), rej.Bytes); newer(err) { // a newer joiner could read it
 			return c.failed(r.Offset, err)

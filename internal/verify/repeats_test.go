@@ -82,7 +82,7 @@ func TestReplayRepeats(t *testing.T) {
 		t.Skip("one goroutine: nothing for the race detector")
 	}
 	near, far := 0, 0
-	for seed := range uint64(60) {
+	for seed := range uint64(25) {
 		w := testkit.New(t, 900+seed, "plain")
 		w.Run(150)
 		made := madeOf(w)

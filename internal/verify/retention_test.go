@@ -8,8 +8,8 @@ import (
 	"os"
 	"testing"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/model"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -150,7 +150,7 @@ func TestVerifySnapshotGone(t *testing.T) {
 	w, _ := cutWorld(t)
 	v, err := Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}.attempt(w.ctx)
 	w.no(err)
-	d := &decisionCheck{v: v, audit: service.NewAudit(w.log, worldName, model.Epoch, w.parts)}
+	d := &decisionCheck{v: v, audit: follow.New(w.log, worldName, model.Epoch, w.parts)}
 	s := v.snapshots[len(v.snapshots)-1]
 	s.stored = nil
 	w.no(d.restore(w.ctx, s))

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/internal/model"
+	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -23,7 +26,7 @@ type shopRig struct {
 	testing.TB
 	ctx     context.Context
 	log     stream.Log
-	ts      service.Topics
+	ts      join.Topics
 	jc      service.SystemConfig
 	dc      service.SystemConfig
 	j       *service.Joiner
@@ -48,7 +51,7 @@ const shopPolicies = `{"hindsight_policies":1,"actions":["a","b","c","d"]}
 `
 
 func newShop(t testing.TB, log stream.Log, text string) *shopRig {
-	s := &shopRig{TB: t, ctx: t.Context(), log: log, ts: service.TopicsOf("m"), rng: rand.New(rand.NewPCG(4, 2)), read: stream.Earliest, worse: "a"}
+	s := &shopRig{TB: t, ctx: t.Context(), log: log, ts: join.TopicsOf("m"), rng: rand.New(rand.NewPCG(4, 2)), read: stream.Earliest, worse: "a"}
 	_, err := service.EnsureTopics(s.ctx, log, "m", 1, service.Retention{})
 	s.no(err)
 	s.in, err = log.Writer(s.ctx, s.ts.Contexts, 0, nil)
@@ -70,17 +73,18 @@ func (s *shopRig) no(err error) {
 	}
 }
 
-func (s *shopRig) source(text string) *service.Source {
+func (s *shopRig) source(text string) *follow.Source {
 	s.Helper()
 	m, err := model.Parse("model.yaml", []byte(text))
 	s.no(err)
-	m.Resolve(0, 0)
-	src := &service.Source{Name: m.Name, Version: m.Version, Model: m.Canonical(), Order: m.Files(), Files: map[string][]byte{}}
+	files := map[string][]byte{}
 	for _, name := range m.Files() {
-		if src.Files[name] = []byte(shopClass); strings.Contains(name, "policies") {
-			src.Files[name] = []byte(shopPolicies)
+		if files[name] = []byte(shopClass); strings.Contains(name, "policies") {
+			files[name] = []byte(shopPolicies)
 		}
 	}
+	src, err := modelfile.Source(m, files)
+	s.no(err)
 	return src
 }
 
@@ -199,7 +203,7 @@ func (s *shopRig) verify() *Report {
 // fromStart returns the state that a follower of the whole log has, without snapshots.
 func (s *shopRig) fromStart() []byte {
 	s.Helper()
-	a := service.NewAudit(s.log, "m", model.Epoch, 1)
+	a := follow.New(s.log, "m", model.Epoch, 1)
 	_, end, err := s.log.Bounds(s.ctx, s.ts.Feedback, 0)
 	s.no(err)
 	s.no(stream.Scan(s.ctx, s.log, s.ts.Feedback, 0, stream.Earliest, end, func(r *stream.Record) error { return a.Take(s.ctx, r) }))

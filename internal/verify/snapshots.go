@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 
-	"hindsight/internal/service"
+	"hindsight/internal/follow"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -16,7 +16,7 @@ type snapshotInfo struct {
 	offset, time int64
 	rounds       []int64
 	sum          [sha256.Size]byte
-	stored       *service.StoredSnapshot // with its bytes; nil: it was too large to be kept
+	stored       *follow.Snapshot // with its bytes; nil: it was too large to be kept
 	checked      bool
 }
 
@@ -25,12 +25,12 @@ type snapshotInfo struct {
 const keptSnapshots = 64 << 20
 
 // readSnapshots reads the snapshots and keeps their hashes, and their models for both checks.
-func (v *verification) readSnapshots(ctx context.Context, fates *service.Models) error {
+func (v *verification) readSnapshots(ctx context.Context, fates *follow.Epochs) error {
 	c, err := v.openCursor(ctx, v.topics.Snapshots, 0)
 	if err != nil {
 		return err
 	}
-	times, kept, models := map[int64]int64{}, 0, service.NewModels(v.Build)
+	times, kept, models := map[int64]int64{}, 0, follow.NewEpochs(v.Build)
 	err = c.walk(ctx, func(r *stream.Record) error {
 		times[r.Offset] = r.Time
 		if r.Type != "" && r.Type != codec.TypeOpen {
@@ -42,7 +42,7 @@ func (v *verification) readSnapshots(ctx context.Context, fates *service.Models)
 	if err != nil {
 		return err
 	}
-	return service.ReadSnapshots(ctx, v.Log, v.Name, func(s *service.StoredSnapshot, err error) error {
+	return follow.ReadSnapshots(ctx, v.Log, v.topics, func(s *follow.Snapshot, err error) error {
 		v.report.Snapshots.Records++
 		if err == nil {
 			err = v.addModel(s, models, fates)
@@ -55,7 +55,7 @@ func (v *verification) readSnapshots(ctx context.Context, fates *service.Models)
 				Want: "a snapshot that can be read", Got: err.Error()})
 			return nil
 		}
-		info := &snapshotInfo{place: place{s.Era, s.Through, s.Epoch}, offset: s.Offset, time: times[s.Offset],
+		info := &snapshotInfo{place: place{s.Era, s.Through, s.Rec.Epoch}, offset: s.Offset, time: times[s.Offset],
 			rounds: s.Rounds, sum: sha256.Sum256(s.Bytes)}
 		if kept += len(s.Bytes); kept <= keptSnapshots {
 			info.stored = s
@@ -66,8 +66,8 @@ func (v *verification) readSnapshots(ctx context.Context, fates *service.Models)
 }
 
 // addModel takes the model of a snapshot, which may be older than any that the feedback log keeps.
-func (v *verification) addModel(s *service.StoredSnapshot, models, fates *service.Models) error {
-	if v.models.epochs[s.Epoch] != nil {
+func (v *verification) addModel(s *follow.Snapshot, models, fates *follow.Epochs) error {
+	if v.models.epochs[s.Rec.Epoch] != nil {
 		return nil
 	}
 	ep, err := models.AddSnapshot(s)
@@ -129,7 +129,7 @@ func (d *decisionCheck) restore(ctx context.Context, s *snapshotInfo) error {
 		return d.audit.Restore(s.stored)
 	}
 	found := false
-	err := service.ReadSnapshots(ctx, d.v.Log, d.v.Name, func(b *service.StoredSnapshot, err error) error {
+	err := follow.ReadSnapshots(ctx, d.v.Log, d.v.topics, func(b *follow.Snapshot, err error) error {
 		if err == nil && b.Offset == s.offset {
 			found = true
 			return d.audit.Restore(b)

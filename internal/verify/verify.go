@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -21,7 +23,7 @@ type Config struct {
 	Log      stream.Log
 	Name     string // of the model
 	Seed     []byte // the secret seed that the log was created with
-	Build    service.Build
+	Build    follow.Build
 	OneClock bool                    // log times of all partitions are of one clock, as those of the embedded log are
 	Dedup    int                     // rounds whose ids a decider remembers; 0: 100,000
 	Progress func(done, total int64) // records read of decisions and feedback; may be nil, called from several goroutines one at a time
@@ -33,7 +35,7 @@ var ErrSeed = errors.New("this is not the seed that the log was created with")
 // verification is the state that the two checks share.
 type verification struct {
 	Config
-	topics     service.Topics
+	topics     join.Topics
 	partitions int
 	models     modelReader
 	snapshots  []*snapshotInfo
@@ -78,7 +80,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 // attempt verifies the logs once.
 func (c Config) attempt(ctx context.Context) (v *verification, err error) {
 	c.Log = storage{c.Log}
-	v = &verification{Config: c, topics: service.TopicsOf(c.Name), late: latelosses.Outcomes{}, found: map[site]Difference{}}
+	v = &verification{Config: c, topics: join.TopicsOf(c.Name), late: latelosses.Outcomes{}, found: map[site]Difference{}}
 	v.report.Name = c.Name
 	v.models = newModelReader(v)
 	if v.partitions, err = service.Partitions(ctx, c.Log, c.Name); err != nil {
@@ -143,7 +145,7 @@ func (v *verification) run(ctx context.Context) error {
 // finish says what it means that the feedback log holds no model, or nothing.
 func (v *verification) finish(ctx context.Context, feedback *logCursor) (err error) {
 	if v.models.none() && v.report.Differences == 0 && !feedback.cut() {
-		return service.ErrNoModel
+		return follow.ErrNoModel
 	}
 	if feedback.first == feedback.end { // a model that began has its epoch there
 		if v.report.expired, err = service.Begun(ctx, v.Log, v.Name); v.report.expired {

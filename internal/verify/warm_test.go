@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -30,7 +30,7 @@ func (w *world) announced(text string, rounds int) {
 // feedback learned.
 func (w *world) learners() (states map[[2]int64][]byte, recs map[int64]codec.Epoch, last int64) {
 	w.Helper()
-	audit := service.NewAudit(w.log, worldName, model.Epoch, w.parts)
+	audit := follow.New(w.log, worldName, model.Epoch, w.parts)
 	states, recs = map[[2]int64][]byte{}, map[int64]codec.Epoch{}
 	w.no(stream.Scan(w.ctx, w.log, w.ts.Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
 		if err := audit.Take(w.ctx, r); err != nil {
@@ -173,7 +173,7 @@ func TestWarmRefusals(t *testing.T) {
 		{"warm: refit\nreward: {min: 0, max: 1}", "are on another scale: loss: differs"},
 	} {
 		w.name(warmBase + "version: 2\n" + c.text)
-		if err := w.tryJoiner(); !errors.Is(err, service.ErrModel) || !strings.Contains(err.Error(), c.want) {
+		if err := w.tryJoiner(); !errors.Is(err, follow.ErrModel) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.text, err)
 		}
 	}
@@ -182,7 +182,7 @@ func TestWarmRefusals(t *testing.T) {
 	w.rounds(20)
 	w.no(w.log.Trim(w.ctx, w.ts.Feedback, 0, 25))
 	w.name(warmBase + "version: 3\nwarm: 9\n")
-	if err := w.tryJoiner(); !errors.Is(err, service.ErrModel) || !strings.Contains(err.Error(), "warm: 9: the feedback that led to it is no longer kept, the first that is kept is ") {
+	if err := w.tryJoiner(); !errors.Is(err, follow.ErrModel) || !strings.Contains(err.Error(), "warm: 9: the feedback that led to it is no longer kept, the first that is kept is ") {
 		t.Error(err)
 	}
 }

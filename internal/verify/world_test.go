@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -38,10 +40,10 @@ type world struct {
 	testing.TB
 	ctx      context.Context
 	log      *mem.Log
-	ts       service.Topics
+	ts       join.Topics
 	parts    int
 	rng      *rand.Rand
-	source   service.Source
+	source   follow.Source
 	j        *service.Joiner
 	d        []*service.Decider
 	in, out  []stream.Appender
@@ -60,7 +62,7 @@ type lateOutcome struct {
 func worldSeed() []byte { return []byte("a secret seed") }
 
 func newWorld(t testing.TB, parts int, seed uint64) *world {
-	w := &world{TB: t, ctx: t.Context(), log: mem.New(mem.Options{Step: 4, MaxBatch: 30}), ts: service.TopicsOf(worldName), parts: parts,
+	w := &world{TB: t, ctx: t.Context(), log: mem.New(mem.Options{Step: 4, MaxBatch: 30}), ts: join.TopicsOf(worldName), parts: parts,
 		rng: rand.New(rand.NewPCG(seed, 1)), read: make([]int64, parts), d: make([]*service.Decider, parts), overflow: 1000}
 	for _, topic := range []string{w.ts.Contexts, w.ts.Decisions, w.ts.Outcomes} {
 		w.no(w.log.Create(w.ctx, topic, parts, stream.TopicOptions{}))
@@ -100,7 +102,8 @@ func (w *world) use(epoch int) {
 func (w *world) name(text string) {
 	m, err := model.Parse("model.yaml", []byte(text))
 	w.no(err)
-	w.source = service.Source{Name: worldName, Version: m.Version, Model: m.Canonical(), Order: m.Files(), Files: map[string][]byte{}}
+	w.source = follow.Source{Name: worldName, Version: m.Version, Model: m.Canonical(), Warm: m.Warm, Order: m.Files(),
+		Files: map[string][]byte{}}
 	for _, name := range m.Files() {
 		w.source.Files[name] = []byte(worldClass)
 	}

@@ -263,8 +263,9 @@ type Epoch struct {
 	Version    int64     `msgpack:"version"`    // of the model file
 	Partitions int       `msgpack:"partitions"` // P
 	SeedHash   string    `msgpack:"seed_hash"`  // SHA-256 of the secret seed, hex
-	Model      []byte    `msgpack:"model"`      // the canonical model file
-	SHA256     string    `msgpack:"sha256"`     // of Model, hex
+	Model      []byte    `msgpack:"model"`      // the canonical model file without its mode
+	Mode       Mode      `msgpack:"-"`          // the last line of the model in the log: see LoggedModel
+	SHA256     string    `msgpack:"sha256"`     // of LoggedModel, hex
 	Files      []FileRef `msgpack:"files"`
 	Through    int64     `msgpack:"through"` // feedbacks before this record
 	// The fresh learner first learns feedbacks WarmFrom..WarmTo; WarmTo = 0: none. Of
@@ -276,7 +277,7 @@ type Epoch struct {
 	// Continues is the first of the epochs whose learner this one goes on with, as it is
 	// here; rounds of those are learned too. 0: the learner is a new one.
 	Continues int64  `msgpack:"continues,omitempty"`
-	Cause     string `msgpack:"cause,omitempty"` // who wanted it, for people; "": the model file
+	Cause     string `msgpack:"cause,omitempty"` // who asked for Mode, for people (but see Alarm); "": the model file
 }
 
 // Class carries one piece of a file that the next [Epoch] names. A sequence

@@ -106,6 +106,15 @@ func Foreign(err error) bool {
 	return errors.As(err, &e) && !errors.Is(err, ErrVersion)
 }
 
+// UnlessForeign returns the error of a Parse function, nil if the record is foreign: all readers pass
+// over such a record.
+func UnlessForeign(err error) error {
+	if Foreign(err) {
+		return nil
+	}
+	return err
+}
+
 // label returns a name for use in an error: a copy, cut and quoted when it is
 // not fit to print as it is.
 func label(name string) string {

@@ -172,4 +172,11 @@ type DecisionMark struct {
 	Version int64  `msgpack:"version,omitempty"`
 	Mode    string `msgpack:"mode,omitempty"`
 	Era     int64  `msgpack:"era,omitempty"` // of the feedback log at LearnedThrough
+	// Rejects is the offset behind the last reject of a context of this partition that was
+	// acknowledged. All contexts before ContextsThrough that were not decided have theirs. 0: none is known.
+	Rejects int64 `msgpack:"rejects,omitempty"`
+	// The rejects of contexts RejectsFrom..RejectsTo-1 were stored, and then lost with the tail of
+	// their log. RejectsTo 0: none were.
+	RejectsFrom int64 `msgpack:"rejects_from,omitempty"`
+	RejectsTo   int64 `msgpack:"rejects_to,omitempty"`
 }

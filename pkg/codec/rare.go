@@ -10,13 +10,19 @@ import (
 // AppendEpoch appends x as MessagePack, as all of these do, in this build's
 // version whatever x.V says.
 func AppendEpoch(dst []byte, x *Epoch) []byte {
-	return appendRare(dst, epochRecord, epochVersion(x), x)
+	logged := *x
+	logged.Model = x.LoggedModel()
+	return appendRare(dst, epochRecord, epochVersion(x), &logged)
 }
 
 // ParseEpoch parses an epoch. It refuses, as all of these do, a version later
 // than [Newest], a missing, repeated or mistyped key, bytes before or behind, and
 // bytes that do not have their checksum. The result shares no memory with b.
-func ParseEpoch(b []byte) (Epoch, error) { return parsed[Epoch](epochRecord, b) }
+func ParseEpoch(b []byte) (Epoch, error) {
+	x, err := parsed[Epoch](epochRecord, b)
+	x.splitModel()
+	return x, err
+}
 
 // AppendClass appends one piece of a class file.
 func AppendClass(dst []byte, x *Class) []byte { return appendRare(dst, classRecord, Version, x) }

@@ -70,6 +70,8 @@ func optionalKey(name, key string) bool {
 		return !strings.HasPrefix(name, "feedback-mark-4")
 	case "cut":
 		return strings.HasPrefix(name, "reject")
+	case "rejects", "rejects_from", "rejects_to":
+		return strings.HasPrefix(name, "decision-mark")
 	}
 	return key == "guard" || strings.HasPrefix(key, "warm_")
 }

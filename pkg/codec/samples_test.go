@@ -181,6 +181,8 @@ func kinds() []kind {
 		rare("feedback-mark-4-new", newCutMark(), AppendFeedbackMark, ParseFeedbackMark),
 		rare("decision-mark", sampleDecisionMark(), AppendDecisionMark, ParseDecisionMark),
 		rare("decision-mark-era", DecisionMark{V: Version, N: 7, Era: 3}, AppendDecisionMark, ParseDecisionMark),
+		rare("decision-mark-rejects", DecisionMark{V: Version, N: 7, ContextsThrough: 12, Rejects: 30, RejectsFrom: 8, RejectsTo: 11},
+			AppendDecisionMark, ParseDecisionMark),
 		rare("snapshot", sampleSnapshot(), AppendSnapshot, ParseSnapshot),
 		rare("snapshot-era", sampleEraSnapshot(), AppendSnapshot, ParseSnapshot),
 		rare("reject", sampleReject(), AppendReject, ParseReject),

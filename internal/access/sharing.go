@@ -1,0 +1,49 @@
+package access
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"hindsight/internal/join"
+	"hindsight/internal/service"
+	"hindsight/pkg/stream/kafka"
+)
+
+// client is a log on brokers, with the groups by which processes share its work.
+type client struct {
+	*kafka.Client
+	session time.Duration // of members of groups; 0: the default
+}
+
+// decidersGroup returns the group whose members share a model's partitions.
+func decidersGroup(name string) string { return name + ".deciders" }
+
+// joinerGroup returns the group of which one member is a model's joiner.
+func joinerGroup(name string) string { return name + ".joiner" }
+
+// sharing shares the work on a model through two consumer groups: who is assigned a
+// partition of the contexts decides it, and who is assigned the feedback joins.
+func (c *client) sharing(name string) service.Sharing { return &sharing{c, name} }
+
+type sharing struct {
+	c    *client
+	name string
+}
+
+func (s *sharing) Deciders(ctx context.Context, partitions int, logger *slog.Logger,
+	run func(ctx context.Context, partition int) error) error {
+	t := join.TopicsOf(s.name)
+	return s.group(decidersGroup(s.name), t.Contexts, partitions, logger).Reporting(t.Contexts).Run(ctx, run)
+}
+
+func (s *sharing) Joiner(ctx context.Context, logger *slog.Logger, run func(ctx context.Context) error) error {
+	t := join.TopicsOf(s.name)
+	return s.group(joinerGroup(s.name), t.Feedback, 1, logger).Reporting(t.Decisions, t.Outcomes).Run(ctx,
+		func(ctx context.Context, _ int) error { return run(ctx) })
+}
+
+func (s *sharing) group(name, topic string, partitions int, logger *slog.Logger) *kafka.Group {
+	return s.c.Group(name, topic, kafka.GroupOptions{Partitions: partitions, Session: s.c.session, Rebalance: s.c.session},
+		logger)
+}

@@ -1,0 +1,48 @@
+package codec
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
+
+const modeKey = "mode: " // of the model file
+
+// LoggedModel returns the model as the log has it: the mode is the last line, where programs that have no field
+// for it read it. A live mode has a line only if somebody asked for it.
+func (x *Epoch) LoggedModel() []byte {
+	if x.Mode == Live && x.Cause == "" {
+		return x.Model
+	}
+	return append(bytes.Clone(x.Model), modeKey+x.Mode.String()+"\n"...)
+}
+
+// splitModel takes the mode out of a model from the log.
+func (x *Epoch) splitModel() {
+	for i, name := range Modes() {
+		if model, ok := bytes.CutSuffix(x.Model, []byte(modeKey+name+"\n")); ok {
+			x.Model, x.Mode = model, Mode(i)
+			return
+		}
+	}
+}
+
+// CauseLost is the cause of an epoch that a joiner began in place of one whose record is lost.
+const CauseLost = "lost"
+
+// alarmCause begins the cause of an epoch that the guard began; the feedback at which it alarmed follows. A key of
+// its own would change the bytes of snapshots, which hold the record as the program that writes them knows it.
+const alarmCause = "guard: worse than the baseline at feedback "
+
+// AlarmCause is the cause of an epoch that the guard begins when it alarms at a feedback.
+func AlarmCause(feedback int64) string { return alarmCause + strconv.FormatInt(feedback, 10) }
+
+// Alarm returns the feedback at which the guard alarmed and began the epoch; 0: it did not begin it.
+func (x *Epoch) Alarm() int64 {
+	text, ok := strings.CutPrefix(x.Cause, alarmCause)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if !ok || err != nil {
+		return 0
+	}
+	return n
+}
