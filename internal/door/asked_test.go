@@ -409,3 +409,26 @@ func TestForwarded(t *testing.T) {
 		t.Errorf("%d of 20 are refused while the other process is away", refused)
 	}
 }
+
+// TestReplyIsCopied holds that a reply is what it was when it was given, though its bytes are used again.
+func TestReplyIsCopied(t *testing.T) {
+	b := newBus(nil)
+	stop, err := b.Serve("a", "", func(m stream.Message) {
+		reply := []byte("first")
+		if err := m.Respond(reply); err != nil {
+			t.Error(err)
+		}
+		copy(reply, "other")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := exchanges.Get().(*exchange)
+	if !b.hand("a", e) || !e.await(t.Context(), time.Minute) || string(e.reply) != "first" {
+		t.Errorf("%q", e.reply)
+	}
+	stop()
+	if b.hand("a", e) {
+		t.Error("handed over after the stop")
+	}
+}
