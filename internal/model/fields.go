@@ -47,20 +47,16 @@ type word string
 func (w word) read(*parser, *yaml.Node) {}
 func (w word) canonical() string        { return string(w) }
 
-// keysOf returns the keys of fields, in their order.
-func keysOf(fields []field) []string { return each(fields, func(f *field) string { return f.key }) }
-
 // fields reads a mapping and returns the nodes of the keys that it has. where is its path, "" of the root.
 func (p *parser) fields(n *yaml.Node, where string, fields []field) map[string]*yaml.Node {
-	given := map[string]*yaml.Node{}
-	p.mapping(n, where, keysOf(fields), func(key string, n *yaml.Node) {
+	given, keys := map[string]*yaml.Node{}, each(fields, func(f *field) string { return f.key })
+	p.mapping(n, where, keys, func(key string, n *yaml.Node) {
 		given[key] = n
-		at := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
 		path := key
 		if where != "" {
 			path = where + "." + key
 		}
-		p.field(&fields[at], n, path)
+		p.field(&fields[slices.Index(keys, key)], n, path)
 	})
 	return given
 }
@@ -176,28 +172,25 @@ func (p *parser) integer(n *yaml.Node, where string, lo, hi int64, example strin
 		return lo
 	}
 	v, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n.Tag != "!!int" {
+	switch {
+	case err != nil || n.Tag != "!!int":
 		p.expected(n, where, what, example)
-		return lo
-	}
-	if v < lo || v > hi {
+	case v < lo || v > hi:
 		p.errorf(n, "%s: expected %s in %d…%d, found %d; for example: %s", where, what, lo, hi, v, example)
-		return lo
+	default:
+		return v
 	}
-	return v
+	return lo
 }
 
 func (p *parser) number(n *yaml.Node, where, example string) float64 {
-	s, ok := p.scalar(n, where, "a number", example)
-	if !ok {
-		return 0
-	}
-	v, err := parseFloat(s)
-	if err != nil || (n.Tag != "!!int" && n.Tag != "!!float") {
+	if s, ok := p.scalar(n, where, "a number", example); ok {
+		if v, err := parseFloat(s); err == nil && (n.Tag == "!!int" || n.Tag == "!!float") {
+			return v
+		}
 		p.expected(n, where, "a finite number", example)
-		return 0
 	}
-	return v
+	return 0
 }
 
 func (p *parser) boolean(n *yaml.Node, where, example string) (v bool) {
@@ -212,14 +205,11 @@ func (p *parser) boolean(n *yaml.Node, where, example string) (v bool) {
 // choice returns the index of the scalar in names.
 func (p *parser) choice(n *yaml.Node, where string, names ...string) int {
 	what, example := strings.Join(names, " | "), where+": "+names[0]
-	s, ok := p.scalar(n, where, what, example)
-	if !ok {
-		return 0
-	}
-	i := slices.Index(names, s)
-	if i < 0 {
+	if s, ok := p.scalar(n, where, what, example); ok {
+		if i := slices.Index(names, s); i >= 0 {
+			return i
+		}
 		p.errorf(n, "%s: expected %s, found %q%s; for example: %s", where, what, s, didYouMean(s, names), example)
-		return 0
 	}
-	return i
+	return 0
 }

@@ -15,8 +15,8 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// Control lets people change what a model does while it runs: they ask the process whose
-// joiner is at work, which writes it into the feedback log, where all see it at one place.
+// Control lets operators change what a model does while it runs: the joiner at work in this process writes the change
+// into the feedback log, which all processes follow.
 // All methods are safe for concurrent use; those of a nil *Control do nothing.
 type Control struct {
 	Reload func() (*follow.Source, error) // reads the model file again; nil: there is none
@@ -62,7 +62,7 @@ func (c *Control) enter(j *Joiner) (leave func()) {
 	}
 }
 
-// see notes what the joiner says of the mode and the guard.
+// see stores the joiner's mode and guard for the pages.
 func (c *Control) see(m ModePage, g GuardPage) {
 	if c == nil {
 		return
@@ -72,7 +72,7 @@ func (c *Control) see(m ModePage, g GuardPage) {
 	c.mode, c.guard = m, g
 }
 
-// ask has the joiner do something, and returns the number of the epoch that follows.
+// ask sends an order to the joiner, and returns the number of the epoch at work afterwards.
 func (c *Control) ask(ctx context.Context, urgent bool, do func(ctx context.Context, j *Joiner) (int64, error)) (int64, error) {
 	if c == nil {
 		return 0, ErrElsewhere
@@ -122,10 +122,10 @@ func (c *Control) Renew(ctx context.Context) (int64, error) {
 
 var errNoFile = errors.New("this process has no model file to read again")
 
-// mostCause bounds what people say of their reasons, in bytes.
+// mostCause bounds an operator's reason, in bytes.
 const mostCause = 200
 
-// cause is who wanted an epoch, and what they say of it.
+// cause returns the cause of an epoch: its author and the reason.
 func cause(who, why string) string {
 	why = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == 0xfffd {
@@ -139,7 +139,7 @@ func cause(who, why string) string {
 	return who + ": " + strings.ToValidUTF8(why[:min(len(why), mostCause)], "") // a character is not cut in two
 }
 
-// obey does what was asked for since the last step.
+// obey executes the orders that came since the last step.
 func (j *Joiner) obey(ctx context.Context) {
 	for {
 		for len(j.next) > 0 {
@@ -156,14 +156,14 @@ func (j *Joiner) obey(ctx context.Context) {
 	}
 }
 
-// follow does what was asked for. If that fails for the log's sake, the next step ends.
+// follow executes an order. After an error of the log the joiner's next step ends with it.
 func (j *Joiner) follow(ctx context.Context, o order) {
 	epoch, err := o.do(ctx, j)
 	o.done <- orderDone{epoch, err}
 }
 
-// overtaken takes the orders that come while a new model is tried, to be done next, an
-// urgent one first, for which it returns an error.
+// overtaken queues the orders that come while a new model is tried. An urgent one goes first, and ends the trial with
+// an error.
 func (j *Joiner) overtaken() error {
 	for {
 		select {
@@ -180,10 +180,9 @@ func (j *Joiner) overtaken() error {
 }
 
 // Switch changes the mode of the model at work: an epoch begins that goes on with the
-// learner, and with all else that the model says. It returns its number; if the mode is
-// the one at work, that of the epoch at work, unless it was the guard's switch: whoever
-// asks for that mode has seen the alarm, and an epoch says so. An error that is no
-// [follow.ErrModel] leaves the joiner dead.
+// learner, and with all else that the model says. It returns its number. If the mode is already at work it returns
+// the epoch at work; but an operator who asks for the mode that the guard switched to has seen the alarm, and a new
+// epoch ends that. An error that is no [follow.ErrModel] leaves the joiner dead.
 func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int64, error) {
 	last := j.epochs.Last
 	asked := codec.Epoch{Cause: cause}

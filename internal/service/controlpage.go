@@ -23,7 +23,7 @@ type ModePage struct {
 	Epoch   int64  `json:"epoch"`
 	Version int64  `json:"version"` // of the model file
 	Learner int64  `json:"learner"` // the epoch in which the learner at work began
-	Cause   string `json:"cause"`   // who wanted this epoch: admin or guard, and why; "": the model file
+	Cause   string `json:"cause"`   // of this epoch: admin or guard, and the reason; "": the model file
 	// Of a POST: the least epoch of the deciders of this process when the answer was
 	// written. Deciders elsewhere follow the log by themselves.
 	Deciders int64 `json:"deciders,omitempty"`
@@ -128,11 +128,11 @@ func (c *Control) RenewModel(i *Insight) http.HandlerFunc {
 // answerLate lets an answer take as long as it takes: a new model may first be taught all that
 // the log keeps.
 func answerLate(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // who cannot has none
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // a writer that cannot has no deadline
 }
 
-// readOrder reads what a POST asks for. Who may send one is for the admin port to say; a
-// page of another site that a browser shows could not send this content type.
+// readOrder reads the body of a POST. The admin port authenticates its client; a page of another site cannot send
+// this content type from a browser.
 func readOrder(w http.ResponseWriter, r *http.Request, dst any) bool {
 	if r.Header.Get("Content-Type") != "application/json" {
 		answer(w, http.StatusUnsupportedMediaType, errNotJSON, nil)

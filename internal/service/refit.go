@@ -14,9 +14,9 @@ import (
 // refit is a decider that decides on in the old epoch while the learner of the next one is
 // taught what the log keeps.
 type refit struct {
-	next   int64 // offset in feedback from which nobody has looked what is asked for
-	looked time.Time
-	until  int64 // under mu: the epoch that must have begun before anything is decided; 0: none
+	next   int64     // feedback offset from which epoch records have not been searched
+	looked time.Time // of the last search
+	until  int64     // under mu: the epoch that must have begun before anything is decided; 0: none
 }
 
 // unlocked runs f, which teaches the learner of the epoch that begins at an offset, without
@@ -29,8 +29,8 @@ func (d *Decider) unlocked(ctx context.Context, offset int64, f func() error) er
 	return f()
 }
 
-// ahead looks, now and then, whether somebody has taken the decisions from the learner at
-// work: then nothing is decided until the epoch that says so has begun. mu is not held.
+// ahead searches the feedback log, at most once each [watch.BeatEvery], for an epoch that takes the decisions from
+// the learner at work. Nothing is decided then until that epoch has begun. mu is not held.
 func (d *Decider) ahead(ctx context.Context) {
 	if time.Since(d.refit.looked) < watch.BeatEvery {
 		return
@@ -43,8 +43,8 @@ func (d *Decider) ahead(ctx context.Context) {
 	}
 }
 
-// lookAhead returns the last epoch that takes the decisions over, of those that nobody has
-// looked at, 0 if there is none. An error is none: the next look may tell.
+// lookAhead returns the last epoch not yet searched that takes the decisions over, 0 if there is none or the log
+// cannot be read: the next call searches again.
 func (d *Decider) lookAhead(ctx context.Context) (until int64) {
 	r := &d.refit
 	_, end, err := d.cfg.Log.Bounds(ctx, d.topics.Feedback, 0)
@@ -65,8 +65,8 @@ func (d *Decider) lookAhead(ctx context.Context) (until int64) {
 	return until
 }
 
-// takesOver reports whether an epoch is one for which nobody waits until a learner is taught:
-// a pause, or a switch to another mode than live.
+// takesOver reports whether an epoch stops the learner's decisions at once, before its own learner is taught: it is a
+// pause, or a switch to another mode than live.
 func takesOver(rec *codec.Epoch) bool {
 	return rec.Mode == codec.Paused || rec.Mode != codec.Live && rec.Continues > 0
 }

@@ -220,9 +220,8 @@ func explain(err error) error {
 	var record tls.RecordHeaderError
 	switch {
 	case errors.Is(err, natsgo.ErrAuthorization), errors.Is(err, natsgo.ErrAuthExpired),
-		errors.Is(err, natsgo.ErrAuthRevoked),
-		errors.Is(err, natsgo.ErrAccountAuthExpired), strings.Contains(err.Error(), "Authorization Violation"),
-		strings.Contains(err.Error(), "Authentication"):
+		errors.Is(err, natsgo.ErrAuthRevoked), errors.Is(err, natsgo.ErrAccountAuthExpired),
+		strings.Contains(err.Error(), "Authentication"): // an -ERR has no code, and the library no error for some
 		return fmt.Errorf("%w: %w", ErrRefused, text)
 	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &check):
 		return fmt.Errorf("%w: the server's is not what the given CA and the host's name ask for: %w", ErrCertificate, text)
