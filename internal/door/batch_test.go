@@ -155,6 +155,9 @@ func TestPages(t *testing.T) {
 		if got.status >= 400 {
 			got.problem(t)
 		}
+		if got.header.Get("Cache-Control") != "no-store" || got.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%.40s: %v", c.path, got.header)
+		}
 		if got := w.call("GET", c.path, "", web); got.status != 403 {
 			t.Errorf("%.40s without the role: %d", c.path, got.status)
 		}
