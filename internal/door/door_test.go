@@ -22,6 +22,7 @@ import (
 	"hindsight/internal/modelfile"
 	"hindsight/internal/see"
 	"hindsight/internal/service"
+	"hindsight/internal/topics"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -72,7 +73,7 @@ func open(t testing.TB, s setting) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := service.CreateTopics(t.Context(), w.log, m.Name, s.partitions, service.Retention{}); err != nil {
+	if err := topics.Create(t.Context(), w.log, m.Name, s.partitions, topics.Retention{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
