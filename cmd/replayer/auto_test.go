@@ -10,6 +10,7 @@ import (
 // TestOraclesLive plays each oracle over features live, the aggregate with random features,
 // and recomputes everything that was decided from the logs alone.
 func TestOraclesLive(t *testing.T) {
+	t.Parallel()
 	for _, oracle := range []string{"auto", "linear", "shared", "hybrid"} {
 		log := "embedded:" + filepath.Join(t.TempDir(), "log")
 		r := object(t, append([]string{"inject", "--json", "--log", log, "--listen", "127.0.0.1:0", "--oracle", oracle},

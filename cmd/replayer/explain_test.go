@@ -13,6 +13,7 @@ import (
 // TestExplain tells the life of a round of a log that inject wrote, and of none that is not
 // there.
 func TestExplain(t *testing.T) {
+	t.Parallel()
 	log := "embedded:" + filepath.Join(t.TempDir(), "log")
 	if got := execute(t.Context(), "inject", "--rounds", "60", "--log", log, "--listen",
 		"127.0.0.1:0"); got.code != daemon.Done {

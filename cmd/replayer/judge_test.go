@@ -112,6 +112,7 @@ func TestJudgedTwice(t *testing.T) {
 
 // TestSnapshotPolicy judges learners of a live system on its own log.
 func TestSnapshotPolicy(t *testing.T) {
+	t.Parallel()
 	log := "embedded:" + filepath.Join(t.TempDir(), "log")
 	object(t, "inject", "--rounds", "200", "--delays", "none", "--json", "--log", log, "--listen", "127.0.0.1:0")
 	o := object(t, "backtest", "--data", log, "--policy", "logging", "--policy", "snapshot:1", "--policy", "snapshot:200",

@@ -13,6 +13,7 @@ import (
 
 // TestKafka plays on brokers and verifies there.
 func TestKafka(t *testing.T) {
+	t.Parallel()
 	addrs, _ := kafkatest.Fake(t, 1, kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "u", "topsecret"))
 	dir := t.TempDir()
 	seed, password := filepath.Join(dir, "seed"), filepath.Join(dir, "password")

@@ -183,6 +183,7 @@ func TestInjectInMemory(t *testing.T) {
 // TestInjectAndVerify plays into a folder, verifies it, and then after what must
 // not go unnoticed.
 func TestInjectAndVerify(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "log")
 	log := "embedded:" + dir
 	inject := []string{"inject", "--rounds", "300", "--window", "50", "--delays", "exp:20+never:0.1", "--json", "--log",

@@ -21,6 +21,7 @@ import (
 // offsets and times, and whoever owns a partition goes on. Half of a move is completed, and
 // what went on there is left alone.
 func TestMove(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "log")
 	from := "embedded:" + dir
 	run := func(code int, says string, args ...string) {

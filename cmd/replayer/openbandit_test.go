@@ -27,6 +27,7 @@ func policySpec(name string) string {
 // folder, by content, and policies by their names. Those of the reward model are of another
 // one than the command's; package ope meets them.
 func TestOpenBanditExpected(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("the race detector has nothing to find in one goroutine")
 	}

@@ -21,6 +21,7 @@ const policyFile = `{"hindsight_policies":1,"actions":["a1","a2","a3","a4"]}
 // environment, with those that go by its class, and with those of a file; the logs
 // verify, which inject does itself and verify does again.
 func TestInjectPolicies(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"m.yaml": policyModel, "p.jsonl": policyFile} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

@@ -60,6 +60,7 @@ func shopReport(t *testing.T, more ...string) (html string, got result) {
 
 // The report's figures are those of --json and of --csv.
 func TestReportJSONAndCSV(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	html, got := shopReport(t, "--json", "--csv", dir)
 	var o map[string]any

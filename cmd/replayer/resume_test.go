@@ -66,6 +66,7 @@ func longBacktest(t *testing.T) []string {
 // TestResumeEverything: wherever a backtest was killed, the same command with its journal
 // prints what it prints uninterrupted, in JSON and in the report, and does nothing twice.
 func TestResumeEverything(t *testing.T) {
+	t.Parallel()
 	args := longBacktest(t)
 	dir := t.TempDir()
 	html := filepath.Join(dir, "out.html")
@@ -135,6 +136,7 @@ func afterFirstLine(ctx context.Context, file string, then func()) {
 // TestKilledAndInterrupted: a backtest that is killed, and one that is interrupted, both in
 // the middle of a run; what the latter prints says so; and both are taken up.
 func TestKilledAndInterrupted(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("a run must be stopped in its middle: go test without -short does")
 	}

@@ -12,6 +12,7 @@ import (
 // TestInjectPartitions plays the same rounds to 1, 2 and 4 partitions: their outcomes
 // meet the same delays, every round has its fate, and the logs verify.
 func TestInjectPartitions(t *testing.T) {
+	t.Parallel()
 	var raw string
 	for _, partitions := range []int{1, 2, 4} {
 		o := object(t, "inject", "--rounds", "400", "--delays", "exp:10", "--seed", "3", "--log", "mem:", "--partitions",
@@ -35,6 +36,7 @@ func TestInjectPartitions(t *testing.T) {
 
 // TestInjectIsBacktest: what inject prints of a learner is what backtest prints, to the bit.
 func TestInjectIsBacktest(t *testing.T) {
+	t.Parallel()
 	for _, delays := range []string{"none", "exp:50"} {
 		args := []string{"--rounds", "1000", "--delays", delays, "--window", "100", "--seed", "3", "--json"}
 		live := object(t, append([]string{"inject", "--log", "mem:"}, args...)...)
@@ -49,6 +51,7 @@ func TestInjectIsBacktest(t *testing.T) {
 
 // TestServers plays on a server and verifies there.
 func TestServers(t *testing.T) {
+	t.Parallel()
 	s := natstest.Start(t, natstest.Options{Users: []natstest.User{{Name: "u", Password: "topsecret"}}})
 	url := "nats://u:topsecret@" + s.Addr()
 	seed := filepath.Join(t.TempDir(), "seed")

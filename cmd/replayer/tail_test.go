@@ -17,6 +17,7 @@ import (
 // TestInjectSpeed plays a log of 2.9 s ten times as fast: it takes no less than .29 s, and
 // what is drawn and joined is what it is at full speed.
 func TestInjectSpeed(t *testing.T) {
+	t.Parallel()
 	var b strings.Builder
 	b.WriteString("at,done,arm,won,n_x\n")
 	for i := range 30 {
@@ -78,6 +79,7 @@ func (u *untilSum) Write(line []byte) (int, error) {
 
 // TestTail reads all of a log that was kept.
 func TestTail(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "log")
 	run := object(t, "inject", "--rounds", "200", "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--json")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

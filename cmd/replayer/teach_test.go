@@ -87,6 +87,7 @@ func TestTeachSparesTheLive(t *testing.T) {
 
 // TestTeachPage runs the commands of TEACH.md with its model file, word for word but for folders.
 func TestTeachPage(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../compose/TEACH.md")
 	if err != nil {
 		t.Fatal(err)

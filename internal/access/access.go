@@ -1,5 +1,5 @@
-// Package access reaches the NATS servers and Kafka brokers that --log names: one set of flags, one rule for
-// passwords and one connection for every program and verb. It does not link the NATS server.
+// Package access reaches the NATS servers and Kafka brokers that --log names: one set of flags and one connection for
+// every program and verb. It does not link the NATS server.
 package access
 
 import (

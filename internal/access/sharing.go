@@ -16,12 +16,6 @@ type client struct {
 	session time.Duration // of members of groups; 0: the default
 }
 
-// decidersGroup returns the group whose members share a model's partitions.
-func decidersGroup(name string) string { return name + ".deciders" }
-
-// joinerGroup returns the group of which one member is a model's joiner.
-func joinerGroup(name string) string { return name + ".joiner" }
-
 // sharing shares the work on a model through two consumer groups: who is assigned a
 // partition of the contexts decides it, and who is assigned the feedback joins.
 func (c *client) sharing(name string) service.Sharing { return &sharing{c, name} }
@@ -34,12 +28,12 @@ type sharing struct {
 func (s *sharing) Deciders(ctx context.Context, partitions int, logger *slog.Logger,
 	run func(ctx context.Context, partition int) error) error {
 	t := join.TopicsOf(s.name)
-	return s.group(decidersGroup(s.name), t.Contexts, partitions, logger).Reporting(t.Contexts).Run(ctx, run)
+	return s.group(s.name+".deciders", t.Contexts, partitions, logger).Reporting(t.Contexts).Run(ctx, run)
 }
 
 func (s *sharing) Joiner(ctx context.Context, logger *slog.Logger, run func(ctx context.Context) error) error {
 	t := join.TopicsOf(s.name)
-	return s.group(joinerGroup(s.name), t.Feedback, 1, logger).Reporting(t.Decisions, t.Outcomes).Run(ctx,
+	return s.group(s.name+".joiner", t.Feedback, 1, logger).Reporting(t.Decisions, t.Outcomes).Run(ctx,
 		func(ctx context.Context, _ int) error { return run(ctx) })
 }
 

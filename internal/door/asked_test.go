@@ -375,3 +375,60 @@ func TestPartitions(t *testing.T) {
 		t.Errorf("partitions %v", seen)
 	}
 }
+
+// TestForwarded holds that a request for a round of another process is answered by it, over the bus between them.
+func TestForwarded(t *testing.T) {
+	log := newLog()
+	between := log.(stream.Bus)
+	owner := func(p int) func(*service.SystemConfig) {
+		return func(c *service.SystemConfig) {
+			if c.Owned, c.BusApart = []int{p}, false; p > 0 {
+				c.Source = nil // the joiner is the other process
+			}
+		}
+	}
+	a := open(t, setting{log: log, bus: between, partitions: 2, change: owner(0)})
+	b := open(t, setting{log: log, bus: between, partitions: 2, change: owner(1)})
+	for i := range 20 {
+		body := fmt.Sprintf(`{"id":"%d","actions":["x","y"]}`, i)
+		if first, again := a.decide(body), b.decide(body); first.Duplicate || !again.Duplicate || first.N != again.N {
+			t.Errorf("%+v, then %+v", first, again)
+		}
+	}
+	b.stop()
+	refused := 0
+	for i := range 20 {
+		got := a.call("POST", "/v1/decide", fmt.Sprintf(`{"id":"later %d","actions":["x","y"]}`, i))
+		if got.status == 503 && strings.Contains(got.problem(t).Detail, "no decider owns partition 1") {
+			refused++
+		} else if got.status != 200 {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+	}
+	if refused == 0 || refused == 20 {
+		t.Errorf("%d of 20 are refused while the other process is away", refused)
+	}
+}
+
+// TestReplyIsCopied holds that a reply is what it was when it was given, though its bytes are used again.
+func TestReplyIsCopied(t *testing.T) {
+	b := newBus(nil)
+	stop, err := b.Serve("a", "", func(m stream.Message) {
+		reply := []byte("first")
+		if err := m.Respond(reply); err != nil {
+			t.Error(err)
+		}
+		copy(reply, "other")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := exchanges.Get().(*exchange)
+	if !b.hand("a", e) || !e.await(t.Context(), time.Minute) || string(e.reply) != "first" {
+		t.Errorf("%q", e.reply)
+	}
+	stop()
+	if b.hand("a", e) {
+		t.Error("handed over after the stop")
+	}
+}

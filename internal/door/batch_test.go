@@ -61,6 +61,26 @@ func TestBatch(t *testing.T) {
 	}
 }
 
+// TestBatchOrder holds that an outcome is sent when the contexts before it are decided.
+func TestBatchOrder(t *testing.T) {
+	log := &heldLog{Log: newLog()}
+	w := open(t, setting{log: log})
+	log.hold.Lock()
+	done := make(chan results)
+	go func() {
+		done <- w.batch([]string{`{"context":{"id":"a","actions":["x","y"]}}`, `{"outcome":{"id":"a","loss":1}}`})
+	}()
+	eventually(t, "the context is in the log", func() bool { return len(w.records("shop.decisions")) == 1 })
+	w.call("POST", "/v1/outcome", `{"id":"other","loss":1}`) // outcomes are stored in their order
+	if n := len(w.records("shop.outcomes")); n != 1 {
+		t.Errorf("%d outcomes before the decision is answered", n)
+	}
+	log.hold.Unlock()
+	if r := <-done; r.Results[0].Status != 200 || r.Results[1].Status != 202 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestBatchTime holds that a batch whose time is over asks no more, and has a result for each request all the same.
 func TestBatchTime(t *testing.T) {
 	w := open(t, setting{})
@@ -134,6 +154,9 @@ func TestPages(t *testing.T) {
 		}
 		if got.status >= 400 {
 			got.problem(t)
+		}
+		if got.header.Get("Cache-Control") != "no-store" || got.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%.40s: %v", c.path, got.header)
 		}
 		if got := w.call("GET", c.path, "", web); got.status != 403 {
 			t.Errorf("%.40s without the role: %d", c.path, got.status)

@@ -76,22 +76,9 @@ func pairs(n *yaml.Node) iter.Seq2[string, *yaml.Node] {
 
 func blockOf(name string, n *yaml.Node) block {
 	var of struct{ Summary string }
-	_ = n.Decode(&of)                    // a schema has none
-	text, _ := yaml.Marshal(resolved(n)) // of what was read
+	_ = n.Decode(&of)          // a schema has none
+	text, _ := yaml.Marshal(n) // of what was read
 	return block{name, of.Summary, string(text)}
-}
-
-// resolved returns a copy of a node with its aliases written out.
-func resolved(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
-		return resolved(n.Alias)
-	}
-	c := *n
-	c.Anchor, c.Content = "", nil
-	for _, child := range n.Content {
-		c.Content = append(c.Content, resolved(child))
-	}
-	return &c
 }
 
 var docsTemplate = template.Must(template.New("docs").Parse(`<!doctype html>

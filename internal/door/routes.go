@@ -42,8 +42,10 @@ func (d *Door) routes() http.Handler {
 		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff
+		w.Header()["X-Content-Type-Options"] = noSniff
+		if r.Method != http.MethodPost { // whose answers nobody caches
+			w.Header()["Cache-Control"] = noStore
+		}
 		if p := d.guard.check(r); p != nil {
 			p.write(w)
 			return
@@ -55,7 +57,7 @@ func (d *Door) routes() http.Handler {
 	})
 }
 
-// Headers of every answer.
+// Headers of answers, which are not allocated.
 var (
 	noStore = []string{"no-store"}
 	noSniff = []string{"nosniff"}

@@ -19,12 +19,14 @@ const (
 
 // A power failure may take the tail of each log, and a log may grow again before a joiner comes. The
 // feedback log is the history: where an input does not hold what a cut took, the joiner begins an era
-// with a mark that says so. Rounds whose feedback exists keep it; all else is joined again.
+// with a mark that says so. All inputs go back to before the first cut that took what is lost. Rounds whose feedback
+// exists keep it; all else is joined again.
 
 // taken is a range of an input that a cut took, or at which the mark of an era stands.
 type taken struct {
 	since, next int64
 	sum         uint32
+	at          int64 // where the cut or the mark lies
 }
 
 // ledger is what the end of a feedback log says of its inputs.
@@ -32,7 +34,8 @@ type ledger struct {
 	core   *Core
 	tail   stream.Tail
 	ranges [][]taken // by input, oldest first
-	most   []int64   // by input: where the era stands at most; nil: anywhere
+	before int64     // the era stands before what lies here; none: the largest number
+	gone   int64     // the first cut that took what is lost, or mark that stands behind it
 	marks  []placed
 	n, cut int64 // of the last in the log
 	time   int64 // of the last cut
@@ -52,12 +55,12 @@ func (h *History) rangeAt(m *codec.FeedbackMark, i int) taken {
 		if i >= h.Partitions {
 			from = p.OutcomesFrom
 		}
-		return taken{from, from, 0}
+		return taken{since: from, next: from}
 	}
 	if i < h.Partitions {
-		return taken{p.DecisionsSince, p.Decisions, p.DecisionsSum}
+		return taken{since: p.DecisionsSince, next: p.Decisions, sum: p.DecisionsSum}
 	}
-	return taken{p.OutcomesSince, p.Outcomes, p.OutcomesSum}
+	return taken{since: p.OutcomesSince, next: p.Outcomes, sum: p.OutcomesSum}
 }
 
 // read reads the feedback log from the first mark at or behind an offset.
@@ -79,7 +82,7 @@ func (l *ledger) read(ctx context.Context, from int64) error {
 			if err := codec.ParseCut(&cut, r.Value); err != nil {
 				return codec.UnlessForeign(err)
 			}
-			l.take(&cut)
+			l.take(r.Offset, &cut)
 		case r.Type == "":
 			if err := codec.ParseFeedback(&f, r.Value); err != nil {
 				return codec.UnlessForeign(err)
@@ -98,17 +101,19 @@ func (l *ledger) mark(at int64, m *codec.FeedbackMark) {
 			return l.core.history.Input(x.Topic, x.Partition) == i
 		})
 		if k := len(l.marks); lost || k == 0 || loop.WithoutCuts(l.marks[k-1].m) {
-			l.ranges[i] = append(l.ranges[i], l.core.history.rangeAt(m, i))
+			x := l.core.history.rangeAt(m, i)
+			x.at = at
+			l.ranges[i] = append(l.ranges[i], x)
 		}
 	}
 	l.marks = append(l.marks, placed{at, m})
 	l.n, l.cut, l.time = m.N, m.Cut, m.Time
 }
 
-func (l *ledger) take(cut *codec.Cut) {
+func (l *ledger) take(at int64, cut *codec.Cut) {
 	l.cut, l.time = cut.Cut, max(l.time, cut.Time)
 	add := func(i int, r codec.Range) {
-		l.ranges[i] = append(l.ranges[i], taken{l.ranges[i][len(l.ranges[i])-1].next, r.Next, r.Sum})
+		l.ranges[i] = append(l.ranges[i], taken{l.ranges[i][len(l.ranges[i])-1].next, r.Next, r.Sum, at})
 	}
 	for _, r := range cut.Decisions {
 		add(r.Partition, r)
@@ -125,14 +130,14 @@ func (l *ledger) losses(ctx context.Context, at int64) (lost []codec.LostTail, e
 		if err := l.read(ctx, at); err != nil {
 			return nil, err
 		}
-		lost = lost[:0]
+		lost, l.gone = lost[:0], math.MaxInt64
 		found := true
 		for i := range l.ranges {
-			r, ok, err := l.survivor(ctx, i)
+			r, gone, ok, err := l.survivor(ctx, i)
 			if err != nil {
 				return nil, err
 			}
-			found = found && ok
+			found, l.gone = found && ok, min(l.gone, gone)
 			if was := l.ranges[i][len(l.ranges[i])-1].next; r.next < was {
 				lost = append(lost, l.lostTail(i, r.next, was))
 			}
@@ -152,27 +157,28 @@ func (l *ledger) lostTail(i int, offset, was int64) codec.LostTail {
 	return x
 }
 
-// survivor returns the newest range of an input that is there. ok is false if no range is that was
-// read, and the input survives to its start if there are no others.
-func (l *ledger) survivor(ctx context.Context, i int) (r taken, ok bool, err error) {
-	all := l.ranges[i]
+// survivor returns the newest range of an input that is there, and where the first one behind it lies. ok is
+// false if no range is that was read, and the input survives to its start if there are no others.
+func (l *ledger) survivor(ctx context.Context, i int) (r taken, gone int64, ok bool, err error) {
+	all, least := l.ranges[i], int64(math.MaxInt64)
+	gone = math.MaxInt64
 	for k := len(all) - 1; k >= 0; k-- {
-		if l.most != nil && all[k].next > l.most[i] {
-			continue
+		x := all[k]
+		there := x.at < l.before && x.next <= least
+		least = min(least, x.next) // an era between went back before it
+		switch {
+		case !there:
+		case x.next > x.since:
+			there, err = l.holds(ctx, i, x)
+		case i < l.core.cfg.Partitions && k < len(all)-1: // nothing was taken before, or by a joiner that logged no cuts
+			x, err = l.core.extent(ctx, i, 0, 0, 0, false) // more may be gone: rounds that are known are passed over
 		}
-		if all[k].next == all[k].since { // nothing was taken before, or by a joiner that logged no cuts
-			if i < l.core.cfg.Partitions && k < len(all)-1 {
-				r, err = l.core.extent(ctx, i, 0, 0, 0, false)
-				return r, true, err // more may be gone: rounds that are known are passed over
-			}
-			return all[k], true, nil
+		if there || err != nil {
+			return x, gone, true, err
 		}
-		there, err := l.holds(ctx, i, all[k])
-		if err != nil || there {
-			return all[k], true, err
-		}
+		gone = x.at
 	}
-	return taken{}, false, nil
+	return taken{}, gone, false, nil
 }
 
 // holds reports whether an input holds what a range says was taken. What retention has dropped of it
@@ -296,12 +302,12 @@ func (c *Core) noteEra() {
 
 // position returns where the mark of an era stands in a partition, before the heart has its say.
 func (l *ledger) position(ctx context.Context, p int, last *codec.FeedbackMark) (pos codec.Position, err error) {
-	d, _, err := l.survivor(ctx, p)
+	d, _, _, err := l.survivor(ctx, p)
 	if err != nil {
 		return pos, err
 	}
 	i := l.core.cfg.Partitions + p
-	o, _, err := l.survivor(ctx, i)
+	o, _, _, err := l.survivor(ctx, i)
 	if err != nil {
 		return pos, err
 	}

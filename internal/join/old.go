@@ -187,7 +187,7 @@ func (c *Core) extent(ctx context.Context, i int, from, through, time int64, ahe
 		return taken{}, err
 	}
 	from = min(max(from, first), end)
-	x := taken{from, from, 0}
+	x := taken{since: from, next: from}
 	err = stream.Scan(ctx, c.cfg.Log, topic, p, from, math.MaxInt64, func(r *stream.Record) error {
 		late := r.Time - time
 		if r.Offset < through && late > 0 || r.Offset >= through && (!ahead || late > c.cfg.Skew) {

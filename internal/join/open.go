@@ -108,15 +108,17 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 		return c.openWithoutCuts(ctx, tail, at, m)
 	}
 	c.marked, c.through, c.eras = m.N, m.Rejects, m.Eras
-	l := ledger{core: c, tail: tail}
+	l := ledger{core: c, tail: tail, before: math.MaxInt64}
 	lost, err := l.losses(ctx, at)
 	if err != nil {
 		return err
 	}
 	inputs := len(lost)
-	l.most = make([]int64, 2*c.cfg.Partitions)
-	for i := range l.most {
-		l.most[i] = c.history.rangeAt(m, i).next
+	if inputs > 0 { // an era stands where all cuts can be taken again, or outcomes of rounds that are would be passed over
+		l.before = l.gone
+		if lost, err = l.losses(ctx, at); err != nil {
+			return err
+		}
 	}
 	if !hangsOn(m, lost) {
 		if err := c.restore(ctx, at, m, false); err != nil {
@@ -126,14 +128,6 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 			c.queueUnfinished()
 		}
 		if err := c.replay(ctx, at+1, tail.Open); err != nil && (inputs == 0 || !errors.Is(err, ErrLost)) {
-			return err
-		}
-		for i := range l.most {
-			l.most[i] = c.history.Position(c.heart, i)
-		}
-	}
-	if inputs > 0 { // an era stands where all cuts can be taken again: their rejects may not be stored
-		if lost, err = l.losses(ctx, at); err != nil {
 			return err
 		}
 	}
@@ -148,7 +142,6 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 		if err := c.Flush(ctx); err != nil {
 			return err
 		}
-		l.most = nil
 		if _, l.tail.Open, err = c.cfg.Log.Bounds(ctx, c.cfg.Topics.Feedback, 0); err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"hindsight/internal/scan"
@@ -34,8 +33,6 @@ func Formats() []string { return []string{Dsjson, CB, CBADF, JSONL, Msgpack, Par
 
 // FormatNames lists them in a text.
 func FormatNames() string { return strings.Join(Formats(), ", ") }
-
-func known(format string) bool { return slices.Contains(Formats(), format) }
 
 // ErrCSV says that a file looks like CSV, whose columns need names.
 var ErrCSV = errors.New("this looks like CSV, whose columns must be named: --action-column, --reward-column and " +

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 
 	"hindsight/internal/loop"
 	"hindsight/internal/recent"
@@ -85,7 +86,7 @@ func Open(path string, o Options) (*Reader, error) {
 		}
 	case OpenBandit:
 	default:
-		if !known(o.Format) {
+		if !slices.Contains(Formats(), o.Format) {
 			return nil, fmt.Errorf("format %q: expected one of %s", o.Format, FormatNames())
 		}
 	}

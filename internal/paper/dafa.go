@@ -127,6 +127,9 @@ func dafaSweeps(o Options) []sweep {
 	var out []sweep
 	for _, a := range axes {
 		s := sweep{axis: a.name}
+		if o.few {
+			a.values = []int{a.values[0], a.values[len(a.values)-1]}
+		}
 		for _, p := range append([]preset{cautious}, presets...) {
 			l := line{bent: a.name == "D/T"}
 			for _, v := range a.values {

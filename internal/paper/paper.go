@@ -30,7 +30,7 @@ type Options struct {
 	// What tests put in place of the algorithms, for claims to notice; nil: nothing.
 	plant   plant
 	mistake func(h *oracle.Hedge) weighted // of the oracle where it is played alone
-	few     bool                           // of many delays play some
+	few     bool                           // of many delays and sizes play some
 }
 
 // plant makes a wrong algorithm of the true one.
@@ -54,7 +54,7 @@ func size[T any](o Options, full, quick T) T {
 	return full
 }
 
-// some returns all delays of a claim, or the first and two others where tests ask for few.
+// some returns all delays of a claim, or three of them where tests ask for few.
 func some[T any](o Options, all []T) []T {
 	if !o.few {
 		return all

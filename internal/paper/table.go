@@ -103,8 +103,8 @@ func (t *Table) writeCSV(w io.Writer) error {
 		var out []string
 		for i, cell := range row {
 			out = append(out, csvCell(cell))
-			if e, ok := cell.(replay.Estimate); ok {
-				out = append(out, csvSE(e))
+			if e, ok := cell.(replay.Estimate); ok && e.SE != nil {
+				out = append(out, csvCell(*e.SE))
 			} else if estimates[i] {
 				out = append(out, "")
 			}
@@ -122,11 +122,4 @@ func csvCell(c any) string {
 		return strconv.FormatFloat(v.Value, 'g', -1, 64)
 	}
 	return cellText(c)
-}
-
-func csvSE(e replay.Estimate) string {
-	if e.SE == nil {
-		return ""
-	}
-	return strconv.FormatFloat(*e.SE, 'g', -1, 64)
 }

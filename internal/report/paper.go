@@ -28,7 +28,9 @@ func Paper(findings []*paper.Finding, p *Parameters) *Page {
 			s.add(fromChart(f.Charts[i].Name, "", &f.Charts[i].Chart))
 		}
 		for i := range f.Tables {
-			s.add(paperTable(&f.Tables[i]))
+			s.add(paperTable(&f.Tables[i], func(cell string) string {
+				return strings.ReplaceAll(cell, "±", " ±\u00a0") // a line may break before it
+			}))
 		}
 		page.Sections = append(page.Sections, s)
 	}
@@ -47,11 +49,8 @@ func Claim(f *paper.Finding) *Page {
 	page := brief(note(fmt.Sprintf("── %s · %s\n%s", f.Claim, f.Source, f.Says)))
 	s := &page.Sections[0]
 	for i := range f.Tables {
-		t := headed(1, f.Tables[i].Columns...)
-		t.Caption, t.Inset = f.Tables[i].Title, true
-		for _, row := range f.Tables[i].Texts() {
-			t.row(row...)
-		}
+		t := paperTable(&f.Tables[i], func(cell string) string { return cell })
+		t.Inset = true
 		s.add(t)
 	}
 	var b strings.Builder
@@ -81,12 +80,13 @@ func Claim(f *paper.Finding) *Page {
 	return page
 }
 
-func paperTable(from *paper.Table) *table {
+// paperTable returns a table whose cells are written by write.
+func paperTable(from *paper.Table, write func(cell string) string) *table {
 	t := headed(1, from.Columns...)
 	t.Caption = from.Title
 	for _, row := range from.Texts() {
 		for i := range row {
-			row[i] = strings.ReplaceAll(row[i], "±", " ±\u00a0") // a line may break before it
+			row[i] = write(row[i])
 		}
 		t.row(row...)
 	}

@@ -73,7 +73,11 @@ func TestPowerLossVerifies(t *testing.T) {
 		n = 12
 	}
 	codes := map[int]int{}
+	seeds := []int64{194, 512, 839, 942, 1151} // rejects of which only marks tell
 	for seed := range int64(n) {
+		seeds = append(seeds, seed)
+	}
+	for _, seed := range seeds {
 		r, err := verified(t, service.SimulatePower(t, seed, powerTopics()))
 		if err != nil || r.Differences > 0 {
 			t.Errorf("seed %d: %v, %+v", seed, err, r.First)

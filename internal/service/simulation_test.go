@@ -407,5 +407,5 @@ func simSeeds(t *testing.T) int {
 	if testing.Short() {
 		return 100
 	}
-	return 1000
+	return 500
 }

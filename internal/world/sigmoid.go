@@ -2,7 +2,6 @@ package world
 
 import (
 	"cmp"
-	"strconv"
 
 	"hindsight/internal/model"
 	"hindsight/internal/random"
@@ -36,8 +35,6 @@ func NewSigmoid(seed uint64, rounds int, o SigmoidOptions) *World {
 	}
 	return e
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // newSigmoid returns a world with a class of logistic functions that is still empty, whose streams begin
 // with the word that kind is.

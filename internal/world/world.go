@@ -4,6 +4,7 @@ package world
 
 import (
 	"slices"
+	"strconv"
 
 	"hindsight/internal/grammar"
 	"hindsight/internal/model"
@@ -92,7 +93,7 @@ func (w *World) constants() {
 func numbered(prefix string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
-		names[i] = prefix + itoa(i+1)
+		names[i] = prefix + strconv.Itoa(i+1)
 	}
 	return names
 }

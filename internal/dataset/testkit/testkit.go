@@ -124,7 +124,8 @@ t,2020-01-01 00:00:30+00:00,a,0.25,2020-01-01T00:00:30Z,-2,u
 
 // TimedMapping names the columns of TimedText.
 func TimedMapping() logs.Mapping {
-	return logs.Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", ID: "id", Features: []string{"x", "y"}}
+	return logs.Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", ID: "id",
+		Features: []string{"x", "y"}}
 }
 
 // WorldMeans are the mean losses of the actions of WorldLog, by context.
