@@ -54,10 +54,12 @@ func TestHTTPFlag(t *testing.T) {
 	a := start(t, decider(t, "--log", "embedded:"+filepath.Join(dir, "a"), "--listen", "127.0.0.1:0")).ready()
 	taken := strings.TrimPrefix(a.http(), "http://")
 	got := finish(t, decider(t, "--log", "embedded:"+filepath.Join(dir, "b"), "--listen", "127.0.0.1:0", "--http", taken))
-	if got.code != 1 || !strings.Contains(got.stderr, "--http "+taken+": ") || !strings.Contains(got.stderr, "choose another") {
+	if got.code != 1 || !strings.Contains(got.stderr, "--http "+taken+": ") || !strings.Contains(got.stderr,
+		"choose another") {
 		t.Errorf("a taken address: %+v", got)
 	}
-	off := start(t, decider(t, "--log", "embedded:"+filepath.Join(dir, "c"), "--listen", "127.0.0.1:0", "--http", "none")).ready()
+	off := start(t, decider(t, "--log", "embedded:"+filepath.Join(dir, "c"), "--listen", "127.0.0.1:0", "--http",
+		"none")).ready()
 	if httpLine.MatchString(off.log()) {
 		t.Error("--http none answers")
 	}
@@ -84,9 +86,11 @@ func TestKeysCommand(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(made), "hs_") {
 		t.Fatalf("%v: %q", err, made)
 	}
-	p := start(t, decider(t, "--log", "embedded:"+filepath.Join(dir, "log"), "--listen", "127.0.0.1:0", "--keys", file)).ready()
+	p := start(t, decider(t, "--log", "embedded:"+filepath.Join(dir, "log"), "--listen", "127.0.0.1:0", "--keys",
+		file)).ready()
 	ask := func(key string) int {
-		r, err := http.NewRequestWithContext(t.Context(), "POST", p.http()+"/v1/decide", strings.NewReader(`{"actions":["a","b"]}`))
+		r, err := http.NewRequestWithContext(t.Context(), "POST", p.http()+"/v1/decide",
+			strings.NewReader(`{"actions":["a","b"]}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +118,8 @@ func TestKeysCommand(t *testing.T) {
 		{[]string{"keys", "add", "web", "--keys", file}, 2, "expected NAME and ROLE"},
 		{[]string{"keys", "add", "web", "write", "--keys", file}, 1, "expected decide, outcome, read, admin"},
 		{[]string{"--http", "0.0.0.0:0", "--log", "mem:"}, 2, "give --keys, or --http-ca"},
-		{[]string{"--keys", filepath.Join(dir, "none"), "--log", "mem:", "--listen", "127.0.0.1:0"}, 1, "--keys: read keys file"},
+		{[]string{"--keys", filepath.Join(dir, "none"), "--log", "mem:", "--listen", "127.0.0.1:0"}, 1,
+			"--keys: read keys file"},
 	} {
 		if got := finish(t, decider(t, c.args...)); got.code != c.code || !strings.Contains(got.stderr, c.says) {
 			t.Errorf("%v: %+v; want %d, %q", c.args, got, c.code, c.says)

@@ -82,8 +82,8 @@ inside the process, or on the servers that --nats names, which several deciders 
 	f.Var(&c.retention, "retention", "how long a new log keeps its records: 7d, 36h; 0: for ever")
 	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes (default 1); "+
 		"fixed from then on")
-	f.IntVar(&c.clientRate, "client-rate", 0, "most requests a second that one client may send to this process, decisions "+
-		"and outcomes: by NATS a connection, by HTTP a key or an address; 0: no limit")
+	f.IntVar(&c.clientRate, "client-rate", 0, "most requests a second that one client may send to this process, "+
+		"decisions and outcomes: by NATS a connection, by HTTP a key or an address; 0: no limit")
 	f.IntVar(&c.pendingMiB, "pending-mib", service.DefaultMaxBytes>>20, "memory in MiB that decisions may hold in the "+
 		"joiner while they wait for their outcomes; beyond it the oldest are closed without theirs")
 	f.StringVar(&c.requesters, "requesters", "", "file, mode 0600, with a line NAME PASSWORD for each client of the "+

@@ -110,8 +110,8 @@ func (u *users) verified() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if v.Differences > 0 || v.Decisions.Checked+v.Decisions.TooOld != v.Decisions.Records || v.Decisions.Records < int64(len(u.replies)) ||
-		v.Feedback.Checked+v.Feedback.TooOld != v.Feedback.Records || v.Cuts.Checked == 0 {
+	if v.Differences > 0 || v.Decisions.Checked+v.Decisions.TooOld != v.Decisions.Records || v.Decisions.Records < int64(
+		len(u.replies)) || v.Feedback.Checked+v.Feedback.TooOld != v.Feedback.Records || v.Cuts.Checked == 0 {
 		v.Write(os.Stderr)
 		s.t.Errorf("the logs do not verify: exit code %d, %+v", v.ExitCode(), v.First)
 	}

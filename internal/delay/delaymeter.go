@@ -160,9 +160,10 @@ func (c *delayCounts) stats() Stats {
 // Bin is a bar of a histogram of delays: the rounds whose delay is from Low to High
 // later rounds. Bars are powers of two apart: 0, 1, 2–3, 4–7, …
 type Bin struct {
-	Low      int64 `json:"low"`
-	High     int64 `json:"high"`
-	Raw      int64 `json:"raw"`      // rounds, as outcomes arrived; those that never came count with the rounds that were left
+	Low  int64 `json:"low"`
+	High int64 `json:"high"`
+	// rounds, as outcomes arrived; those that never came count with the rounds that were left
+	Raw      int64 `json:"raw"`
 	Released int64 `json:"released"` // as feedback was released
 }
 

@@ -24,7 +24,8 @@ func delays(t testing.TB, spec string, seed uint64) *Delays {
 func TestParseDelays(t *testing.T) {
 	for spec, want := range map[string]string{
 		"none": "none", "constant:50": "constant:50", "exp:50.0": "exp:50", "lognormal:20,1.5": "lognormal:20,1.5",
-		"pareto:1.5, 10": "pareto:1.5,10", "constant:10 + never:0.05": "constant:10+never:0.05", "constant:1e3": "constant:1000",
+		"pareto:1.5, 10": "pareto:1.5,10", "constant:10 + never:0.05": "constant:10+never:0.05",
+		"constant:1e3": "constant:1000",
 	} {
 		d, err := Parse(spec, Options{Seed: 1})
 		if err != nil || d.Spec != want {
@@ -69,11 +70,13 @@ func TestDelayList(t *testing.T) {
 			spec += ":1" + strings.Repeat(",1", strings.Count(e.Params, ","))
 		}
 		names = append(names, e.Name)
-		if d, err := Parse(spec, Options{Seed: 1, Decided: []int64{1, 2}, Came: []int64{2, 3}}); e.Name != "starve-best" && (err != nil || d.Spec != spec) || e.Meaning == "" {
+		if d, err := Parse(spec, Options{Seed: 1, Decided: []int64{1, 2}, Came: []int64{2, 3}}); e.Name != "starve-best" &&
+			(err != nil || d.Spec != spec) || e.Meaning == "" {
 			t.Errorf("%+v: %v, %v", e, d, err)
 		}
 	}
-	want := strings.Fields("none constant exp lognormal pareto never burst head hold reorder starve-best loss never-bad recorded recorded")
+	want := strings.Fields("none constant exp lognormal pareto never burst head hold reorder starve-best loss never-bad " +
+		"recorded recorded")
 	if !slices.Equal(names, want) {
 		t.Errorf("delays %v, want %v", names, want)
 	}
@@ -88,7 +91,9 @@ func TestDelayLaws(t *testing.T) {
 		at   []float64
 	}{
 		{"exp:50", func(x float64) float64 { return 1 - math.Exp(-x/50) }, []float64{0.5, 10.5, 50.5, 200.5}},
-		{"lognormal:20,1.5", func(x float64) float64 { return math.Erfc(-math.Log(x/20)/1.5/math.Sqrt2) / 2 }, []float64{1.5, 20.5, 100.5, 1000.5}},
+		{"lognormal:20,1.5", func(x float64) float64 {
+			return math.Erfc(-math.Log(x/20)/1.5/math.Sqrt2) / 2
+		}, []float64{1.5, 20.5, 100.5, 1000.5}},
 		{"pareto:1.5,10", func(x float64) float64 { return 1 - math.Pow(10/x, 1.5) }, []float64{10.5, 20.5, 100.5, 1000.5}},
 	} {
 		d := delays(t, c.spec, 5)
@@ -121,7 +126,8 @@ func TestDelayLaws(t *testing.T) {
 
 // TestDelaysProperties holds what is true of every specification.
 func TestDelaysProperties(t *testing.T) {
-	term := rapid.SampledFrom([]string{"none", "constant:3", "constant:1099511627776", "exp:50", "lognormal:20,1.5", "lognormal:1000000000,20", "pareto:0.001,10", "pareto:1.5,10", "never:0.5", "never:1"})
+	term := rapid.SampledFrom([]string{"none", "constant:3", "constant:1099511627776", "exp:50", "lognormal:20,1.5",
+		"lognormal:1000000000,20", "pareto:0.001,10", "pareto:1.5,10", "never:0.5", "never:1"})
 	rapid.Check(t, func(t *rapid.T) {
 		terms := rapid.SliceOfN(term, 1, 3).Draw(t, "terms")
 		spec, seed := strings.Join(terms, "+"), rapid.Uint64().Draw(t, "seed")
@@ -164,7 +170,8 @@ func TestTermsDrawApart(t *testing.T) {
 }
 
 func FuzzParseDelays(f *testing.F) {
-	for _, spec := range []string{"none", "exp:50", "lognormal:20,1.5", "pareto:1.5,10", "constant:10+never:0.05", "exp:1e-9", "constant:-0", "burst:7+head:5,2", "loss:5,0+never-bad:.5", "reorder:3+starve-best:2"} {
+	for _, spec := range []string{"none", "exp:50", "lognormal:20,1.5", "pareto:1.5,10", "constant:10+never:0.05",
+		"exp:1e-9", "constant:-0", "burst:7+head:5,2", "loss:5,0+never-bad:.5", "reorder:3+starve-best:2"} {
 		f.Add(spec, uint64(1))
 	}
 	f.Fuzz(func(t *testing.T, spec string, seed uint64) {
@@ -217,7 +224,8 @@ func twin(raw, through []int64) (r Report) {
 		}
 		if n > 0 {
 			s.Mean, s.DMax = float64(s.D)/float64(n), d[n-1]
-			s.P50, s.P90, s.P99 = d[int(math.Ceil(0.5*float64(n)))-1], d[int(math.Ceil(0.9*float64(n)))-1], d[int(math.Ceil(0.99*float64(n)))-1]
+			s.P50, s.P90, s.P99 = d[int(math.Ceil(0.5*float64(n)))-1], d[int(math.Ceil(0.9*float64(n)))-1],
+				d[int(math.Ceil(0.99*float64(n)))-1]
 		}
 	}
 	fill(&r.Raw, d)
@@ -241,7 +249,8 @@ func fifo(raw []int64) []int64 {
 
 func TestMeasureDelaysAgainstTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		raw := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 5), rapid.Int64Range(Never, 60), rapid.Just(int64(grammar.MaxCount))), 0, 60).Draw(t, "raw")
+		raw := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 5), rapid.Int64Range(Never, 60),
+			rapid.Just(int64(grammar.MaxCount))), 0, 60).Draw(t, "raw")
 		through := fifo(raw)
 		if rapid.Bool().Draw(t, "arrival") { // any τ(t) < t is possible, growing or not
 			for i := range through {
@@ -260,7 +269,8 @@ func TestMeasureDelaysAgainstTwin(t *testing.T) {
 // that Σ d_t = Σ σ_t for what is released.
 func TestFIFOTax(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		spec := rapid.SampledFrom([]string{"none", "constant:7", "exp:20", "pareto:1.5,10", "exp:5+never:0.01"}).Draw(t, "spec")
+		spec := rapid.SampledFrom([]string{"none", "constant:7", "exp:20", "pareto:1.5,10", "exp:5+never:0.01"}).Draw(
+			t, "spec")
 		d, err := Parse(spec, Options{Seed: rapid.Uint64().Draw(t, "seed")})
 		if err != nil {
 			t.Fatal(err)

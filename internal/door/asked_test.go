@@ -35,7 +35,8 @@ func TestMessagePack(t *testing.T) {
 		t.Errorf("%v: %d %v %q", err, got.status, got.header, got.body)
 	}
 	told := codec.AppendOutcome(nil, &codec.Outcome{ID: "a", Kind: codec.Loss, Value: 0.5})
-	if got := w.call("POST", "/v1/outcome", string(told), kind); got.status != 202 || len(w.records("shop.outcomes")) != 1 {
+	if got := w.call("POST", "/v1/outcome", string(told), kind); got.status != 202 ||
+		len(w.records("shop.outcomes")) != 1 {
 		t.Errorf("%d %q", got.status, got.body)
 	}
 	other := codec.AppendContext(nil, &codec.Context{ID: "a", Actions: []codec.Action{{Name: "x"}}})
@@ -58,8 +59,8 @@ func TestGzip(t *testing.T) {
 		t.Fatalf("%d %v", got.status, got.header)
 	}
 	plain := w.call("POST", "/v1/decide", body, "Accept-Encoding: identity")
-	if want := bytes.Replace(inflated(t, got.body), []byte(`"duplicate":false`), []byte(`"duplicate":true`), 1); !bytes.Equal(want,
-		plain.body) || plain.header.Get("Content-Encoding") != "" {
+	if want := bytes.Replace(inflated(t, got.body), []byte(`"duplicate":false`), []byte(`"duplicate":true`),
+		1); !bytes.Equal(want, plain.body) || plain.header.Get("Content-Encoding") != "" {
 		t.Errorf("%s\nand\n%s", want, plain.body)
 	}
 	if got := w.call("POST", "/v1/decide", context1, "Accept-Encoding: gzip"); got.header.Get("Content-Encoding") != "" {
@@ -74,7 +75,8 @@ func TestCloudEvents(t *testing.T) {
 	if d := w.decide(event, "Content-Type: application/cloudevents+json; charset=utf-8"); d.ID != "s" {
 		t.Errorf("%+v", d)
 	}
-	if d := w.decide(`{"actions":["x","y"]}`, "ce-specversion: 1.0", "ce-id: b", "ce-source: /web", "ce-type: context"); d.ID != "b" {
+	if d := w.decide(`{"actions":["x","y"]}`, "ce-specversion: 1.0", "ce-id: b", "ce-source: /web",
+		"ce-type: context"); d.ID != "b" {
 		t.Errorf("%+v", d)
 	}
 }
@@ -109,7 +111,8 @@ func TestClientRate(t *testing.T) {
 			break
 		}
 	}
-	if p := got.problem(t); p.Status != 429 || got.header.Get("Retry-After") != "1" || !strings.Contains(p.Detail, "too often") {
+	if p := got.problem(t); p.Status != 429 || got.header.Get("Retry-After") != "1" ||
+		!strings.Contains(p.Detail, "too often") {
 		t.Errorf("%+v", p)
 	}
 	w.call("POST", "/v1/decide", context1, "Content-Type: text/plain")

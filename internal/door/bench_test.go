@@ -50,7 +50,8 @@ func serveFloor(b *testing.B, log stream.Log, size int, reply []byte) string {
 		b.Fatal(err)
 	}
 	var err error
-	if f.out, err = log.Writer(b.Context(), "floor", 0, func(_ uint64, _ int64, err error) { f.acked <- err }); err != nil {
+	if f.out, err = log.Writer(b.Context(), "floor", 0,
+		func(_ uint64, _ int64, err error) { f.acked <- err }); err != nil {
 		b.Fatal(err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -77,8 +78,8 @@ func askedBody(n int) []byte {
 	return b
 }
 
-// BenchmarkDecide measures the time from asking over keep-alive to the decision, which waits for the embedded log, beside
-// a handler that does nothing but one append to the same log, turn by turn.
+// BenchmarkDecide measures the time from asking over keep-alive to the decision, which waits for the embedded log,
+// beside a handler that does nothing but one append to the same log, turn by turn.
 func BenchmarkDecide(b *testing.B) {
 	e, err := engine.Open(b.Context(), engine.Options{Log: "embedded:" + b.TempDir(), Listen: "127.0.0.1:0",
 		Logger: slog.New(slog.DiscardHandler)})

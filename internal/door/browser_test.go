@@ -12,10 +12,12 @@ import (
 
 // page is a web page of another origin that asks by all means that a page has: WHERE is the door.
 const page = `<!doctype html><title>elsewhere</title><iframe name="out"></iframe>
-<form target="out" method="post" enctype="text/plain" action="WHERE/v1/decide"><input name='{"id":"form","actions":["x","y"],"z":"'
+<form target="out" method="post" enctype="text/plain" action="WHERE/v1/decide"><input name='{"id":"form",` +
+	`"actions":["x","y"],"z":"'
 value='"}'></form><script>
 const body = (id) => JSON.stringify({id: id, actions: ["x", "y"]});
-const post = (id, type, more) => fetch("WHERE/v1/decide", {method: "POST", headers: {"Content-Type": type}, body: body(id), ...more})
+const post = (id, type, more) => fetch("WHERE/v1/decide", {method: "POST", headers: {"Content-Type": type}, body: ` +
+	`body(id), ...more})
   .then((r) => r.type == "opaque" ? "opaque" : "read " + r.status, () => "refused");
 async function attack() {
   document.forms[0].submit();

@@ -161,22 +161,26 @@ func (c *contract) headers(response any) map[string]any {
 
 // TestContractCanFail holds that an answer that is not as described is seen.
 func TestContractCanFail(t *testing.T) {
-	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://localhost/v1/outcome", strings.NewReader(`{"id":"a","loss":1}`))
+	r, err := http.NewRequestWithContext(t.Context(), "POST", "http://localhost/v1/outcome",
+		strings.NewReader(`{"id":"a","loss":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", typeJSON)
 	asJSON := http.Header{"Content-Type": {typeJSON}}
 	for what, got := range map[string]reply{
-		"another status":    {200, asJSON, []byte(`{"id":"a","stored":true}`)},
-		"another type":      {202, http.Header{"Content-Type": {"text/plain"}}, []byte(`{"id":"a","stored":true}`)},
-		"a missing key":     {202, asJSON, []byte(`{"id":"a"}`)},
-		"another key":       {202, asJSON, []byte(`{"id":"a","stored":true,"x":1}`)},
-		"no JSON":           {202, asJSON, []byte(`{`)},
-		"no Retry-After":    {503, http.Header{"Content-Type": {typeProblem}}, []byte(`{"type":"about:blank","title":"x","status":503,"detail":"x"}`)},
-		"a missing detail":  {400, http.Header{"Content-Type": {typeProblem}}, []byte(`{"type":"about:blank","title":"x","status":400,"detail":""}`)},
-		"as it should be":   {202, asJSON, []byte(`{"id":"a","stored":true}`)},
-		"as it should be 2": {400, http.Header{"Content-Type": {typeProblem}}, []byte(`{"type":"about:blank","title":"x","status":400,"detail":"x"}`)},
+		"another status": {200, asJSON, []byte(`{"id":"a","stored":true}`)},
+		"another type":   {202, http.Header{"Content-Type": {"text/plain"}}, []byte(`{"id":"a","stored":true}`)},
+		"a missing key":  {202, asJSON, []byte(`{"id":"a"}`)},
+		"another key":    {202, asJSON, []byte(`{"id":"a","stored":true,"x":1}`)},
+		"no JSON":        {202, asJSON, []byte(`{`)},
+		"no Retry-After": {503, http.Header{"Content-Type": {typeProblem}},
+			[]byte(`{"type":"about:blank","title":"x","status":503,"detail":"x"}`)},
+		"a missing detail": {400, http.Header{"Content-Type": {typeProblem}},
+			[]byte(`{"type":"about:blank","title":"x","status":400,"detail":""}`)},
+		"as it should be": {202, asJSON, []byte(`{"id":"a","stored":true}`)},
+		"as it should be 2": {400, http.Header{"Content-Type": {typeProblem}},
+			[]byte(`{"type":"about:blank","title":"x","status":400,"detail":"x"}`)},
 	} {
 		seen := &failures{TB: t}
 		promised().check(seen, r, got)

@@ -26,8 +26,8 @@ func (d *Door) docs(w http.ResponseWriter, r *http.Request, _ client) *problem {
 	if err != nil {
 		return newProblem(http.StatusInternalServerError, "the description cannot be shown: "+err.Error())
 	}
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action "+
-		"'none'; frame-ancestors 'none'")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "+
+		"form-action 'none'; frame-ancestors 'none'")
 	send(w, r, http.StatusOK, "text/html; charset=utf-8", page)
 	return nil
 }
@@ -82,7 +82,8 @@ func blockOf(name string, n *yaml.Node) block {
 }
 
 var docsTemplate = template.Must(template.New("docs").Parse(`<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{.Info.Title}}: HTTP</title>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{.Info.Title}}: ` +
+	`HTTP</title>
 <style>body{font:16px/1.5 sans-serif;max-width:50em;margin:2em auto;padding:0 1em}pre{background:#f4f4f4;padding:1em;
 overflow:auto}code{font-weight:bold}</style>
 <h1>{{.Info.Title}}</h1><p>{{.Info.Description}} <a href="/openapi.yaml">openapi.yaml</a></p>

@@ -53,8 +53,8 @@ func (f *Flags) Add(flags *pflag.FlagSet) {
 		"decider keys add makes them (default: anybody on this machine)")
 	flags.StringVar(&f.cert, "http-cert", "", "file with the certificate of HTTP, which then speaks TLS")
 	flags.StringVar(&f.key, "http-key", "", "file with the key of --http-cert")
-	flags.StringVar(&f.ca, "http-ca", "", "file with the certificates that sign those of clients of HTTP: whoever has one "+
-		"may do everything")
+	flags.StringVar(&f.ca, "http-ca", "", "file with the certificates that sign those of clients of HTTP: whoever "+
+		"has one may do everything")
 	flags.BoolVar(&f.plain, "http-plain", false, "HTTP speaks no TLS beyond loopback: a proxy before it does")
 	flags.StringSliceVar(&f.origins, "http-origin", nil, "origins whose web pages may ask by HTTP, such as "+
 		"https://shop.example (default: none)")
@@ -144,7 +144,8 @@ func (f *Flags) Open(ctx context.Context, o Options) (*Door, error) {
 	return d, nil
 }
 
-// Bus returns what to serve instead of the bus of the options: requests of both come by it. It is nil if there are none.
+// Bus returns what to serve instead of the bus of the options: requests of both come by it. It is nil if there are
+// none.
 func (d *Door) Bus() stream.Bus {
 	if d.server == nil {
 		return d.o.Bus

@@ -285,7 +285,8 @@ func TestOutcome(t *testing.T) {
 	const told = `{"id":"a","loss":0.25}`
 	got := w.call("POST", "/v1/outcome", told)
 	stored := w.records("shop.outcomes")
-	if got.status != 202 || string(got.body) != `{"id":"a","stored":true}` || len(stored) != 1 || string(stored[0]) != told {
+	if got.status != 202 || string(got.body) != `{"id":"a","stored":true}` || len(stored) != 1 ||
+		string(stored[0]) != told {
 		t.Errorf("%d %s; stored %q", got.status, got.body, stored)
 	}
 }

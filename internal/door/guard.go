@@ -92,8 +92,9 @@ func (g *guard) client(r *http.Request, needs role) (c client, p *problem) {
 
 // without says that a client has not a role.
 func (c *client) without(needs role) *problem {
-	return newProblem(http.StatusForbidden, fmt.Sprintf("the key of %s has not the role %s: add one with: decider keys add "+
-		"%[1]s %[2]s", c.name, needs))
+	return newProblem(http.StatusForbidden,
+		fmt.Sprintf("the key of %s has not the role %s: add one with: decider keys add "+
+			"%[1]s %[2]s", c.name, needs))
 }
 
 // keyOf returns the key that a request has; "": none.

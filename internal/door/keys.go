@@ -116,7 +116,8 @@ func parseKey(words []string) (k key, err error) {
 	digits, ok := strings.CutPrefix(words[2], "sha256:")
 	if n, err := hex.Decode(k.hash[:], []byte(digits[:min(len(digits), 2*sha256.Size)])); !ok || err != nil ||
 		n != sha256.Size || len(digits) != 2*sha256.Size {
-		return k, fmt.Errorf("of %s: expected sha256: and the %d hexadecimal digits of the key's SHA-256", k.name, 2*sha256.Size)
+		return k, fmt.Errorf("of %s: expected sha256: and the %d hexadecimal digits of the key's SHA-256", k.name,
+			2*sha256.Size)
 	}
 	return k, nil
 }

@@ -40,8 +40,8 @@ func TestKeys(t *testing.T) {
 		{"a wrong key", "/v1/decide", context1, "Authorization: Bearer hs_wrong", 401, "no such key"},
 		{"half a key", "/v1/decide", context1, "Authorization: Bearer " + keys["web"][:20], 401, "no such key"},
 		{"a key and more", "/v1/decide", context1, "Authorization: Bearer " + keys["web"] + "x", 401, "no such key"},
-		{"a hash for a key", "/v1/decide", context1, fmt.Sprintf("Authorization: Bearer %x", sha256.Sum256([]byte(keys["web"]))),
-			401, "no such key"},
+		{"a hash for a key", "/v1/decide", context1,
+			fmt.Sprintf("Authorization: Bearer %x", sha256.Sum256([]byte(keys["web"]))), 401, "no such key"},
 		{"another scheme", "/v1/decide", context1, "Authorization: Basic " + keys["web"], 401, "no such key"},
 		{"a wrong role", "/v1/outcome", outcome, "Authorization: Bearer " + keys["web"], 403, "keys add web outcome"},
 		{"another wrong role", "/v1/decide", context1, "Authorization: Bearer " + keys["till"], 403, "keys add till decide"},
@@ -174,7 +174,8 @@ func TestElsewhere(t *testing.T) {
 		{Flags{address: "127.0.0.1:0", cert: "c"}, "go together"},
 		{Flags{address: "127.0.0.1:0", ca: "c"}, "needs --http-cert"},
 		{Flags{address: "127.0.0.1:0", origins: []string{"shop.example"}}, "--http-origin shop.example"},
-		{Flags{address: "127.0.0.1:0", origins: []string{"https://shop.example/page"}}, "--http-origin https://shop.example/page"},
+		{Flags{address: "127.0.0.1:0", origins: []string{"https://shop.example/page"}},
+			"--http-origin https://shop.example/page"},
 		{Flags{address: "none", ca: "c"}, ""},
 	} {
 		if err := c.flags.Check(); (err == nil) != (c.says == "") || !strings.Contains(fmt.Sprint(err), c.says) {

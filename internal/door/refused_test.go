@@ -53,11 +53,12 @@ func TestRefusals(t *testing.T) {
 		{"foreign origin", "POST", "/v1/decide", context1, []string{"Origin: http://example.org"}, 403, "another origin"},
 		{"no origin", "POST", "/v1/outcome", context1, []string{"Origin: null"}, 403, "another origin"},
 		{"cross-site", "POST", "/v1/decide", context1, []string{"Sec-Fetch-Site: cross-site"}, 403, "another origin"},
-		{"same site, another port", "POST", "/v1/decide", context1, []string{"Sec-Fetch-Site: same-site"}, 403, "another origin"},
+		{"same site, another port", "POST", "/v1/decide", context1, []string{"Sec-Fetch-Site: same-site"}, 403,
+			"another origin"},
 		{"a form", "POST", "/v1/decide", context1, []string{"Content-Type: text/plain"}, 415, "send application/json"},
 		{"no content type", "POST", "/v1/outcome", context1, []string{"Content-Type: "}, 415, "send application/json"},
-		{"another content type than the body's", "POST", "/v1/decide", context1, []string{"Content-Type: application/msgpack"},
-			400, "not what its Content-Type says"},
+		{"another content type than the body's", "POST", "/v1/decide", context1,
+			[]string{"Content-Type: application/msgpack"}, 400, "not what its Content-Type says"},
 		{"another coding", "POST", "/v1/decide", context1, []string{"Content-Encoding: br"}, 415, "send gzip"},
 		{"no gzip", "POST", "/v1/decide", context1, []string{"Content-Encoding: gzip"}, 400, "cannot be read"},
 		{"half a gzip", "POST", "/v1/decide", zipped(t, []byte(context1))[:20], []string{"Content-Encoding: gzip"}, 400,
@@ -149,8 +150,8 @@ func TestSlowSender(t *testing.T) {
 	if got := w.raw("POST /v1/decide HTTP/1.1\r\nHost: loc", nil); got != "" && !strings.HasPrefix(got, "HTTP/1.1 408 ") {
 		t.Errorf("in the header: %.200s", got)
 	}
-	got := w.raw("POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n\r\n{",
-		nil)
+	got := w.raw("POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "+
+		"900000\r\n\r\n{", nil)
 	if !strings.HasPrefix(got, "HTTP/1.1 408 ") || !strings.Contains(got, "too slowly") {
 		t.Errorf("in the body: %.400s", got)
 	}
@@ -186,7 +187,8 @@ func TestBodiesTogether(t *testing.T) {
 	w := open(t, setting{})
 	w.door.held.Store(maxHeld - 100)
 	got := w.call("POST", "/v1/decide", context1)
-	if p := got.problem(t); got.status != 503 || got.header.Get("Retry-After") != "1" || !strings.Contains(p.Detail, "retry") {
+	if p := got.problem(t); got.status != 503 || got.header.Get("Retry-After") != "1" ||
+		!strings.Contains(p.Detail, "retry") {
 		t.Errorf("%d %+v", got.status, p)
 	}
 	w.door.held.Store(0)
@@ -195,7 +197,8 @@ func TestBodiesTogether(t *testing.T) {
 
 // TestHTTPAddress holds that --http is what it says, or is refused by name.
 func TestHTTPAddress(t *testing.T) {
-	for _, c := range []struct{ address, says string }{{"8080", "expected HOST:PORT"}, {"127.0.0.1:", "expected HOST:PORT"},
+	for _, c := range []struct{ address, says string }{{"8080", "expected HOST:PORT"},
+		{"127.0.0.1:", "expected HOST:PORT"},
 		{"0.0.0.0:0", "is reached by other machines"}, {":0", "is reached by other machines"},
 		{"example.org:80", "is reached by other machines"}, {"none", ""}, {"[::1]:0", ""}, {"localhost:0", ""}} {
 		f := Flags{address: c.address}
@@ -208,7 +211,8 @@ func TestHTTPAddress(t *testing.T) {
 // TestHTTPConnections holds that headers and connections are bounded, and that connections that end make room.
 func TestHTTPConnections(t *testing.T) {
 	w := open(t, setting{})
-	if got := w.raw("GET / HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 32<<10)+"\r\n\r\n", nil); !strings.HasPrefix(
+	if got := w.raw("GET / HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 32<<10)+"\r\n\r\n",
+		nil); !strings.HasPrefix(
 		got, "HTTP/1.1 431 ") {
 		t.Errorf("a long header: %.100s", got)
 	}
@@ -232,7 +236,8 @@ func TestHTTPConnections(t *testing.T) {
 func TestNoAnswer(t *testing.T) {
 	w := open(t, setting{})
 	e := exchanges.Get().(*exchange)
-	if p := e.answered(t.Context(), time.Nanosecond); p == nil || p.Status != 503 || !strings.Contains(p.Detail, "unknown") {
+	if p := e.answered(t.Context(), time.Nanosecond); p == nil || p.Status != 503 ||
+		!strings.Contains(p.Detail, "unknown") {
 		t.Errorf("%+v", p)
 	}
 	if err := e.message.Respond([]byte("late")); err != nil {

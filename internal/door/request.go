@@ -19,8 +19,9 @@ const longest = 10 * time.Second
 
 func (d *Door) decide(w http.ResponseWriter, r *http.Request, c client) *problem {
 	if name := r.PathValue("model"); name != "" && name != d.o.Model {
-		return newProblem(http.StatusNotFound, fmt.Sprintf("this process serves the model %s: ask it at /v1/models/%[1]s/decide",
-			d.o.Model))
+		return newProblem(http.StatusNotFound,
+			fmt.Sprintf("this process serves the model %s: ask it at /v1/models/%[1]s/decide",
+				d.o.Model))
 	}
 	return d.relay(w, r, c, "decide", http.StatusOK)
 }

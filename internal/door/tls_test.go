@@ -15,8 +15,9 @@ func TestTLS(t *testing.T) {
 	ours, theirs := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
 	cert, key := ours.Issue("localhost")
 	file, keys := keyFile(t, "web decide")
-	w := open(t, setting{flags: []string{"--http", "0.0.0.0:0", "--http-cert", cert, "--http-key", key, "--http-ca", ours.CA,
-		"--keys", file}})
+	w := open(
+		t, setting{flags: []string{"--http", "0.0.0.0:0", "--http-cert", cert, "--http-key", key, "--http-ca", ours.CA,
+			"--keys", file}})
 	pool, err := certs.ReadPool(ours.CA)
 	if err != nil {
 		t.Fatal(err)

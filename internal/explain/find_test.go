@@ -88,8 +88,9 @@ func TestFindDecision(t *testing.T) {
 		p    int
 		n    int64
 		most int // records read of any other partition
-	}{{"home", home, many + 1, firstBlock}, {fmt.Sprintf("r-%d-77", minted), minted, many + 5, firstBlock}, {"away", away, many + 2, 2 * many}, {"twice", (twice + 1) % partitions,
-		many + 4, firstBlock}} {
+	}{{"home", home, many + 1, firstBlock}, {fmt.Sprintf("r-%d-77", minted), minted, many + 5, firstBlock},
+		{"away", away, many + 2, 2 * many}, {"twice", (twice + 1) % partitions,
+			many + 4, firstBlock}} {
 		l := &counting{log, map[int]int{}}
 		x := &explainer{Config: Config{Log: l}, topics: join.TopicsOf("m"), partitions: partitions}
 		if err := x.findDecision(t.Context(), c.id); err != nil || x.dec.Partition != c.p || x.dec.N != c.n {

@@ -46,7 +46,8 @@ func lessonText(rounds int) string {
 		case t%11 == 7:
 			came = back.Add(time.Minute).Format(time.RFC3339Nano)
 		}
-		fmt.Fprintf(&text, "round-%d,%s,%c,0.%d,%s,%s,%.3f\n", t, at.Add(time.Duration(t)*time.Second).Format(time.RFC3339Nano), 'a'+int(3*u(2)), 1+t%9, paid, came, u(3))
+		fmt.Fprintf(&text, "round-%d,%s,%c,0.%d,%s,%s,%.3f\n", t, at.Add(time.Duration(t)*time.Second).Format(
+			time.RFC3339Nano), 'a'+int(3*u(2)), 1+t%9, paid, came, u(3))
 	}
 	return text.String()
 }
@@ -54,7 +55,8 @@ func lessonText(rounds int) string {
 // lessonOf returns the lesson of a log for a model with some more keys.
 func lessonOf(t *testing.T, rounds int, keys string) *Lesson {
 	t.Helper()
-	log := testLog(t, lessonText(rounds), logs.Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", Propensity: "p", ID: "id", Features: []string{"x"}})
+	log := testLog(t, lessonText(rounds), logs.Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid",
+		Propensity: "p", ID: "id", Features: []string{"x"}})
 	m, err := model.Parse("m.yaml", []byte("name: shop\nversion: 2\nwarm: keep\nreward: {min: 0, max: 1}\n"+keys))
 	if err != nil {
 		t.Fatal(err)
@@ -104,8 +106,8 @@ func teachOn(t *testing.T, log stream.Log, l *Lesson, partitions, left int) erro
 		t.Fatal(err)
 	}
 	learned := NewLearned(partitions)
-	system := service.SystemConfig{Log: log, Name: "shop", Source: source, Build: model.Epoch, Seed: replay.SecretSeed(1), Partitions: partitions,
-		Owner: "test", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Learned: learned.Note}
+	system := service.SystemConfig{Log: log, Name: "shop", Source: source, Build: model.Epoch, Seed: replay.SecretSeed(1),
+		Partitions: partitions, Owner: "test", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Learned: learned.Note}
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	running, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -115,8 +117,8 @@ func teachOn(t *testing.T, log stream.Log, l *Lesson, partitions, left int) erro
 	case err := <-ended:
 		return err
 	}
-	in := Injection{Log: &cut{log, left, cancel}, Topics: join.TopicsOf("shop"), Lead: 1, Rules: l.Model.Rules(), Partitions: partitions,
-		Rounds: l.Rounds(), Delays: l.Delays(), Learned: learned, Taught: true}
+	in := Injection{Log: &cut{log, left, cancel}, Topics: join.TopicsOf("shop"), Lead: 1, Rules: l.Model.Rules(),
+		Partitions: partitions, Rounds: l.Rounds(), Delays: l.Delays(), Learned: learned, Taught: true}
 	err = in.Run(ctx, func(int) {})
 	stop()
 	if ended := <-ended; ended != nil && !errors.Is(ended, context.Canceled) {
@@ -156,7 +158,8 @@ func taught(t *testing.T, log stream.Log, partitions int) (out []string) {
 		out = append(out, fmt.Sprintf("%+v", f))
 		return err
 	})
-	r, err := verify.Run(t.Context(), verify.Config{Log: log, Name: "shop", Seed: replay.SecretSeed(1), Build: model.Epoch})
+	r, err := verify.Run(t.Context(), verify.Config{Log: log, Name: "shop", Seed: replay.SecretSeed(1),
+		Build: model.Epoch})
 	if err != nil || r.ExitCode() != verify.Identical {
 		t.Fatalf("the log does not verify: %v %+v", err, r)
 	}
@@ -277,11 +280,13 @@ func TestLessonByHand(t *testing.T) {
 		if v.Observed(n) && n%11 == 7 {
 			late++
 		}
-		if f.ID != fmt.Sprintf("round-%d", n) || f.Fate != fate || math.Abs(f.Loss-loss) > 1e-12 || f.Mode != codec.Apprentice {
+		if f.ID != fmt.Sprintf("round-%d", n) || f.Fate != fate || math.Abs(f.Loss-loss) > 1e-12 ||
+			f.Mode != codec.Apprentice {
 			t.Errorf("round %d, paid %v: %s is %s with a loss of %v in mode %v; want %s with %v",
 				n, paid, f.ID, f.Fate, f.Loss, f.Mode, fate, loss)
 		}
-		if f.Actions[f.Action] != v.Actions[v.Action[n]] || f.Propensities[f.Action] != 1 || c.LoggedPropensity != v.Props[n] {
+		if f.Actions[f.Action] != v.Actions[v.Action[n]] || f.Propensities[f.Action] != 1 ||
+			c.LoggedPropensity != v.Props[n] {
 			t.Errorf("round %d: %s of %v, logged with %v; want %s, logged with %v", n, f.Actions[f.Action], f.Propensities,
 				c.LoggedPropensity, v.Actions[v.Action[n]], v.Props[n])
 		}
@@ -301,9 +306,10 @@ func TestNoLesson(t *testing.T) {
 	log := testLog(t, lessonText(10), logs.Mapping{Action: "who", Reward: "paid", ID: "id", Features: []string{"x"}})
 	const keep = "version: 2\nwarm: keep\n"
 	for text, want := range map[string]string{
-		"version: 2\n":                             "write version: 2, or higher, and warm: keep",
-		"warm: keep\n":                             "write version: 2, or higher, and warm: keep",
-		keep + "features: {x: text}\n":             `round 1 of t.csv, "round-0": the model does not take it: context: features.x`,
+		"version: 2\n": "write version: 2, or higher, and warm: keep",
+		"warm: keep\n": "write version: 2, or higher, and warm: keep",
+		keep + "features: {x: " +
+			"text}\n": `round 1 of t.csv, "round-0": the model does not take it: context: features.x`,
 		keep + "actions: [a, b, d]\n":              `not an action of the model: "c"`,
 		keep + "max_actions: 2\nactions: any\n":    "the model's max_actions is 2",
 		keep + "actions: [c, b, a]\nmasked: [b]\n": "",
@@ -312,11 +318,13 @@ func TestNoLesson(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewLesson(log, m); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if _, err := NewLesson(log, m); want == "" && err != nil || want != "" &&
+			(err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := NewLesson(replay.OfWorld(world.NewSigmoid(1, 10, world.SigmoidOptions{})), model.Default()); !errors.Is(err, errNoLesson) {
+	if _, err := NewLesson(replay.OfWorld(world.NewSigmoid(1, 10, world.SigmoidOptions{})), model.Default()); !errors.Is(
+		err, errNoLesson) {
 		t.Error(err)
 	}
 }
@@ -325,7 +333,8 @@ func TestNoLesson(t *testing.T) {
 // in which the joiner closes it, changes nothing.
 func TestSilenceEndsBeforeTheNext(t *testing.T) {
 	text := "id,who,paid\n" + strings.Repeat("%d,a,\n", 11) + "%d,b,1\n"
-	log := testLog(t, fmt.Sprintf(text, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), logs.Mapping{Action: "who", Reward: "paid", ID: "id"})
+	log := testLog(t, fmt.Sprintf(text, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11),
+		logs.Mapping{Action: "who", Reward: "paid", ID: "id"})
 	m, err := model.Parse("m.yaml", []byte("name: shop\nversion: 2\nwarm: keep\nwindow: 3\n"))
 	if err != nil {
 		t.Fatal(err)

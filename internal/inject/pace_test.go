@@ -14,7 +14,8 @@ import (
 )
 
 func TestParseSpeed(t *testing.T) {
-	for text, want := range map[string]float64{"": math.Inf(1), "max": math.Inf(1), "1x": 1, "10x": 10, "0.5x": .5, "1e3x": 1000} {
+	for text, want := range map[string]float64{"": math.Inf(1), "max": math.Inf(1), "1x": 1, "10x": 10, "0.5x": .5,
+		"1e3x": 1000} {
 		if got, err := ParseSpeed(text); err != nil || got != want {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
@@ -62,7 +63,8 @@ func TestPaceStops(t *testing.T) {
 	if err := (&Pace{}).wait(ctx, 1); err != nil {
 		t.Errorf("without a pace: %v", err)
 	}
-	if _, err := NewPace(replay.OfWorld(world.NewSigmoid(10, 1, world.SigmoidOptions{})), 10); err == nil || !strings.Contains(err.Error(), "no times") {
+	if _, err := NewPace(replay.OfWorld(world.NewSigmoid(10, 1, world.SigmoidOptions{})), 10); err == nil ||
+		!strings.Contains(err.Error(), "no times") {
 		t.Errorf("an environment without times: %v", err)
 	}
 }

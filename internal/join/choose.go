@@ -45,7 +45,8 @@ type chooser struct {
 
 func newChooser(inputs []*intake.Input, heart *loop.Joiner, skew int64) *chooser {
 	n := len(inputs) / 2
-	return &chooser{inputs: inputs, partitions: n, heart: heart, skew: skew, take: make([]int, 2*n), short: make([]bool, n)}
+	return &chooser{inputs: inputs, partitions: n, heart: heart, skew: skew, take: make([]int, 2*n),
+		short: make([]bool, n)}
 }
 
 // reached returns the log time to which the records of an input are lifted.

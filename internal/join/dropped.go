@@ -22,8 +22,8 @@ const GoingOn = "going on without records, as --accept-loss says"
 // before first. what says which they are and why it matters.
 func Dropped(topic string, partition int, from, first int64, what string) error {
 	return &stream.Error{Op: "recover", Topic: topic, Partition: partition, Offset: from,
-		Err: fmt.Errorf("%w: retention has dropped the records at offsets %d…%d, %s; %s", stream.ErrTruncated, from, first-1,
-			what, AcceptLoss)}
+		Err: fmt.Errorf("%w: retention has dropped the records at offsets %d…%d, %s; %s", stream.ErrTruncated,
+			from, first-1, what, AcceptLoss)}
 }
 
 // MissingFrom turns an error of reading at from into one that says up to where the records are gone, if

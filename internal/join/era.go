@@ -202,7 +202,8 @@ func (l *ledger) holds(ctx context.Context, i int, x taken) (bool, error) {
 
 // lostRejects adds to what is lost the tail of the rejects, if their log does not hold the last of this
 // joiner's that a mark knows of. They tell people, and nothing hangs on them: they are not made again.
-func (c *Core) lostRejects(ctx context.Context, m *codec.FeedbackMark, lost []codec.LostTail) ([]codec.LostTail, error) {
+func (c *Core) lostRejects(ctx context.Context, m *codec.FeedbackMark, lost []codec.LostTail) ([]codec.LostTail,
+	error) {
 	topic := c.cfg.Topics.Rejects
 	first, _, err := c.cfg.Log.Bounds(ctx, topic, 0)
 	if err != nil || m.Rejects <= first {
@@ -247,7 +248,8 @@ func hangsOn(m *codec.FeedbackMark, lost []codec.LostTail) bool {
 }
 
 // openEra begins an era: inputs that lost their tail are read again from there.
-func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark, lost []codec.LostTail, era int64) error {
+func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark, lost []codec.LostTail,
+	era int64) error {
 	if err := c.Flush(ctx); err != nil { // a mark stands behind the rejects of all cuts before it
 		return err
 	}

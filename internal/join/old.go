@@ -45,7 +45,8 @@ func (c *Core) openWithoutCuts(ctx context.Context, tail stream.Tail, at int64, 
 		era.LostTails = addLost(era.LostTails, lostDecisions, p, pos.Decisions, m.Positions[p].DecisionsThrough)
 		era.LostTails = addLost(era.LostTails, lostOutcomes, p, pos.Outcomes, m.Positions[p].OutcomesThrough)
 	}
-	c.cfg.Logger.Info("the joiner before this one logged no cuts: an era begins", "era", era.Era, "feedback", era.N, "lost", era.LostTails)
+	c.cfg.Logger.Info("the joiner before this one logged no cuts: an era begins", "era", era.Era, "feedback", era.N,
+		"lost", era.LostTails)
 	if err := c.beginEra(ctx, tail, &era); err != nil {
 		return err
 	}

@@ -155,7 +155,8 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 // begins restores nothing: there is no mark. A joiner's first record is one.
 func (c *Core) begins(ctx context.Context, tail stream.Tail) error {
 	if tail.First > LogStart {
-		err := Dropped(c.cfg.Topics.Feedback, 0, 0, tail.First, "and with them what was joined and learned: going on would begin anew")
+		err := Dropped(c.cfg.Topics.Feedback, 0, 0, tail.First, "and with them what was joined and learned: going on would "+
+			"begin anew")
 		if !c.cfg.AcceptLoss {
 			return err
 		}

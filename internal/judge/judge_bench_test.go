@@ -140,7 +140,8 @@ func BenchmarkVowpalWabbit(b *testing.B) {
 		}
 	}
 	ours, theirs := benchRows(b, n)
-	command = append(command, "-d", theirs, "--cbify", "10", "--cb_explore_adf", "--squarecb", "--gamma_scale", "100", "-P", strconv.Itoa(n))
+	command = append(command, "-d", theirs, "--cbify", "10", "--cb_explore_adf", "--squarecb", "--gamma_scale", "100",
+		"-P", strconv.Itoa(n))
 	cached := append(command[:len(command):len(command)], "--cache_file", theirs+".cache")
 	processorTimeOf(b, cached) // makes it
 	backtest := []string{replayer(b), "backtest", "--data", ours, "--oracle", "linear", "--delays", "none"}

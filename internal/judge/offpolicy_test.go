@@ -41,7 +41,9 @@ const targetText = "a,r,p,h,n,w\nx,1,.5,0000000b,3,u\ny,0,.25,0000000a00,4,u\nz,
 
 func targetLog(t testing.TB) *replay.Rounds {
 	t.Helper()
-	log, err := readLog("t.csv", strings.NewReader(targetText), logOptions{Options: logs.Options{Mapping: logs.Mapping{Action: "a", Reward: "r", Propensity: "p", Features: []string{"h:text", "n", "w"}}}})
+	log, err := readLog("t.csv", strings.NewReader(targetText),
+		logOptions{Options: logs.Options{Mapping: logs.Mapping{Action: "a", Reward: "r", Propensity: "p",
+			Features: []string{"h:text", "n", "w"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +150,8 @@ func TestProgressive(t *testing.T) {
 	if math.Abs(float64(greedy.Value)-.25) > .02+3*float64(greedy.SE) {
 		t.Errorf("greedy loses %.4f ± %.4f, want about .25", greedy.Value, greedy.SE)
 	}
-	if want := loss("uniform"); math.Abs(float64(uniform.Value-want.Value)) > 1e-12 || math.Abs(float64(uniform.SE-want.SE)) > 1e-12 {
+	if want := loss("uniform"); math.Abs(float64(uniform.Value-want.Value)) > 1e-12 ||
+		math.Abs(float64(uniform.SE-want.SE)) > 1e-12 {
 		t.Errorf("the uniform learner %+v is not the uniform policy %+v", uniform, want)
 	}
 	if again := loss("learner:greedy"); again.Value != greedy.Value || again.SE != greedy.SE {
@@ -159,7 +162,9 @@ func TestProgressive(t *testing.T) {
 // TestOptionsOfOtherRanges: the reward model goes with the range. Of two rows each is judged
 // by the other: y by that of y, (20 + 20)/2, and by that of x, 10, the mean.
 func TestOptionsOfOtherRanges(t *testing.T) {
-	log, err := readLog("t.csv", strings.NewReader("a,r,p\nx,10,.5\ny,20,.5\n"), logOptions{Options: logs.Options{Mapping: logs.Mapping{Action: "a", Reward: "r", Propensity: "p"}, Range: loop.Range{Min: 10, Max: 20}}})
+	log, err := readLog("t.csv", strings.NewReader("a,r,p\nx,10,.5\ny,20,.5\n"),
+		logOptions{Options: logs.Options{Mapping: logs.Mapping{Action: "a", Reward: "r", Propensity: "p"},
+			Range: loop.Range{Min: 10, Max: 20}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,8 +207,10 @@ func TestFeaturesOfALog(t *testing.T) {
 // TestContextsOfEvents: rows with actions of their own show them, in their order, with
 // their features; a log without features shows nothing.
 func TestContextsOfEvents(t *testing.T) {
-	b := readEvents(t, `{"id":"1","features":{"x":1,"t":"u"},"actions":["c",{"name":"a","features":{"f":2}}],"action":"a","propensity":0.75,"reward":1}
-{"id":"2","features":{"x":3},"actions":[{"name":"b","features":{"f":4,"g":5}},"c"],"action":"b","propensity":0.5,"reward":0}
+	b := readEvents(t, `{"id":"1","features":{"x":1,"t":"u"},"actions":["c",{"name":"a","features":{"f":2}}],`+
+		`"action":"a","propensity":0.75,"reward":1}
+{"id":"2","features":{"x":3},"actions":[{"name":"b","features":{"f":4,"g":5}},"c"],"action":"b","propensity":0.5,`+
+		`"reward":0}
 `, dataset.Options{}, logs.Options{})
 	show := judged(t, b).contexts()
 	names := b.Actions
@@ -219,7 +226,8 @@ func TestContextsOfEvents(t *testing.T) {
 	if got != want {
 		t.Errorf("got  %swant %s", got, want)
 	}
-	plain := readEvents(t, `{"id":"1","actions":["c","a"],"action":"a","propensity":0.75,"reward":1}`, dataset.Options{}, logs.Options{})
+	plain := readEvents(t, `{"id":"1","actions":["c","a"],"action":"a","propensity":0.75,"reward":1}`, dataset.Options{},
+		logs.Options{})
 	if judged(t, plain).contexts() != nil {
 		t.Error("a log without features has contexts")
 	}

@@ -40,12 +40,13 @@ func writeTable(t testing.TB, text string) string {
 func TestProbTable(t *testing.T) {
 	o := judged(t, tableLog(t))
 	for name, text := range map[string]string{
-		"id":       "id,a,b\nr,.75,.25\nq,.1,.9\n",
-		"row":      "b,row,a\n.9,1,.1\n.25,2,.75\n",
-		"order":    "a,b\n.1,.9\n.75,.25\n",
-		"BOM":      "\ufeffa,b\n.1,.9\n.75,.25\n,1\n",
-		"more":     "id,a,b\nr,.75,.25\nq,.1,.9\nzz,1,\n",
-		"JSON id":  `{"id":"q","propensities":{"a":0.1,"b":0.9},"action":"b"}` + "\n" + `{"id":"r","propensities":{"a":0.75,"b":0.25}}`,
+		"id":    "id,a,b\nr,.75,.25\nq,.1,.9\n",
+		"row":   "b,row,a\n.9,1,.1\n.25,2,.75\n",
+		"order": "a,b\n.1,.9\n.75,.25\n",
+		"BOM":   "\ufeffa,b\n.1,.9\n.75,.25\n,1\n",
+		"more":  "id,a,b\nr,.75,.25\nq,.1,.9\nzz,1,\n",
+		"JSON id": `{"id":"q","propensities":{"a":0.1,"b":0.9},"action":"b"}` + "\n" +
+			`{"id":"r","propensities":{"a":0.75,"b":0.25}}`,
 		"JSON row": `{"row":2,"propensities":{"a":0.75,"b":0.25}}{"row":1,"propensities":{"b":0.9,"a":0.1}}`,
 	} {
 		p, err := o.target(writeTable(t, text))
@@ -71,9 +72,10 @@ func TestProbTable(t *testing.T) {
 func TestProbTableRefuses(t *testing.T) {
 	o := judged(t, tableLog(t))
 	for text, want := range map[string]string{
-		"":                                    "the file is empty",
-		"a,b\n":                               "no rows",
-		"a,c\n1,0\n":                          `p.csv:1: column "c": expected id, row or an action: the log has no action "c"; it has a, b`,
+		"":      "the file is empty",
+		"a,b\n": "no rows",
+		"a,c\n1,0\n": `p.csv:1: column "c": expected id, row or an action: the log has no action ` +
+			`"c"; it has a, b`,
 		"a,b\n.5,.5\n.5\n":                    "p.csv:3: 1 cells",
 		"a,b\n.5,.6\n":                        "p.csv:2: the probabilities sum to 1.1",
 		"a,b\n2,-1\n":                         `p.csv:2: column a: "2" is no probability`,
@@ -126,13 +128,15 @@ func TestProbTableEquals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := asJSON(t, got.Estimates), asJSON(t, want.Estimates); a != b || asJSON(t, got.Flags) != asJSON(t, want.Flags) {
+	if a, b := asJSON(t, got.Estimates), asJSON(t, want.Estimates); a != b || asJSON(t, got.Flags) != asJSON(
+		t, want.Flags) {
 		t.Errorf("%s\n%s", a, b)
 	}
 }
 
 func FuzzProbTable(f *testing.F) {
-	for _, seed := range []string{"a,b\n.5,.5\n", "id,a,b\nq,1,\n", "row,b\n2,1\n", `{"id":"q","propensities":{"a":1}}`, `{"propensities":{"a":0.5,"b":0.5}}{}`} {
+	for _, seed := range []string{"a,b\n.5,.5\n", "id,a,b\nq,1,\n", "row,b\n2,1\n", `{"id":"q","propensities":{"a":1}}`,
+		`{"propensities":{"a":0.5,"b":0.5}}{}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -107,7 +107,8 @@ func TestLateLossesDifferByHand(t *testing.T) {
 			l.AddLate(1, rules, codec.Loss, c.x)
 		}
 		if l.Differ() != c.want {
-			t.Errorf("%d on time, %d late of loss %v: differ is %v, radii %v and %v", c.onTime, c.late, c.x, !c.want, l.OnTime.Radius(differLevel/2), l.Late.Radius(differLevel/2))
+			t.Errorf("%d on time, %d late of loss %v: differ is %v, radii %v and %v", c.onTime, c.late, c.x, !c.want,
+				l.OnTime.Radius(differLevel/2), l.Late.Radius(differLevel/2))
 		}
 	}
 }
@@ -150,7 +151,8 @@ func TestLateLossesAtEveryLook(t *testing.T) {
 		unlike += count(ever)
 	}
 	if alike > worlds/100 || fixed < worlds/5 || unlike < worlds*9/10 {
-		t.Errorf("of %d worlds whose losses are alike %d differ, by two standard errors %d; of those that are not %d do", worlds, alike, fixed, unlike)
+		t.Errorf("of %d worlds whose losses are alike %d differ, by two standard errors %d; of those that are not %d do",
+			worlds, alike, fixed, unlike)
 	}
 	t.Logf("alike: %d differ, by two standard errors %d; not alike: %d, of %d", alike, fixed, unlike, worlds)
 }

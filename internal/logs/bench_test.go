@@ -69,12 +69,14 @@ func report(b *testing.B, text []byte, f func()) {
 
 // BenchmarkDecode decodes records alone.
 func BenchmarkDecode(b *testing.B) {
-	for _, c := range [][2]string{{"dsjson_cb.json", Dsjson}, {"b1848_dsjson_parser_regression.txt", Dsjson}, {"dsjson_cb.json", JSONL}, {"dsjson_cb.json", Msgpack}} {
+	for _, c := range [][2]string{{"dsjson_cb.json", Dsjson}, {"b1848_dsjson_parser_regression.txt", Dsjson},
+		{"dsjson_cb.json", JSONL}, {"dsjson_cb.json", Msgpack}} {
 		b.Run(c[1]+"/"+c[0], func(b *testing.B) {
 			text := benchText(b, c[0], c[1])
 			var rec Record
 			report(b, text, func() {
-				dec, _, err := newReader(Options{Format: c[1]}, "").newDecoder(&input{r: bufio.NewReaderSize(bytes.NewReader(text), scan.BufferBytes)})
+				dec, _, err := newReader(Options{Format: c[1]}, "").newDecoder(
+					&input{r: bufio.NewReaderSize(bytes.NewReader(text), scan.BufferBytes)})
 				for err == nil {
 					rec.reset()
 					_, _, err = dec.next(&rec)
@@ -90,7 +92,8 @@ func BenchmarkDecode(b *testing.B) {
 // BenchmarkConvert does all that replayer convert does between two formats, but for the
 // disk: what is read again and again is not a repeat here.
 func BenchmarkConvert(b *testing.B) {
-	for _, c := range [][2]string{{Dsjson, ""}, {Dsjson, JSONL}, {Dsjson, Msgpack}, {Dsjson, Parquet}, {JSONL, Dsjson}, {Msgpack, JSONL}} {
+	for _, c := range [][2]string{{Dsjson, ""}, {Dsjson, JSONL}, {Dsjson, Msgpack}, {Dsjson, Parquet}, {JSONL, Dsjson},
+		{Msgpack, JSONL}} {
 		b.Run(c[0]+"-"+c[1], func(b *testing.B) {
 			text := benchText(b, "dsjson_cb.json", c[0])
 			report(b, text, func() { convertAll(b, text, c[0], c[1]) })

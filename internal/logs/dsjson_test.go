@@ -76,7 +76,8 @@ func TestPublishedSamples(t *testing.T) {
 		want Account
 	}{
 		{"dsjson_cb.json", Account{Read: 23, Events: 23, Observed: 23}},
-		{"b1848_dsjson_parser_regression.txt", Account{Read: 8, Dangling: 1, Duplicates: 5, Skipped: 2, Reasons: map[string]int64{"not activated": 1, "checkpoint line": 1}}},
+		{"b1848_dsjson_parser_regression.txt", Account{Read: 8, Dangling: 1, Duplicates: 5, Skipped: 2,
+			Reasons: map[string]int64{"not activated": 1, "checkpoint line": 1}}},
 		{"cb_simple.json", Account{Read: 1, Events: 1, Observed: 1}},
 		{"cb_simple_pdrop.json", Account{Read: 1, Events: 1, Observed: 1}},
 	} {
@@ -92,19 +93,23 @@ func TestDsjsonEvent(t *testing.T) {
 	all, _ := readSample(t, "dsjson_cb.json")
 	e := all[0]
 	at, _ := scan.ParseTime("2021-02-04T16:31:29.246Z")
-	if e.ID != "13118d9b4c114f8485d9dec417e3aefe" || e.Time != at || e.Action != "Latte" || e.Chosen != 3 || e.Propensity != 0.05000000074505806 ||
-		e.Outcome != codec.Reward || e.Value != 0 || e.Weight != 1 || !e.observed() {
+	if e.ID != "13118d9b4c114f8485d9dec417e3aefe" || e.Time != at || e.Action != "Latte" || e.Chosen != 3 ||
+		e.Propensity != 0.05000000074505806 || e.Outcome != codec.Reward || e.Value != 0 || e.Weight != 1 || !e.observed() {
 		t.Errorf("%+v", e)
 	}
-	if want := []float64{.05, .05, .85, .05}; !reflect.DeepEqual(e.Propensities, want) { // a = 4,2,1,3; p = .05 .05 .05 .85
+	if want := []float64{.05, .05, .85, .05}; !reflect.DeepEqual(e.Propensities, want) {
+		// a = 4,2,1,3; p = .05 .05 .05 .85
 		t.Errorf("law %v, want %v", e.Propensities, want)
 	}
-	wantFeatures := []codec.Feature{{Name: "FromUrl.timeofday", Kind: codec.Text, Text: "Afternoon"}, {Name: "FromUrl.weather", Kind: codec.Text, Text: "Sunny"}, {Name: "FromUrl.name", Kind: codec.Text, Text: "Cathy"}}
+	wantFeatures := []codec.Feature{{Name: "FromUrl.timeofday", Kind: codec.Text, Text: "Afternoon"},
+		{Name: "FromUrl.weather", Kind: codec.Text, Text: "Sunny"}, {Name: "FromUrl.name", Kind: codec.Text, Text: "Cathy"}}
 	if !reflect.DeepEqual(e.Features, wantFeatures) {
 		t.Errorf("features %v", e.Features)
 	}
-	want := codec.Action{Name: "Iced mocha", Features: []codec.Feature{{Name: "i.constant", Kind: codec.Number, Value: 1}, {Name: "i.id", Kind: codec.Text, Text: "Iced mocha"},
-		{Name: "j.type", Kind: codec.Text, Text: "cold"}, {Name: "j.origin", Kind: codec.Text, Text: "ethiopia"}, {Name: "j.organic", Kind: codec.Text, Text: "no"}, {Name: "j.roast", Kind: codec.Text, Text: "light"}}}
+	want := codec.Action{Name: "Iced mocha", Features: []codec.Feature{{Name: "i.constant", Kind: codec.Number, Value: 1},
+		{Name: "i.id", Kind: codec.Text, Text: "Iced mocha"},
+		{Name: "j.type", Kind: codec.Text, Text: "cold"}, {Name: "j.origin", Kind: codec.Text, Text: "ethiopia"},
+		{Name: "j.organic", Kind: codec.Text, Text: "no"}, {Name: "j.roast", Kind: codec.Text, Text: "light"}}}
 	if !reflect.DeepEqual(e.Actions[2], want) {
 		t.Errorf("action %v", e.Actions[2])
 	}
@@ -122,26 +127,45 @@ func TestDsjsonLines(t *testing.T) {
 			func(r *Record) bool {
 				return r.Value == 2 && r.Action == "b" && r.Actions[0].Name == "1" && r.Propensities[0] == .75
 			}},
-		{"pdrop", `{"_label_cost":-2,"pdrop":0.9,` + rest + `}`, isEvent, "", func(r *Record) bool { return r.Weight > 9.999 && r.Weight < 10.001 }},
+		{"pdrop", `{"_label_cost":-2,"pdrop":0.9,` + rest + `}`, isEvent, "", func(r *Record) bool {
+			return r.Weight > 9.999 && r.Weight < 10.001
+		}},
 		{"pdrop 1", `{"_label_cost":-2,"pdrop":1,` + rest + `}`, 0, "pdrop", nil},
-		{"_p counts too", `{"_label_cost":-2,"a":[1],"_p":[0.5],"c":{"_multi":[{}]}}`, isEvent, "", func(r *Record) bool { return r.Propensity == .5 }},
-		{"_p inside c does not", `{"_label_cost":-2,"a":[1],"p":[0.5],"c":{"_p":[0.1],"_multi":[{}]}}`, isEvent, "", func(r *Record) bool { return r.Propensity == .5 }},
-		{"baseline", `{"_label_cost":-2,"_ba":[2,1],` + rest + `}`, isEvent, "", func(r *Record) bool { return reflect.DeepEqual(r.Baseline, []int{1, 0}) }},
-		{"nothing observed", `{"_label_cost":0,"o":[],` + rest + `}`, isEvent, "", func(r *Record) bool { return r.Flags == Defaulted && !r.observed() }},
-		{"not activated", `{"_label_cost":0,"_original_label_cost":-3,"_skipLearn":true,` + rest + `}`, isEvent, "", func(r *Record) bool { return r.Flags&Inactive != 0 && r.Value == 3 }},
+		{"_p counts too", `{"_label_cost":-2,"a":[1],"_p":[0.5],"c":{"_multi":[{}]}}`, isEvent, "", func(r *Record) bool {
+			return r.Propensity == .5
+		}},
+		{"_p inside c does not", `{"_label_cost":-2,"a":[1],"p":[0.5],"c":{"_p":[0.1],"_multi":[{}]}}`, isEvent, "",
+			func(r *Record) bool { return r.Propensity == .5 }},
+		{"baseline", `{"_label_cost":-2,"_ba":[2,1],` + rest + `}`, isEvent, "", func(r *Record) bool {
+			return reflect.DeepEqual(r.Baseline, []int{1, 0})
+		}},
+		{"nothing observed", `{"_label_cost":0,"o":[],` + rest + `}`, isEvent, "", func(r *Record) bool {
+			return r.Flags == Defaulted && !r.observed()
+		}},
+		{"not activated", `{"_label_cost":0,"_original_label_cost":-3,"_skipLearn":true,` + rest + `}`, isEvent, "",
+			func(r *Record) bool { return r.Flags&Inactive != 0 && r.Value == 3 }},
 		{"ranks disagree", `{"_label_cost":0,"_label_Action":1,` + rest + `}`, 0, "different actions", nil},
 		{"law too short", `{"_label_cost":0,"a":[2,1],"p":[1],"c":{"_multi":[{},{}]}}`, 0, "length", nil},
-		{"ccb", `{"_outcomes":[{"_label_cost":0,"_a":[1],"_p":[1]}],"c":{"_multi":[{}],"_slots":[{}]}}`, isSkipped, "conditional contextual bandit (_outcomes)", nil},
-		{"slates", `{"_label_cost":1,"_outcomes":[{"_a":[1],"_p":[1]}],"c":{"_multi":[{"_slot_id":0}],"_slots":[{}]}}`, isSkipped, "slates (_outcomes)", nil},
+		{"ccb", `{"_outcomes":[{"_label_cost":0,"_a":[1],"_p":[1]}],"c":{"_multi":[{}],"_slots":[{}]}}`, isSkipped,
+			"conditional contextual bandit (_outcomes)", nil},
+		{"slates", `{"_label_cost":1,"_outcomes":[{"_a":[1],"_p":[1]}],"c":{"_multi":[{"_slot_id":0}],"_slots":[{}]}}`,
+			isSkipped, "slates (_outcomes)", nil},
 		{"continuous", `{"_label_ca":{"cost":1},"c":{}}`, isSkipped, "continuous actions (_label_ca)", nil},
-		{"dangling", `{"RewardValue":1.0,"EnqueuedTimeUtc":"2018-09-22T01:48:38.423Z","EventId":"x","Observations":[{"v":1.0,"EventId":"x","ActionId":null}]}`, isDangling, "",
+		{"dangling",
+			`{"RewardValue":1.0,"EnqueuedTimeUtc":"2018-09-22T01:48:38.423Z","EventId":"x","Observations":[{"v":1.0,` +
+				`"EventId":"x","ActionId":null}]}`, isDangling, "",
 			func(r *Record) bool { return r.Kind == Outcome && r.Value == 1 && r.OutcomeTime > 0 && r.Flags == 0 }},
-		{"dangling, second generation", `{"Timestamp":"2017-11-27T01:19:13.4610000Z","RewardValue":1.0,"EnqueuedTimeUtc":"2017-08-23T03:31:06.85Z","EventId":"y"}`, isDangling, "", func(r *Record) bool { return r.ID == "y" }},
-		{"dangling, deferred", `{"RewardValue":1.0,"DeferredAction":false,"EnqueuedTimeUtc":"2018-10-26T01:23:00.825Z","EventId":"z","Observations":[{"v":null,"DeferredAction":false},{"v":1.0,"DeferredAction":true}]}`, isDangling, "",
+		{"dangling, second generation",
+			`{"Timestamp":"2017-11-27T01:19:13.4610000Z","RewardValue":1.0,"EnqueuedTimeUtc":"2017-08-23T03:31:06.85Z",` +
+				`"EventId":"y"}`, isDangling, "", func(r *Record) bool { return r.ID == "y" }},
+		{"dangling, deferred",
+			`{"RewardValue":1.0,"DeferredAction":false,"EnqueuedTimeUtc":"2018-10-26T01:23:00.825Z","EventId":"z",` +
+				`"Observations":[{"v":null,"DeferredAction":false},{"v":1.0,"DeferredAction":true}]}`, isDangling, "",
 			func(r *Record) bool { return r.Flags == Activation && r.Value == 1 }},
-		{"text is escaped", `{"_label_cost":0,"a":[1],"c":{"n":"\u00e9\ud83d\ude00\"","_multi":[{}]}}`, isEvent, "", func(r *Record) bool { return r.Features[0].Text == "é😀\"" && r.Propensity == 0 }},
-		{"names repeat", `{"_label_cost":0,"a":[1],"c":{"n":[{"x":1},{"x":2}],"_multi":[{"_tag":"t"},{"_tag":"t"}]}}`, isEvent, "",
-			func(r *Record) bool { return r.Features[1].Name == "n.x#2" && r.Actions[1].Name == "t#2" }},
+		{"text is escaped", `{"_label_cost":0,"a":[1],"c":{"n":"\u00e9\ud83d\ude00\"","_multi":[{}]}}`, isEvent, "",
+			func(r *Record) bool { return r.Features[0].Text == "é😀\"" && r.Propensity == 0 }},
+		{"names repeat", `{"_label_cost":0,"a":[1],"c":{"n":[{"x":1},{"x":2}],"_multi":[{"_tag":"t"},{"_tag":"t"}]}}`,
+			isEvent, "", func(r *Record) bool { return r.Features[1].Name == "n.x#2" && r.Actions[1].Name == "t#2" }},
 		{"cut", `{"_label_cost":0,"a":[1`, 0, "ends too early", nil},
 		{"checkpoint", `[CHECKPOINT INFO LINE]`, isSkipped, "checkpoint line", nil},
 		{"blank", ` `, isSkipped, "blank line", nil},
@@ -172,7 +196,8 @@ func TestRejectsAndStrict(t *testing.T) {
 	if all, err := readAll(t, r); err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
-	if lines := strings.Split(rejects.String(), "\n"); len(lines) != 4 || !strings.Contains(lines[0], `"line":2`) || !strings.Contains(lines[1], "checkpoint") || !strings.Contains(lines[2], `"line":4`) {
+	if lines := strings.Split(rejects.String(), "\n"); len(lines) != 4 || !strings.Contains(lines[0], `"line":2`) ||
+		!strings.Contains(lines[1], "checkpoint") || !strings.Contains(lines[2], `"line":4`) {
 		t.Errorf("%s", rejects.String())
 	}
 	if got := r.Account().Errors(); len(got) != 1 || !strings.HasPrefix(got[0], "standard input:2:6: ") {

@@ -53,7 +53,8 @@ func checkRecord(t *testing.T, r *Record) {
 	switch {
 	case r.Actions == nil && r.Chosen != -1, r.Actions != nil && (r.Chosen < 0 || r.Actions[r.Chosen].Name != r.Action):
 		t.Fatalf("action: %+v", r)
-	case !(r.Propensity >= 0 && r.Propensity <= 1), !(r.Weight >= 1), r.Propensities != nil && len(r.Propensities) != len(r.Actions):
+	case !(r.Propensity >= 0 && r.Propensity <= 1), !(r.Weight >= 1), r.Propensities != nil &&
+		len(r.Propensities) != len(r.Actions):
 		t.Fatalf("law: %+v", r)
 	case r.Value != r.Value, r.Action == "":
 		t.Fatalf("%+v", r)
@@ -70,7 +71,9 @@ func FuzzDsjson(f *testing.F) {
 		}
 	}
 	const twice = `{"EventId":"a","_label_cost":0,"a":[1],"p":[1],"c":{"_multi":[{}]}}` + "\n"
-	fuzzFormat(f, Dsjson, twice+twice+`{"EventId":"a","RewardValue":0.5}`+"\n", "\ufeff{}", "{\"c\":{\"_multi\":[]},\"a\":[1]}", `{"_outcomes":[],"c":{"_slots":[]}}`, `{"c":{"_text":"a b"},"a":[1],"p":[1],"_label_cost":1}`)
+	fuzzFormat(f, Dsjson, twice+twice+`{"EventId":"a","RewardValue":0.5}`+"\n", "\ufeff{}",
+		"{\"c\":{\"_multi\":[]},\"a\":[1]}", `{"_outcomes":[],"c":{"_slots":[]}}`,
+		`{"c":{"_text":"a b"},"a":[1],"p":[1],"_label_cost":1}`)
 }
 
 func FuzzCB(f *testing.F) {
@@ -82,16 +85,22 @@ func FuzzCBADF(f *testing.F) {
 }
 
 func FuzzJSONL(f *testing.F) {
-	fuzzFormat(f, JSONL, `{"id":"a","features":{"x":1},"actions":["p",{"name":"q","features":{"y":true}}],"action":"q","propensities":{"p":0.25,"q":0.75},"reward":1,"weight":2,"baseline":["q"]}`,
-		`{"id":"a","action":"p","propensity":1}`+"\n"+`{"id":"a","action":"q","propensity":1,"reward":1}`+"\n"+`{"id":"a","reward":0}`+"\n"+`{"id":"b","action":"p","propensity":1}`,
+	fuzzFormat(f, JSONL,
+		`{"id":"a","features":{"x":1},"actions":["p",{"name":"q","features":{"y":true}}],"action":"q",`+
+			`"propensities":{"p":0.25,"q":0.75},"reward":1,"weight":2,"baseline":["q"]}`,
+		`{"id":"a","action":"p","propensity":1}`+"\n"+`{"id":"a","action":"q","propensity":1,"reward":1}`+"\n"+
+			`{"id":"a","reward":0}`+"\n"+`{"id":"b","action":"p","propensity":1}`,
 		"{\"id\":\"a\",\"features\":[1,2],\"actions\":[\"p\"]}\n{\"id\":\"a\",\"action\":\"p\",\"propensity\":1}\n{\"id\":\"a\",\"loss\":1}",
-		`{"specversion":"1.0","type":"x","source":"/s","id":"e2","time":"2021-02-04T16:45:00Z","data":{"id":"e1","reward":1}}`)
+		`{"specversion":"1.0","type":"x","source":"/s","id":"e2","time":"2021-02-04T16:45:00Z","data":{"id":"e1",`+
+			`"reward":1}}`)
 }
 
 func FuzzMsgpack(f *testing.F) {
-	o := codec.Round{Context: codec.Context{ID: "a", Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 1}}, Actions: []codec.Action{{Name: "p"}}}, Action: "p", Propensity: 1, Time: 5, OutcomeTime: scan.NoTime}
+	o := codec.Round{Context: codec.Context{ID: "a", Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 1}},
+		Actions: []codec.Action{{Name: "p"}}}, Action: "p", Propensity: 1, Time: 5, OutcomeTime: scan.NoTime}
 	one := string(codec.AppendRound(nil, &o))
-	outcome := codec.Round{Context: codec.Context{ID: "a"}, Kind: codec.Loss, Value: 1, Time: scan.NoTime, OutcomeTime: scan.NoTime}
+	outcome := codec.Round{Context: codec.Context{ID: "a"}, Kind: codec.Loss, Value: 1, Time: scan.NoTime,
+		OutcomeTime: scan.NoTime}
 	fuzzFormat(f, Msgpack, one+one+string(codec.AppendRound(nil, &outcome)), one+one, one[:len(one)-2], one+"\xc1")
 }
 

@@ -21,7 +21,10 @@ func (e *endless) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		e.i++
-		e.rest = fmt.Appendf(e.rest, `{"_label_cost":-1,"_label_probability":0.5,"_label_Action":1,"_labelIndex":0,"o":[{"v":1}],"Timestamp":"2021-02-04T16:31:29Z","EventId":"event-%d","a":[1,2],"p":[0.5,0.5],"c":{"u":{"name":"user %d"},"_multi":[{"_tag":"a"},{"_tag":"b"}]}}`+"\n", e.i, e.i)
+		e.rest = fmt.Appendf(e.rest,
+			`{"_label_cost":-1,"_label_probability":0.5,"_label_Action":1,"_labelIndex":0,"o":[{"v":1}],`+
+				`"Timestamp":"2021-02-04T16:31:29Z","EventId":"event-%d","a":[1,2],"p":[0.5,0.5],"c":{"u":{"name":"user %d"},`+
+				`"_multi":[{"_tag":"a"},{"_tag":"b"}]}}`+"\n", e.i, e.i)
 	}
 	n := copy(p, e.rest)
 	e.rest = e.rest[:copy(e.rest, e.rest[n:])]
@@ -67,7 +70,8 @@ func TestConstantMemory(t *testing.T) {
 			return int64(after) - int64(before)
 		}
 		few, many := held(rowsPerGroup+2_000), held(3*rowsPerGroup+2_000) // as far into a group of rows of Parquet
-		const slack = 256 << 10                                           // a line is some 250 bytes: of the lines more it would be 10 MB
+		// a line is some 250 bytes: of the lines more it would be 10 MB
+		const slack = 256 << 10
 		if many-few > slack {
 			t.Errorf("%s: %d bytes are held after 22,000 lines, %d after 62,000", format, few, many)
 		}

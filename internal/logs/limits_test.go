@@ -50,7 +50,8 @@ func TestLongLine(t *testing.T) {
 		var rec Record
 		err = r.Next(&rec)
 		a := r.Account()
-		if err != nil || rec.ID != "a" || rec.Line != 2 || a.Malformed != 1 || !strings.Contains(a.Errors()[0], "a line of more than 64 MiB") {
+		if err != nil || rec.ID != "a" || rec.Line != 2 || a.Malformed != 1 || !strings.Contains(a.Errors()[0],
+			"a line of more than 64 MiB") {
 			t.Errorf("%v, %+v, %+v", err, rec, a)
 		}
 		if held := int64(in.most) - int64(before); held > 3*scan.MaxLineBytes {

@@ -7,20 +7,24 @@ import (
 )
 
 func TestParseMapping(t *testing.T) {
-	want := Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", ID: "id", Features: []string{"x", "y:text"}, FeaturePrefix: "f_"}
+	want := Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", ID: "id",
+		Features: []string{"x", "y:text"}, FeaturePrefix: "f_"}
 	for _, text := range []string{
-		"time-column: at\noutcome_time_column: back\naction-column: who\nreward-column: paid\nid-column: id\nfeatures: [x, 'y:text']\nfeature-prefix: f_\n",
-		"{time_column: at, outcome-time-column: back, action-column: who, reward-column: paid, id-column: id, features: 'x, y:text', feature_prefix: f_}",
+		"time-column: at\noutcome_time_column: back\naction-column: who\nreward-column: paid\nid-column: id\nfeatures: [x, " +
+			"'y:text']\nfeature-prefix: f_\n",
+		"{time_column: at, outcome-time-column: back, action-column: who, reward-column: paid, id-column: id, features: " +
+			"'x, y:text', feature_prefix: f_}",
 	} {
 		if got, err := ParseMapping("m.yaml", []byte(text)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
 	for text, want := range map[string]string{
-		"":                                 "m.yaml:1:1: the mapping is empty; for example",
-		"# nothing\n":                      "m.yaml:1:1: ",
-		"- a\n":                            "m.yaml:1:1: expected keys",
-		"time-column: at\naction: who\n":   `m.yaml:2:1: unknown key "action"; the keys are time-column, outcome-time-column,`,
+		"":            "m.yaml:1:1: the mapping is empty; for example",
+		"# nothing\n": "m.yaml:1:1: ",
+		"- a\n":       "m.yaml:1:1: expected keys",
+		"time-column: " +
+			"at\naction: who\n": `m.yaml:2:1: unknown key "action"; the keys are time-column, outcome-time-column,`,
 		"time-column: a\ntime_column: b\n": "m.yaml:2:1: time_column is there twice",
 		"time-column: [a]\n":               "m.yaml:1:14: time-column: expected the name of a column",
 		"time-column:\naction-column: x\n": "m.yaml:1:13: time-column: expected the name of a column",

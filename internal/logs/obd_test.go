@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	obdText = `,timestamp,item_id,position,click,propensity_score,user_feature_0,user-item_affinity_0,user-item_affinity_1,user-item_affinity_2
+	obdText = `,timestamp,item_id,position,click,propensity_score,user_feature_0,user-item_affinity_0,` +
+		`user-item_affinity_1,user-item_affinity_2
 0,2019-11-24 00:00:01.5+00:00,2,3,0,0.25,cef3390ed2,0.0,1.0,0.0
 1,2019-11-24 00:00:01.0+00:00,0,1,1,0.5,0000000a00,0.0,0.0,0.0
 `
@@ -48,7 +49,8 @@ func TestFindOpenBandit(t *testing.T) {
 		}
 		return path
 	}
-	if _, _, err := findOpenBandit(dir); err == nil || !strings.Contains(err.Error(), "holds no CSV file") || isOpenBanditLog(dir) {
+	if _, _, err := findOpenBandit(dir); err == nil || !strings.Contains(err.Error(), "holds no CSV file") ||
+		isOpenBanditLog(dir) {
 		t.Errorf("an empty folder: %v", err)
 	}
 	write("item_context.csv", itemText)
@@ -60,7 +62,8 @@ func TestFindOpenBandit(t *testing.T) {
 		}
 	}
 	write("women.csv", obdText)
-	if _, _, err := findOpenBandit(dir); err == nil || !strings.Contains(err.Error(), "holds men.csv, women.csv: name one of them") {
+	if _, _, err := findOpenBandit(dir); err == nil || !strings.Contains(err.Error(), "holds men.csv, women.csv: name "+
+		"one of them") {
 		t.Errorf("two logs: %v", err)
 	}
 	if isOpenBanditLog(write("other.csv", "label,n_x\na,1\n")) || isOpenBanditLog(filepath.Join(dir, "none")) {

@@ -12,8 +12,9 @@ type recordKind uint8
 
 // The kinds of records.
 const (
-	Event   recordKind = iota + 1 // a decision that was made, with what the log says came of it
-	Outcome                       // an observation on its own: it belongs to the event of its ID, which may lie before or behind
+	Event recordKind = iota + 1 // a decision that was made, with what the log says came of it
+	// an observation on its own: it belongs to the event of its ID, which may lie before or behind
+	Outcome
 )
 
 // Flags say more of a record.

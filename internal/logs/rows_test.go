@@ -14,7 +14,8 @@ import (
 // TestTableRecords: rows of a bandit log in CSV as events, one by one.
 func TestTableRecords(t *testing.T) {
 	const text = "id,at,back,who,paid,p,x,y\nq,2020-01-01T00:00:00Z,2020-01-01T00:00:05Z,b,7,0.5,1,2\nr,2020-01-01T00:00:01Z,,a,,0.25,u,\nq,2020-01-01T00:00:01Z,,a,,0.25,u,\nbroken\n"
-	m := Mapping{ID: "id", Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", Propensity: "p", Features: []string{"x", "y:text"}}
+	m := Mapping{ID: "id", Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", Propensity: "p",
+		Features: []string{"x", "y:text"}}
 	r, err := Open(Stdin, Options{Stdin: strings.NewReader(text), Mapping: m, Dedup: 10})
 	if err != nil {
 		t.Fatal(err)
@@ -23,25 +24,30 @@ func TestTableRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := r.Account(); a.Read != 4 || a.Events != 2 || a.Duplicates != 1 || a.Malformed != 1 || a.Bytes != int64(len(text)) || len(all) != 2 {
+	if a := r.Account(); a.Read != 4 || a.Events != 2 || a.Duplicates != 1 || a.Malformed != 1 ||
+		a.Bytes != int64(len(text)) || len(all) != 2 {
 		t.Fatalf("%+v", a)
 	}
 	q, second := all[0], all[1]
 	at, _ := scan.ParseTime("2020-01-01T00:00:00Z")
-	if q.ID != "q" || q.Line != 2 || q.Time != at || q.OutcomeTime != at+5e9 || q.Action != "b" || q.Value != 7 || q.Outcome != codec.Reward || q.Propensity != .5 || q.Actions != nil {
+	if q.ID != "q" || q.Line != 2 || q.Time != at || q.OutcomeTime != at+5e9 || q.Action != "b" || q.Value != 7 ||
+		q.Outcome != codec.Reward || q.Propensity != .5 || q.Actions != nil {
 		t.Errorf("%+v", q)
 	}
 	want := []codec.Feature{{Name: "x", Kind: codec.Number, Value: 1}, {Name: "y", Kind: codec.Text, Text: "2"}}
-	if !slices.Equal(q.Features, want) || second.observed() || second.OutcomeTime != scan.NoTime || !slices.Equal(second.Features, []codec.Feature{{Name: "x", Kind: codec.Text, Text: "u"}}) {
+	if !slices.Equal(q.Features, want) || second.observed() || second.OutcomeTime != scan.NoTime ||
+		!slices.Equal(second.Features, []codec.Feature{{Name: "x", Kind: codec.Text, Text: "u"}}) {
 		t.Errorf("%+v %+v", q.Features, second)
 	}
 }
 
 // TestOpenBanditRecords: every row has all items, with their features.
 func TestOpenBanditRecords(t *testing.T) {
-	const text = ",timestamp,item_id,position,click,propensity_score,user_feature_0\n0,2019-11-24 00:00:01+00:00,1,3,1,0.5,ab\n1,2019-11-24 00:00:00+00:00,0,1,0,0.25,cd\n"
+	const text = ",timestamp,item_id,position,click,propensity_score,user_feature_0\n0,2019-11-24 " +
+		"00:00:01+00:00,1,3,1,0.5,ab\n1,2019-11-24 00:00:00+00:00,0,1,0,0.25,cd\n"
 	dir := t.TempDir()
-	for name, text := range map[string]string{"men.csv": text, "item_context.csv": ",item_id,item_feature_0\n0,0,-0.5\n1,1,0.25\n"} {
+	for name, text := range map[string]string{"men.csv": text,
+		"item_context.csv": ",item_id,item_feature_0\n0,0,-0.5\n1,1,0.25\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +60,9 @@ func TestOpenBanditRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 2 || all[0].Chosen != 1 || all[0].Action != "1" || all[0].Value != 1 || all[0].Actions[1].Features[0].Value != .25 || all[1].Chosen != 0 || len(all[1].Actions) != 2 || all[0].Features[0] != (codec.Feature{Name: "position", Kind: codec.Text, Text: "3"}) {
+	if len(all) != 2 || all[0].Chosen != 1 || all[0].Action != "1" || all[0].Value != 1 ||
+		all[0].Actions[1].Features[0].Value != .25 || all[1].Chosen != 0 || len(all[1].Actions) != 2 ||
+		all[0].Features[0] != (codec.Feature{Name: "position", Kind: codec.Text, Text: "3"}) {
 		t.Errorf("%+v", all)
 	}
 }

@@ -31,7 +31,8 @@ func TestRowsAllocateNothing(t *testing.T) {
 func TestReadingEndsWithTheErrorOfTheFile(t *testing.T) {
 	broken := errors.New("broken")
 	for _, text := range []string{"label,n_a\nx,1\nx,", "label,n_a\nx,1\n\"x\",2\nx,"} {
-		r, err := Open(Stdin, Options{Stdin: io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)), Labelled: true})
+		r, err := Open(Stdin, Options{Stdin: io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)),
+			Labelled: true})
 		var rec Record
 		for err == nil {
 			err = r.Next(&rec)

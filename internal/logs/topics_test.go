@@ -34,8 +34,12 @@ func TestTopics(t *testing.T) {
 		w.Close()
 	}
 	decide := func(p int, id string) {
-		c := codec.Context{ID: id, Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 7}}, Actions: []codec.Action{{Name: "masked"}, {Name: "a"}, {Name: "b", Features: []codec.Feature{{Name: "f", Kind: codec.Bool, Value: 1}}}}, Baseline: []codec.Share{{Name: "b", P: 1}}}
-		d := codec.Decision{Partition: p, N: 1, ID: id, Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.25, .75}, Action: 1, Context: codec.AppendContext(nil, &c)}
+		c := codec.Context{ID: id, Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 7}},
+			Actions: []codec.Action{{Name: "masked"}, {Name: "a"},
+				{Name: "b", Features: []codec.Feature{{Name: "f", Kind: codec.Bool, Value: 1}}}},
+			Baseline: []codec.Share{{Name: "b", P: 1}}}
+		d := codec.Decision{Partition: p, N: 1, ID: id, Epoch: 1, Actions: []string{"a", "b"},
+			Propensities: []float64{.25, .75}, Action: 1, Context: codec.AppendContext(nil, &c)}
 		write("m.decisions", p, "", codec.AppendDecision(nil, &d))
 	}
 	report := func(p int, o codec.Outcome) { write("m.outcomes", p, "", codec.AppendOutcome(nil, &o)) }
@@ -57,13 +61,17 @@ func TestTopics(t *testing.T) {
 		t.Fatalf("%v: %+v", err, all)
 	}
 	first, told, second, shown := all[0], all[1], all[2], all[3]
-	if first.ID != "first" || first.Time != 2 || first.Chosen != 1 || first.Propensity != .75 || first.Propensities[0] != .25 || first.Features[0].Value != 7 || first.Actions[1].Features[0].Name != "f" || !slices.Equal(first.Baseline, []int{1}) {
+	if first.ID != "first" || first.Time != 2 || first.Chosen != 1 || first.Propensity != .75 ||
+		first.Propensities[0] != .25 || first.Features[0].Value != 7 || first.Actions[1].Features[0].Name != "f" ||
+		!slices.Equal(first.Baseline, []int{1}) {
 		t.Errorf("%+v", first)
 	}
-	if told.Kind != Outcome || told.ID != "first" || told.Action != "b" || told.Value != 1 || told.OutcomeTime != 3 || second.ID != "second" || shown.Flags != Activation {
+	if told.Kind != Outcome || told.ID != "first" || told.Action != "b" || told.Value != 1 || told.OutcomeTime != 3 ||
+		second.ID != "second" || shown.Flags != Activation {
 		t.Errorf("%+v\n%+v\n%+v", told, second, shown)
 	}
-	if a := r.Account(); a.Read != 6 || a.Events != 2 || a.Dangling != 2 || a.Skipped != 1 || a.Malformed != 1 || !strings.HasPrefix(a.Errors()[0], "m.outcomes[1]:") {
+	if a := r.Account(); a.Read != 6 || a.Events != 2 || a.Dangling != 2 || a.Skipped != 1 || a.Malformed != 1 ||
+		!strings.HasPrefix(a.Errors()[0], "m.outcomes[1]:") {
 		t.Errorf("%+v %q", a, a.Errors())
 	}
 	if !strings.Contains(rejects.String(), "nonsense") {

@@ -178,7 +178,8 @@ func TestPlaces(t *testing.T) {
 	_, _ = z.Write(bytes.ReplaceAll(text, []byte(`"a"`), []byte(`"c"`)))
 	z.Close()
 	dir := t.TempDir()
-	for name, b := range map[string][]byte{"1": text, "2.gz": zipped.Bytes(), "sub/3.zst": zstded.Bytes(), ".hidden": []byte("?"), "4": text} {
+	for name, b := range map[string][]byte{"1": text, "2.gz": zipped.Bytes(), "sub/3.zst": zstded.Bytes(),
+		".hidden": []byte("?"), "4": text} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -210,8 +211,10 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestWithoutFormat(t *testing.T) {
-	for _, c := range []struct{ text, want string }{{"", "empty"}, {"a,b\n1,2\n", "columns must be named"}, {"hello", "--format"}} {
-		if _, err := Open(Stdin, Options{Stdin: strings.NewReader(c.text)}); err == nil || !strings.Contains(err.Error(), c.want) {
+	for _, c := range []struct{ text, want string }{{"", "empty"}, {"a,b\n1,2\n", "columns must be named"},
+		{"hello", "--format"}} {
+		if _, err := Open(Stdin, Options{Stdin: strings.NewReader(c.text)}); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v", c.text, err)
 		}
 	}
@@ -261,7 +264,8 @@ func TestParquetOfJSON(t *testing.T) {
 		}
 		got = append(got, clone(&rec))
 	}
-	if len(got) != 2 || len(got[0].Features) != 3 || got[0].Actions[0].Features[0].Value != .5 || got[0].Action != "x" || got[1].Actions[1].Name != "y" {
+	if len(got) != 2 || len(got[0].Features) != 3 || got[0].Actions[0].Features[0].Value != .5 || got[0].Action != "x" ||
+		got[1].Actions[1].Name != "y" {
 		t.Errorf("%+v", got)
 	}
 	again := readBack(t, Parquet, writeAll(t, Parquet, got))

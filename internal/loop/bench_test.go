@@ -32,7 +32,8 @@ type heat struct {
 func hotContext(i int, json bool) []byte {
 	c := codec.Context{}
 	for k := range 16 {
-		c.Features = append(c.Features, codec.Feature{Name: fmt.Sprint("feature", k), Kind: codec.Number, Value: float64((i*7+k*5)%23) / 23})
+		c.Features = append(c.Features, codec.Feature{Name: fmt.Sprint("feature", k), Kind: codec.Number,
+			Value: float64((i*7+k*5)%23) / 23})
 	}
 	for k := range 10 {
 		c.Actions = append(c.Actions, codec.Action{Name: fmt.Sprint("action", k)})

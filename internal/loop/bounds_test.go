@@ -80,7 +80,8 @@ func TestManyOutcomes(t *testing.T) {
 		}
 		c.advance(End)
 		ready := c.ready()
-		if len(ready) != int(rounds) || len(rejects) != all || slices.ContainsFunc(ready, func(f codec.Feedback) bool { return f.Loss != 1 }) {
+		if len(ready) != int(rounds) || len(rejects) != all ||
+			slices.ContainsFunc(ready, func(f codec.Feedback) bool { return f.Loss != 1 }) {
 			t.Errorf("%d outcomes came twice, %d are rejected; %d rounds: %+v", all, len(rejects), len(ready), ready[0])
 		}
 		return took
@@ -113,7 +114,8 @@ func TestOutcomeIDs(t *testing.T) {
 	outcome("0", 1)
 	outcome("", 0.75)
 	r := j.rejected()
-	if len(r) != 2 || r[0].Reason != codec.ReasonMalformed || r[0].Detail != errManyIDs.Error() || r[1].Reason != codec.ReasonDuplicate {
+	if len(r) != 2 || r[0].Reason != codec.ReasonMalformed || r[0].Detail != errManyIDs.Error() ||
+		r[1].Reason != codec.ReasonDuplicate {
 		t.Errorf("over it: %+v", r)
 	}
 	j.advance(End)

@@ -78,7 +78,8 @@ func genRequest(t *rapid.T, id string) []byte {
 // feedbackOf returns the feedback that a decision gets.
 func feedbackOf(d *codec.Decision, n int64, fate codec.Fate, loss float64) codec.Feedback {
 	f := codec.Feedback{
-		N: n, Partition: d.Partition, Round: d.N, ID: strings.Clone(d.ID), Epoch: d.Epoch, LearnedThrough: d.LearnedThrough, Gamma: d.Gamma,
+		N: n, Partition: d.Partition, Round: d.N, ID: strings.Clone(d.ID), Epoch: d.Epoch, LearnedThrough: d.LearnedThrough,
+		Gamma:        d.Gamma,
 		Propensities: slices.Clone(d.Propensities), Action: d.Action, Fate: fate, OutcomePartition: -1, OutcomeOffset: -1,
 		Context: slices.Clone(d.Context),
 	}
@@ -126,7 +127,8 @@ func TestDecideIsPure(t *testing.T) {
 			u := learner.Uniform(testSeed, "shop", 2, n, da.ID)
 			if da.Action != learner.Draw(da.Propensities, u) || da.N != n || ra.N != n || da.ContextsThrough != through ||
 				da.Source != src.Offset || da.Time != src.Time || da.Partition != 2 || da.Epoch != 1 ||
-				da.LearnedThrough != plain.LearnedThrough() || da.Learned != plain.Epoch().Learner.Learned() || string(da.Context) != string(raw) {
+				da.LearnedThrough != plain.LearnedThrough() || da.Learned != plain.Epoch().Learner.Learned() ||
+				string(da.Context) != string(raw) {
 				rt.Fatalf("%+v", da)
 			}
 			wire := string(codec.AppendDecision(nil, &da))
@@ -241,7 +243,8 @@ func TestDeciderRemember(t *testing.T) {
 		t.Errorf("next is %d, contexts are read through %d", d.Next(), d.ContextsThrough())
 	}
 	var dec codec.Decision
-	if res := d.Decide(&dec, []byte(`{"id":"x","actions":["a"]}`), "", Source{Offset: RequestSource}); res.Verdict != Duplicate || res.N != 41 {
+	if res := d.Decide(&dec, []byte(`{"id":"x","actions":["a"]}`), "",
+		Source{Offset: RequestSource}); res.Verdict != Duplicate || res.N != 41 {
 		t.Errorf("%+v", res)
 	}
 }
@@ -249,7 +252,8 @@ func TestDeciderRemember(t *testing.T) {
 // What breaks a rule is invalid, the error names the field, and nothing changes.
 func TestDecideInvalid(t *testing.T) {
 	listed := &Rules{Actions: []string{"a", "b"}, MaxActions: 2,
-		Features: []FeatureRule{{Name: "age", Kind: NumberFeature}, {Name: "country", Kind: TextFeature}, {Name: "vip", Kind: BoolFeature}}}
+		Features: []FeatureRule{{Name: "age", Kind: NumberFeature}, {Name: "country", Kind: TextFeature},
+			{Name: "vip", Kind: BoolFeature}}}
 	for _, c := range []struct {
 		rules      *Rules
 		raw, field string
@@ -271,7 +275,8 @@ func TestDecideInvalid(t *testing.T) {
 		var dec codec.Decision
 		res := d.Decide(&dec, []byte(c.raw), "", Source{Offset: 5, Through: 6})
 		var e *codec.Error
-		if res.Verdict != Invalid || !errors.As(res.Err, &e) || !strings.HasPrefix(e.Field, c.field) || c.is != nil && !errors.Is(res.Err, c.is) {
+		if res.Verdict != Invalid || !errors.As(res.Err, &e) || !strings.HasPrefix(e.Field, c.field) || c.is != nil &&
+			!errors.Is(res.Err, c.is) {
 			t.Errorf("%s: %+v", c.raw, res)
 		}
 		if d.Next() != 1 || d.ContextsThrough() != 0 || d.ids.live != 0 {
@@ -290,7 +295,8 @@ func TestDecideTooLarge(t *testing.T) {
 		switch n := len(codec.AppendDecision(nil, &dec)); {
 		case res.Verdict == Decided && n > codec.MaxRecordBytes:
 			t.Fatalf("a decision of %d bytes", n)
-		case res.Verdict == Invalid && !errors.Is(res.Err, codec.ErrTooLarge), res.Verdict != Decided && res.Verdict != Invalid:
+		case res.Verdict == Invalid && !errors.Is(res.Err, codec.ErrTooLarge), res.Verdict != Decided &&
+			res.Verdict != Invalid:
 			t.Fatalf("%+v", res)
 		case res.Verdict == Invalid && size < codec.MaxRecordBytes-2000:
 			t.Fatalf("%d bytes are refused: %v", size, res.Err)

@@ -71,10 +71,14 @@ func newHeart(t testing.TB, l func(testing.TB) learner.Learner) *heart {
 	h := &heart{t: t, random: 1, replica: NewReplica(), sum: sha256.New()}
 	actions := []string{"a", "b", "c", "d"}
 	h.epochs = []Epoch{
-		{Number: 1, Learner: l(t), Rules: &Rules{Actions: actions, MaxActions: 4, Range: Range{Max: 1, Clip: true}, Window: Window{Rounds: 30}}},
-		{Number: 2, Learner: l(t), Rules: &Rules{Actions: actions, MaxActions: 4, Range: Range{Max: 1}, Window: Window{Nanos: 90}, Impute: true, DefaultLoss: 0.5, Outcomes: Mean}},
+		{Number: 1, Learner: l(t), Rules: &Rules{Actions: actions, MaxActions: 4, Range: Range{Max: 1, Clip: true},
+			Window: Window{Rounds: 30}}},
+		{Number: 2, Learner: l(t), Rules: &Rules{Actions: actions, MaxActions: 4, Range: Range{Max: 1},
+			Window: Window{Nanos: 90}, Impute: true, DefaultLoss: 0.5, Outcomes: Mean}},
 	}
-	h.joiner = newCaller(t, 2, codec.Limits{Heart: Heart, Pending: 100, Dedup: 200}, func(n int64) *Rules { return h.epochs[n-1].Rules })
+	h.joiner = newCaller(t, 2, codec.Limits{Heart: Heart, Pending: 100, Dedup: 200}, func(n int64) *Rules {
+		return h.epochs[n-1].Rules
+	})
 	h.replica.Begin(h.epochs[0])
 	for p := range 2 {
 		h.deciders = append(h.deciders, NewDecider(h.replica, testSeed, "golden", p, 50))
@@ -126,7 +130,8 @@ func (h *heart) decide(round int) {
 		features = fmt.Sprintf(`"x":%v,"vip":%v`, float64(x)/1000-1, h.next(2) == 0)
 	}
 	raw := []byte(fmt.Sprintf(`{"id":"round-%d","features":{%s}}`, round, features))
-	if res := h.deciders[p].Decide(&h.dec, raw, "", Source{Offset: int64(round), Through: int64(round + 1), Time: h.now}); res.Verdict != Decided {
+	if res := h.deciders[p].Decide(&h.dec, raw, "", Source{Offset: int64(round), Through: int64(round + 1),
+		Time: h.now}); res.Verdict != Decided {
 		h.t.Fatalf("%+v", res)
 	}
 	h.buf = codec.AppendDecision(h.buf[:0], &h.dec)

@@ -96,7 +96,8 @@ func (g *Guard) Rules() *Rules { return g.rules }
 // Add takes the next feedback of the log, and reports whether it raised the alarm.
 func (g *Guard) Add(f *codec.Feedback) bool {
 	s := &g.sums
-	if g.rules == nil || !g.rules.Guard.On() || f.Mode != codec.Live || f.Epoch < s.Epoch || f.Fate != codec.Observed && f.Fate != codec.Imputed {
+	if g.rules == nil || !g.rules.Guard.On() || f.Mode != codec.Live || f.Epoch < s.Epoch || f.Fate != codec.Observed &&
+		f.Fate != codec.Imputed {
 		return false
 	}
 	if g.reader.parseAgain(f.Context) != nil {

@@ -22,7 +22,8 @@ func guardRules(margin float64) *Rules {
 func TestGuardByHand(t *testing.T) {
 	var g Guard
 	g.Begin(1, false, guardRules(.25))
-	f := codec.Feedback{N: 1, Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.25, .75}, Fate: codec.Observed, Loss: .5, Context: []byte(`{}`)}
+	f := codec.Feedback{N: 1, Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.25, .75},
+		Fate: codec.Observed, Loss: .5, Context: []byte(`{}`)}
 	g.Add(&f) // Y = (4−1)(1−½) = 1.5
 	f.N, f.Action, f.Loss = 2, 1, 1
 	g.Add(&f) // Y = (0−1)(1−1) = 0
@@ -46,7 +47,8 @@ func TestGuardByHand(t *testing.T) {
 // TestGuardCounts holds which feedback is evidence: of rounds decided live in the epochs
 // since it began, with a loss.
 func TestGuardCounts(t *testing.T) {
-	base := codec.Feedback{Epoch: 2, Actions: []string{"a", "b"}, Propensities: []float64{.5, .5}, Fate: codec.Observed, Loss: .5, Context: []byte(`{}`)}
+	base := codec.Feedback{Epoch: 2, Actions: []string{"a", "b"}, Propensities: []float64{.5, .5}, Fate: codec.Observed,
+		Loss: .5, Context: []byte(`{}`)}
 	for _, c := range []struct {
 		name   string
 		change func(f *codec.Feedback)
@@ -94,7 +96,8 @@ func TestGuardBegins(t *testing.T) {
 	} {
 		var g Guard
 		g.Begin(1, false, guardRules(0))
-		g.Add(&codec.Feedback{N: 1, Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.5, .5}, Fate: codec.Observed, Loss: .5, Context: []byte(`{}`)})
+		g.Add(&codec.Feedback{N: 1, Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.5, .5},
+			Fate: codec.Observed, Loss: .5, Context: []byte(`{}`)})
 		var back Guard
 		if err := back.Restore(g.Append(nil), 1, guardRules(0)); err != nil || back.Sums() != g.Sums() {
 			t.Fatal(err, back.Sums())
@@ -117,7 +120,8 @@ func FuzzGuardRestore(f *testing.F) {
 		var g Guard
 		if g.Restore(b, 1, guardRules(0)) == nil && len(b) > 0 {
 			var back Guard
-			if err := back.Restore(g.Append(nil), 1, guardRules(0)); err != nil || !bytes.Equal(back.Append(nil), g.Append(nil)) {
+			if err := back.Restore(g.Append(nil), 1, guardRules(0)); err != nil || !bytes.Equal(back.Append(nil),
+				g.Append(nil)) {
 				t.Fatal(err)
 			}
 		}
@@ -131,7 +135,8 @@ func guarded(seed uint64, rounds int, margin float64, loss func(t int) (baseline
 	rng := rand.New(rand.NewPCG(seed, 5))
 	var g Guard
 	g.Begin(1, false, guardRules(margin))
-	f := codec.Feedback{Epoch: 1, Actions: []string{"a", "b"}, Propensities: make([]float64, 2), Fate: codec.Observed, Context: []byte(`{}`)}
+	f := codec.Feedback{Epoch: 1, Actions: []string{"a", "b"}, Propensities: make([]float64, 2), Fate: codec.Observed,
+		Context: []byte(`{}`)}
 	for t := range rounds {
 		p := .05 + .4*float64((t/7)%3)/2 // of the baseline's action a
 		learner.Law(f.Propensities, []float64{p, 1 - p})
@@ -208,7 +213,8 @@ func TestGuardPower(t *testing.T) {
 func TestGuardDoesNotAllocate(t *testing.T) {
 	var g Guard
 	g.Begin(1, false, guardRules(.02))
-	f := codec.Feedback{Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.5, .5}, Fate: codec.Observed, Loss: .5, Context: []byte(`{"features":{"x":1,"y":2}}`)}
+	f := codec.Feedback{Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.5, .5}, Fate: codec.Observed,
+		Loss: .5, Context: []byte(`{"features":{"x":1,"y":2}}`)}
 	add := func() {
 		f.N++
 		g.Add(&f)
@@ -225,7 +231,8 @@ func TestGuardDoesNotAllocate(t *testing.T) {
 func BenchmarkGuard(b *testing.B) {
 	var g Guard
 	g.Begin(1, false, guardRules(.02))
-	f := codec.Feedback{Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.5, .5}, Fate: codec.Observed, Loss: .5, Context: []byte(`{"features":{"x":1,"y":2}}`)}
+	f := codec.Feedback{Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.5, .5}, Fate: codec.Observed,
+		Loss: .5, Context: []byte(`{"features":{"x":1,"y":2}}`)}
 	b.ReportAllocs()
 	for b.Loop() {
 		f.N++

@@ -110,7 +110,8 @@ func (r *reader) check() error {
 		return codec.ContextError("actions", errNoActions)
 	}
 	if len(c.Actions) > r.rules.MaxActions {
-		return codec.ContextError("actions", fmt.Errorf("%w: %d, and the model's max_actions is %d", errManyActions, len(c.Actions), r.rules.MaxActions))
+		return codec.ContextError("actions", fmt.Errorf("%w: %d, and the model's max_actions is %d", errManyActions,
+			len(c.Actions), r.rules.MaxActions))
 	}
 	if r.actions != nil {
 		for i := range c.Actions {
@@ -149,7 +150,8 @@ func (r *reader) fits(raw []byte, id string) error {
 		size += perAction + len(r.ctx.Actions[i].Name)
 	}
 	if size > codec.MaxRecordBytes {
-		return codec.ContextError("", fmt.Errorf("%w: its decision would take %d bytes, the limit is %d", codec.ErrTooLarge, size, codec.MaxRecordBytes))
+		return codec.ContextError("", fmt.Errorf("%w: its decision would take %d bytes, the limit is %d", codec.ErrTooLarge,
+			size, codec.MaxRecordBytes))
 	}
 	return nil
 }

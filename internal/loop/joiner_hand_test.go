@@ -17,16 +17,18 @@ type byHand struct {
 }
 
 func newByHand(t *testing.T, rules *Rules) *byHand {
-	return &byHand{T: t, caller: newCaller(t, 1, codec.Limits{Heart: Heart, Pending: 10, Dedup: 10}, func(epoch int64) *Rules {
-		if epoch == 1 {
-			return rules
-		}
-		return nil
-	})}
+	return &byHand{T: t, caller: newCaller(t, 1, codec.Limits{Heart: Heart, Pending: 10, Dedup: 10},
+		func(epoch int64) *Rules {
+			if epoch == 1 {
+				return rules
+			}
+			return nil
+		})}
 }
 
 func handDecision(n int64, id string) codec.Decision {
-	return codec.Decision{N: n, ID: id, Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{0.5, 0.5}, Context: []byte(`{}`)}
+	return codec.Decision{N: n, ID: id, Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{0.5, 0.5},
+		Context: []byte(`{}`)}
 }
 
 func (h *byHand) decide(time int64, id string) {
@@ -51,7 +53,8 @@ func (h *byHand) ready(want ...codec.Feedback) {
 		h.Fatalf("%d feedbacks, want %d: %+v", len(got), len(want), got)
 	}
 	for i, w := range want {
-		if g := got[i]; g.ID != w.ID || g.Fate != w.Fate || g.Loss != w.Loss || g.Reason != w.Reason || g.ClosedAt != w.ClosedAt {
+		if g := got[i]; g.ID != w.ID || g.Fate != w.Fate || g.Loss != w.Loss || g.Reason != w.Reason ||
+			g.ClosedAt != w.ClosedAt {
 			h.Errorf("got %q %v loss %v %q at %d, want %+v", g.ID, g.Fate, g.Loss, g.Reason, g.ClosedAt, w)
 		}
 	}
@@ -74,13 +77,15 @@ func TestFIFOByHand(t *testing.T) {
 	h.advance(110)
 	h.ready() // the deadline itself is in time
 	h.outcome(110, codec.Outcome{ID: "first", Kind: codec.Loss, Value: 0.25})
-	h.ready(codec.Feedback{ID: "first", Fate: codec.Observed, Loss: 0.25, ClosedAt: 110}, codec.Feedback{ID: "second", Fate: codec.Observed, Loss: 0.5, ClosedAt: 105})
+	h.ready(codec.Feedback{ID: "first", Fate: codec.Observed, Loss: 0.25, ClosedAt: 110},
+		codec.Feedback{ID: "second", Fate: codec.Observed, Loss: 0.5, ClosedAt: 105})
 
 	h.decide(111, "third")
 	h.decide(111, "fourth")
 	h.outcome(112, codec.Outcome{ID: "fourth", Kind: codec.Withdrawn})
 	h.advance(122)
-	h.ready(codec.Feedback{ID: "third", Fate: codec.Skipped, ClosedAt: 121}, codec.Feedback{ID: "fourth", Fate: codec.WithdrawnRound, ClosedAt: 112})
+	h.ready(codec.Feedback{ID: "third", Fate: codec.Skipped, ClosedAt: 121},
+		codec.Feedback{ID: "fourth", Fate: codec.WithdrawnRound, ClosedAt: 112})
 	h.outcome(123, codec.Outcome{ID: "third", Kind: codec.Loss, Value: 1})
 	h.outcome(123, codec.Outcome{ID: "fourth", Kind: codec.Loss, Value: 1})
 	h.outcome(123, codec.Outcome{ID: "fifth", Kind: codec.Loss, Value: 1})
@@ -94,7 +99,8 @@ func TestFIFOByHand(t *testing.T) {
 
 // A window of 2 rounds ends with the log time of the decision after the next.
 func TestWindowOfRoundsByHand(t *testing.T) {
-	h := newByHand(t, &Rules{Range: Range{Min: -1, Max: 1}, Window: Window{Rounds: 2}, Impute: true, DefaultLoss: 0.75, Outcomes: Sum})
+	h := newByHand(t, &Rules{Range: Range{Min: -1, Max: 1}, Window: Window{Rounds: 2}, Impute: true, DefaultLoss: 0.75,
+		Outcomes: Sum})
 	h.decide(10, "r1")
 	h.outcome(11, codec.Outcome{ID: "r1", Kind: codec.Reward, Value: 0.5})
 	h.outcome(12, codec.Outcome{ID: "r1", Kind: codec.Reward, Value: 0.25})
@@ -112,7 +118,8 @@ func TestWindowOfRoundsByHand(t *testing.T) {
 	h.advance(1002)
 	h.ready(codec.Feedback{ID: "r2", Fate: codec.Imputed, Loss: 0.75, ClosedAt: 1001})
 	h.advance(End)
-	h.ready(codec.Feedback{ID: "r3", Fate: codec.Imputed, Loss: 0.75, ClosedAt: End}, codec.Feedback{ID: "r4", Fate: codec.Imputed, Loss: 0.75, ClosedAt: End})
+	h.ready(codec.Feedback{ID: "r3", Fate: codec.Imputed, Loss: 0.75, ClosedAt: End},
+		codec.Feedback{ID: "r4", Fate: codec.Imputed, Loss: 0.75, ClosedAt: End})
 }
 
 // TestGapByHand: lost rounds have no feedback, and their log time ends the windows of those before.
@@ -123,7 +130,8 @@ func TestGapByHand(t *testing.T) {
 	if err := h.decision(Place{0, 3}, 50, codec.Decision{N: 3}, 6); err != nil {
 		t.Fatal(err)
 	}
-	h.ready(codec.Feedback{ID: "one", Fate: codec.Skipped, ClosedAt: 11}, codec.Feedback{ID: "two", Fate: codec.Skipped, ClosedAt: 12})
+	h.ready(codec.Feedback{ID: "one", Fate: codec.Skipped, ClosedAt: 11}, codec.Feedback{ID: "two", Fate: codec.Skipped,
+		ClosedAt: 12})
 	if round, time := h.j.Reached(0); round != 6 || time != 50 {
 		t.Errorf("taken through round %d at %d, want 6 at 50", round, time)
 	}

@@ -22,8 +22,8 @@ func print(b []byte) string {
 	if err := codec.ParseFeedback(&f, b); err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%d: %d/%d %q epoch %d %v %q loss %v by %d@%d closed at %d", f.N, f.Partition, f.Round, f.ID, f.Epoch,
-		f.Fate, f.Reason, f.Loss, f.OutcomePartition, f.OutcomeOffset, f.ClosedAt)
+	return fmt.Sprintf("%d: %d/%d %q epoch %d %v %q loss %v by %d@%d closed at %d", f.N, f.Partition, f.Round,
+		f.ID, f.Epoch, f.Fate, f.Reason, f.Loss, f.OutcomePartition, f.OutcomeOffset, f.ClosedAt)
 }
 
 func sortRejects(rs []codec.Reject) []codec.Reject {
@@ -48,7 +48,8 @@ func sameRejects(t *rapid.T, got, want []codec.Reject) {
 			t.Fatalf("too many rejects: %+v", got[i])
 		}
 		g, w := got[i], want[i]
-		if g.Partition != w.Partition || g.Offset != w.Offset || g.Reason != w.Reason || g.ID != w.ID || g.Time != w.Time || !bytes.Equal(g.Bytes, w.Bytes) {
+		if g.Partition != w.Partition || g.Offset != w.Offset || g.Reason != w.Reason || g.ID != w.ID || g.Time != w.Time ||
+			!bytes.Equal(g.Bytes, w.Bytes) {
 			t.Fatalf("reject differs\n got %+v\nwant %+v", g, w)
 		}
 	}

@@ -19,8 +19,10 @@ func TestMaxActions(t *testing.T) {
 		}
 		d := NewDecider(newReplica(t, rules), testSeed, "shop", 0, 10)
 		var dec codec.Decision
-		res := d.Decide(&dec, []byte(`{"id":"x","actions":[`+strings.Join(names, ",")+`]}`), "", Source{Offset: 5, Through: 6})
-		if n <= rules.MaxActions && res.Verdict != Decided || n > rules.MaxActions && (res.Verdict != Invalid || !errors.Is(res.Err, errManyActions)) {
+		res := d.Decide(&dec, []byte(`{"id":"x","actions":[`+strings.Join(names, ",")+`]}`), "",
+			Source{Offset: 5, Through: 6})
+		if n <= rules.MaxActions && res.Verdict != Decided || n > rules.MaxActions &&
+			(res.Verdict != Invalid || !errors.Is(res.Err, errManyActions)) {
 			t.Errorf("%d actions of %d: %+v", n, rules.MaxActions, res)
 		}
 	}

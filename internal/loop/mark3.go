@@ -34,9 +34,10 @@ func (j *Joiner) beginWithoutCuts(m *codec.FeedbackMark) {
 	j.past.open = map[Place]bool{}
 }
 
-// beginCutZero puts the limits in force that held there, and gives the outcomes that a joiner without cuts had taken the log times they had there, and
-// leaves to the quiet pass those that may count: what was rejected stays rejected. Outcomes that had no
-// fate at the mark get one now, and rejects that were only announced are made ([Joiner.Unfinished]).
+// beginCutZero puts the limits in force that held there, and gives the outcomes that a joiner without cuts had
+// taken the log times they had there, and leaves to the quiet pass those that may count: what was rejected stays
+// rejected. Outcomes that had no fate at the mark get one now, and rejects that were only announced are made
+// ([Joiner.Unfinished]).
 func (j *Joiner) beginCutZero(h *History, s *Step) {
 	j.limits = s.Mark.Limits
 	for i, r := range s.Cut.Outcomes {

@@ -40,7 +40,8 @@ func AppendMinted(dst, seed []byte, name string, partition int, n, offset int64,
 		return dst
 	}
 	var b []byte
-	for _, f := range [][]byte{[]byte(mintDomain), seed, []byte(name), dst[plain:], binary.BigEndian.AppendUint64(nil, uint64(try))} {
+	for _, f := range [][]byte{[]byte(mintDomain), seed, []byte(name), dst[plain:],
+		binary.BigEndian.AppendUint64(nil, uint64(try))} {
 		b = append(binary.AppendUvarint(b, uint64(len(f))), f...)
 	}
 	h := sha256.Sum256(b)

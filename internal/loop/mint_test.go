@@ -30,8 +30,10 @@ func TestAppendMinted(t *testing.T) {
 
 func TestMintedBy(t *testing.T) {
 	for id, want := range map[string]int{"r-0-1": 0, "r-12-345": 12, "r-3-7-e79452b030d14874": 3,
-		"": -1, "r": -1, "r-": -1, "r-1": -1, "r-1-": -1, "r-1-0": -1, "r-1-02": -1, "r-01-2": -1, "r-+1-2": -1, "r--1-2": -1, "r-1-+2": -1, "r-1-x": -1, "3-41": -1,
-		"r-1-2-": -1, "r-1-2-e7": -1, "r-1-2-e79452b030d1487x": -1, "r-1-2-e79452b030d14874-": -1, "r-99999999999999999999-1": -1, "r-1-99999999999999999999": -1} {
+		"": -1, "r": -1, "r-": -1, "r-1": -1, "r-1-": -1, "r-1-0": -1, "r-1-02": -1, "r-01-2": -1, "r-+1-2": -1, "r--1-2": -1,
+		"r-1-+2": -1, "r-1-x": -1, "3-41": -1,
+		"r-1-2-": -1, "r-1-2-e7": -1, "r-1-2-e79452b030d1487x": -1, "r-1-2-e79452b030d14874-": -1,
+		"r-99999999999999999999-1": -1, "r-1-99999999999999999999": -1} {
 		if p, ok := MintedBy(id); ok != (want >= 0) || ok && p != want {
 			t.Errorf("%q: %d, %v, want %d", id, p, ok, want)
 		}
@@ -114,7 +116,8 @@ func TestDecideMintedOut(t *testing.T) {
 		return d.Decide(&dec, []byte(`{"actions":["a"]}`), id, Source{Offset: RequestSource})
 	}
 	for try := range Mints {
-		if res := decide(string(AppendMinted(nil, testSeed, "shop", 0, Mints+1, RequestSource, try))); res.Verdict != Decided {
+		if res := decide(
+			string(AppendMinted(nil, testSeed, "shop", 0, Mints+1, RequestSource, try))); res.Verdict != Decided {
 			t.Fatalf("%+v", res)
 		}
 	}

@@ -144,7 +144,8 @@ func (d *Decider) decideLaw(dst *codec.Decision, in *oracle.Input) (gamma float6
 //   - a round decided while paused is never learned.
 //
 // c is the feedback's context if it is at hand, else nil.
-func teach(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedback, c *codec.Context, paused bool) error {
+func teach(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedback, c *codec.Context,
+	paused bool) error {
 	fate, borrowed := learner.Fate(f.Fate), f.Mode != codec.Live
 	switch {
 	case f.Mode == codec.Paused, paused && borrowed:

@@ -61,8 +61,10 @@ func (m *moded) feedback(d *codec.Decision, fate codec.Fate, loss float64) *code
 	d2 := *d
 	var back codec.Decision
 	m.no(codec.ParseDecision(&back, codec.AppendDecision(nil, &d2)))
-	return &codec.Feedback{N: m.replica.through + 1, Round: back.N, ID: back.ID, Epoch: back.Epoch, LearnedThrough: back.LearnedThrough, Gamma: back.Gamma,
-		Actions: back.Actions, Propensities: back.Propensities, Action: back.Action, Fate: fate, Loss: loss, Context: back.Context, Mode: back.Mode, Would: back.Would}
+	return &codec.Feedback{N: m.replica.through + 1, Round: back.N, ID: back.ID, Epoch: back.Epoch,
+		LearnedThrough: back.LearnedThrough, Gamma: back.Gamma,
+		Actions: back.Actions, Propensities: back.Propensities, Action: back.Action, Fate: fate, Loss: loss,
+		Context: back.Context, Mode: back.Mode, Would: back.Would}
 }
 
 func (m *moded) learn(f *codec.Feedback) {
@@ -124,7 +126,8 @@ func TestMask(t *testing.T) {
 	rules.Masked, rules.Mode = []string{"b"}, codec.Shadow
 	m := newModed(t, rules, newDAFA(t))
 	for context, want := range map[string]string{
-		`{}`: "[a c]", `{"actions":["b","c"]}`: "[c]", `{"actions":[{"name":"a","features":{"x":1}},"b"]}`: "[a]", `{"baseline":"b"}`: "[a c]",
+		`{}`: "[a c]", `{"actions":["b","c"]}`: "[c]", `{"actions":[{"name":"a","features":{"x":1}},"b"]}`: "[a]",
+		`{"baseline":"b"}`: "[a c]",
 	} {
 		if d := m.decide(context); fmt.Sprint(d.Actions) != want {
 			t.Errorf("%s: %v, want %s", context, d.Actions, want)
@@ -136,7 +139,8 @@ func TestMask(t *testing.T) {
 	for context, want := range map[string]error{
 		`{"actions":["b"]}`: errMasked, `{"baseline":"z"}`: errBaseline, `{"actions":["a"],"baseline":"c"}`: errBaseline,
 	} {
-		if r := m.decider.Decide(&m.dec, []byte(context), "", Source{Offset: RequestSource}); r.Verdict != Invalid || !errors.Is(r.Err, want) {
+		if r := m.decider.Decide(&m.dec, []byte(context), "", Source{Offset: RequestSource}); r.Verdict != Invalid ||
+			!errors.Is(r.Err, want) {
 			t.Errorf("%s: %v, want %v", context, r.Err, want)
 		}
 	}

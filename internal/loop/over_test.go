@@ -70,7 +70,8 @@ func once(t *rapid.T, rules *Rules, delays []int, over bool) (said []byte, most 
 // what one says that remembers all.
 func TestOverChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		rules := &Rules{MaxActions: 1, Range: Range{Max: 1}, Window: Window{Rounds: rapid.Int64Range(1, 20).Draw(t, "window")}, Arrival: rapid.Bool().Draw(t, "arrival")}
+		rules := &Rules{MaxActions: 1, Range: Range{Max: 1},
+			Window: Window{Rounds: rapid.Int64Range(1, 20).Draw(t, "window")}, Arrival: rapid.Bool().Draw(t, "arrival")}
 		delays := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(0, 3), rapid.IntRange(-1, 200)), 1, 300).Draw(t, "delays")
 		want, _ := once(t, rules, delays, false)
 		got, _ := once(t, rules, delays, true)

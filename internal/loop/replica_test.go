@@ -27,10 +27,12 @@ func history(t *testing.T, rt *rapid.T, n int) []codec.Feedback {
 	var out []codec.Feedback
 	learned := 0
 	for i := range n {
-		if res := d.Decide(&dec, genRequest(rt, fmt.Sprint("id", i)), "", Source{Offset: RequestSource}); res.Verdict != Decided {
+		if res := d.Decide(&dec, genRequest(rt, fmt.Sprint("id", i)), "",
+			Source{Offset: RequestSource}); res.Verdict != Decided {
 			rt.Fatal(res.Err)
 		}
-		out = append(out, feedbackOf(&dec, int64(i+1), codec.Fate(rapid.IntRange(1, 4).Draw(rt, "fate")), rapid.Float64Range(0, 1).Draw(rt, "loss")))
+		out = append(out, feedbackOf(&dec, int64(i+1), codec.Fate(rapid.IntRange(1, 4).Draw(rt, "fate")),
+			rapid.Float64Range(0, 1).Draw(rt, "loss")))
 		for learned < len(out) && rapid.Bool().Draw(rt, "learn") {
 			if err := r.Learn(&out[learned], nil); err != nil {
 				rt.Fatal(err)
@@ -73,7 +75,8 @@ func TestReplicasAreEqual(t *testing.T) {
 					rt.Fatal(err)
 				}
 			}
-			if !bytes.Equal(state(rt, a), state(rt, b)) || a.LearnedThrough() != b.LearnedThrough() || b.LearnedThrough() != int64(i+1) {
+			if !bytes.Equal(state(rt, a), state(rt, b)) || a.LearnedThrough() != b.LearnedThrough() ||
+				b.LearnedThrough() != int64(i+1) {
 				rt.Fatalf("replicas differ after feedback %d", i+1)
 			}
 		}
@@ -132,7 +135,8 @@ func TestReplicaEpochs(t *testing.T) {
 		if r.Epoch().Number != 2 || !bytes.Equal(is, state(rt, r)) {
 			rt.Fatal("a repeated epoch began anew")
 		}
-		if err := NewReplica().Restore(Epoch{Number: 2, Rules: anyRules(), Learner: newDAFA(t)}, 5, is[:len(is)/2]); err == nil {
+		if err := NewReplica().Restore(Epoch{Number: 2, Rules: anyRules(), Learner: newDAFA(t)}, 5,
+			is[:len(is)/2]); err == nil {
 			rt.Fatal("half a snapshot was restored")
 		}
 	})

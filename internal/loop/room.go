@@ -17,7 +17,8 @@ func (p *pending) weigh() int {
 
 // room returns the bytes that a round takes with its memory for others.
 func (p *pending) room() int {
-	return int(unsafe.Sizeof(*p)) + cap(p.raw) + (cap(p.d.Actions)+cap(p.ids))*nameBytes + (cap(p.d.Propensities)+cap(p.d.Would))*numberBytes
+	return int(unsafe.Sizeof(*p)) + cap(p.raw) + (cap(p.d.Actions)+cap(p.ids))*nameBytes +
+		(cap(p.d.Propensities)+cap(p.d.Would))*numberBytes
 }
 
 const (

@@ -16,7 +16,8 @@ func TestTableIsMap(t *testing.T) {
 		want := map[string]int{}
 		slots := map[string]int32{}
 		id := rapid.Custom(func(t *rapid.T) string {
-			return strings.Repeat("x", rapid.SampledFrom([]int{0, 1, 2, 12, 13, 14, 15, 40, 300}).Draw(t, "prefix")) + fmt.Sprint(rapid.IntRange(0, 60).Draw(t, "id"))
+			return strings.Repeat("x", rapid.SampledFrom([]int{0, 1, 2, 12, 13, 14, 15, 40, 300}).Draw(t, "prefix")) +
+				fmt.Sprint(rapid.IntRange(0, 60).Draw(t, "id"))
 		})
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {

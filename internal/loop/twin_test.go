@@ -226,7 +226,9 @@ func (tw *twin) judge(r *twinRound, before int) (v verdictOf) {
 			why = codec.ReasonMalformed
 		case r.rules.Outcomes == First && len(values) > 0:
 			why = codec.ReasonDuplicate
-		case r.rules.Outcomes != First && o.OutcomeID != "" && slices.ContainsFunc(values, func(x twinOutcome) bool { return x.OutcomeID == o.OutcomeID }):
+		case r.rules.Outcomes != First && o.OutcomeID != "" && slices.ContainsFunc(values, func(x twinOutcome) bool {
+			return x.OutcomeID == o.OutcomeID
+		}):
 			why = codec.ReasonDuplicate
 		default:
 			values = append(values, *o)
@@ -361,16 +363,17 @@ func (tw *twin) leave(r *twinRound, v verdictOf) {
 }
 
 func (tw *twin) reject(o *twinOutcome, reason string) {
-	tw.rejects = append(tw.rejects, codec.Reject{V: codec.Version, Topic: "outcomes", Partition: o.s.at.Partition, Offset: o.s.at.Offset,
-		Time: o.time, Reason: reason, ID: o.ID, Bytes: o.s.raw})
+	tw.rejects = append(tw.rejects, codec.Reject{V: codec.Version, Topic: "outcomes", Partition: o.s.at.Partition,
+		Offset: o.s.at.Offset, Time: o.time, Reason: reason, ID: o.ID, Bytes: o.s.raw})
 }
 
 // feedback returns the records that a joiner must emit.
 func (tw *twin) feedback() (out [][]byte) {
 	for i, r := range tw.left {
 		f := codec.Feedback{
-			N: int64(i + 1), Partition: r.d.Partition, Round: r.d.N, ID: r.d.ID, Epoch: r.d.Epoch, LearnedThrough: r.d.LearnedThrough,
-			Gamma: r.d.Gamma, Time: r.time, Actions: r.d.Actions, Propensities: r.d.Propensities, Action: r.d.Action,
+			N: int64(i + 1), Partition: r.d.Partition, Round: r.d.N, ID: r.d.ID, Epoch: r.d.Epoch,
+			LearnedThrough: r.d.LearnedThrough,
+			Gamma:          r.d.Gamma, Time: r.time, Actions: r.d.Actions, Propensities: r.d.Propensities, Action: r.d.Action,
 			Fate: r.end.fate, Reason: r.end.reason, Loss: r.end.loss, OutcomePartition: -1, OutcomeOffset: -1,
 			ClosedAt: r.end.closedAt, Context: r.d.Context,
 		}

@@ -35,7 +35,8 @@ func TestUnread(t *testing.T) {
 				t.Errorf("%s: %+v, %d, %s; want %s", c.raw, res, n, &names, c.names)
 			}
 		}
-		if res := d.Decide(&dec, []byte(`{"features":{"hour":1},"actions":["a"]}`), "", Source{Offset: RequestSource}); res.Unread != 0 {
+		if res := d.Decide(&dec, []byte(`{"features":{"hour":1},"actions":["a"]}`), "",
+			Source{Offset: RequestSource}); res.Unread != 0 {
 			t.Errorf("after %s: %+v", c.raw, res)
 		}
 	}

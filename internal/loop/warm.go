@@ -75,7 +75,8 @@ func (w *Warm) knows(action string) bool {
 
 // learn gives a feedback to a learner, its context, which is c if that is at hand, read
 // under the rules of rd.
-func learn(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedback, c *codec.Context, fate learner.Fate, borrowed bool) error {
+func learn(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedback, c *codec.Context, fate learner.Fate,
+	borrowed bool) error {
 	var in *oracle.Input
 	var err error
 	if c != nil {

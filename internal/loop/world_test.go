@@ -143,8 +143,10 @@ func (g *worldGen) decision(p int, n, epoch int64) codec.Decision {
 		id = rapid.SampledFrom(g.made).Draw(g.t, "of").ID
 	}
 	return codec.Decision{
-		Partition: p, N: n, ID: id, Epoch: epoch, LearnedThrough: (n - 1) * (n % 4) / 3, Learned: n / 3, Gamma: float64(n), Source: n,
-		Time: 5, Actions: []string{"a", "b"}, Propensities: []float64{0.25, 0.75}, Action: int(n % 2), Context: []byte(`{"id":"` + id + `"}`),
+		Partition: p, N: n, ID: id, Epoch: epoch, LearnedThrough: (n - 1) * (n % 4) / 3, Learned: n / 3,
+		Gamma: float64(n), Source: n,
+		Time: 5, Actions: []string{"a", "b"}, Propensities: []float64{0.25, 0.75}, Action: int(n % 2),
+		Context: []byte(`{"id":"` + id + `"}`),
 	}
 }
 

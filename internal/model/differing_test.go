@@ -22,8 +22,8 @@ func TestDiffering(t *testing.T) {
 		}
 	}
 	short := []byte("name: shop\noracle: {kind: linear, beta: auto, lambda: auto}\n") // as an older program wrote it
-	if key, second := Differing(short, mustParse(t, "name: shop\noracle: {kind: linear, version: 1}").Canonical(), "oracle",
-		"explore"); key != "" {
+	if key, second := Differing(short, mustParse(t, "name: shop\noracle: {kind: linear, version: 1}").Canonical(),
+		"oracle", "explore"); key != "" {
 		t.Errorf("%s: %s", key, second)
 	}
 }

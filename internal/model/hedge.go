@@ -22,8 +22,8 @@ func (hedge) resolve(*Model, int, int) {}
 func (hedge) memory(*Model) float64    { return 0 }
 
 func (hedge) fields(o *Oracle) []field {
-	eta := field{key: "eta", into: &o.Eta, example: "eta: 0.5", expected: "a positive number, found %v; for example: eta: 0.5",
-		ok: func(eta float64) bool { return eta > 0 }}
+	eta := field{key: "eta", into: &o.Eta, example: "eta: 0.5",
+		expected: "a positive number, found %v; for example: eta: 0.5", ok: func(eta float64) bool { return eta > 0 }}
 	return []field{eta, {key: "class", into: &o.Class, example: "class: shop.class.jsonl"},
 		{key: "unproved", into: &o.Unproved, example: "unproved: true"},
 		{key: "substitution", into: either(&o.Vovk, "mean", "vovk"), omit: !o.Vovk}}

@@ -58,7 +58,8 @@ func TestNormalMoments(t *testing.T) {
 	}
 	for k, want := range []float64{1: 0, 2: 1, 3: 0, 4: 3} {
 		// Standard deviations of x^k: 1, √2, √15, √96; 4 of their standard errors.
-		if sd := []float64{1, 1, math.Sqrt(2), math.Sqrt(15), math.Sqrt(96)}[k]; k > 0 && math.Abs(m[k]-want) > 4*sd/math.Sqrt(n) {
+		if sd := []float64{1, 1, math.Sqrt(2), math.Sqrt(15), math.Sqrt(96)}[k]; k > 0 &&
+			math.Abs(m[k]-want) > 4*sd/math.Sqrt(n) {
 			t.Errorf("moment %d is %v, want %v", k, m[k], want)
 		}
 	}

@@ -153,7 +153,8 @@ func TestHeadOfWorlds(t *testing.T) {
 			sums[a] += shuffled.Loss(round, a)
 		}
 	}
-	if _, res := regretOf(t, Head(shuffled, 6), "uniform", "none", false, 1); math.Abs(*res.BestLoss-slices.Min(sums)/6) > 1e-12 {
+	if _, res := regretOf(t, Head(shuffled, 6), "uniform", "none", false, 1); math.Abs(
+		*res.BestLoss-slices.Min(sums)/6) > 1e-12 {
 		t.Errorf("shuffled, the best policy loses %v, want %v", *res.BestLoss, slices.Min(sums)/6)
 	}
 }
@@ -240,7 +241,8 @@ func TestBlocks(t *testing.T) {
 		var means, errs []float64
 		for _, d := range c.delays {
 			mean, se := over(c.seeds, func(s uint64) float64 {
-				r, _ := regretOf(t, environment(t, grammar.Write("blocks", float64(d), float64(c.n)), s, c.rounds), "exp4dale:"+strconv.Itoa(c.rounds*d/2), "", true, s)
+				r, _ := regretOf(t, environment(t, grammar.Write("blocks", float64(d), float64(c.n)), s, c.rounds),
+					"exp4dale:"+strconv.Itoa(c.rounds*d/2), "", true, s)
 				return r / math.Sqrt(float64((d+1)*c.rounds)*math.Log(float64(c.n))/2)
 			})
 			t.Logf("d = %d, N = %d: %.2f ± %.2f", d, c.n, mean, se)
@@ -249,7 +251,8 @@ func TestBlocks(t *testing.T) {
 			}
 			for i := range means {
 				if math.Abs(means[i]-mean) > 0.05+3*math.Hypot(se, errs[i]) {
-					t.Errorf("N = %d: the ratio is %.2f for d = %d and %.2f for d = %d: it is not flat", c.n, means[i], c.delays[i], mean, d)
+					t.Errorf("N = %d: the ratio is %.2f for d = %d and %.2f for d = %d: it is not flat", c.n, means[i],
+						c.delays[i], mean, d)
 				}
 			}
 			means, errs = append(means, mean), append(errs, se)

@@ -82,7 +82,8 @@ func TestSeededAdversaries(t *testing.T) {
 		t.Errorf("never-bad:0.3 loses %d of %d bad ones", lost, n)
 	}
 	for _, spec := range []string{"reorder:100", "never-bad:0.5"} {
-		one, again, other := draws(delays(t, spec, 1), 100, delay.Play{Loss: 1}), draws(delays(t, spec, 1), 100, delay.Play{Loss: 1}), draws(delays(t, spec, 2), 100, delay.Play{Loss: 1})
+		one, again, other := draws(delays(t, spec, 1), 100, delay.Play{Loss: 1}),
+			draws(delays(t, spec, 1), 100, delay.Play{Loss: 1}), draws(delays(t, spec, 2), 100, delay.Play{Loss: 1})
 		if !slices.Equal(one, again) || slices.Equal(one, other) {
 			t.Errorf("%s does not depend on the seed and on it alone", spec)
 		}
@@ -100,16 +101,17 @@ func TestAdversaryErrors(t *testing.T) {
 	}
 	log := timedLog(t)
 	for spec, want := range map[string]string{
-		"burst:0":                             "burst: every is \"0\": it must be a whole number in [1,",
-		"head:3":                              "head takes the parameters every,wait, found 1 parameters",
-		"loss:1":                              "loss takes the parameters low,high",
-		"never-bad:2":                         "never-bad: p is \"2\"",
-		"reorder:0.5":                         "reorder: window is",
-		"starve-best:5":                       "the best action is not known of this data",
-		"recorded:":                           "recorded takes the parameters FILE, found none",
-		"recorded:" + dir + "/none":           "no such file",
-		"recorded:" + write("a", ""):          "a:1: the file is empty",
-		"recorded:" + write("b", "3\nx\n"):    `b:2: "x" is not a delay: expected a whole number of later decisions, or never`,
+		"burst:0":                    "burst: every is \"0\": it must be a whole number in [1,",
+		"head:3":                     "head takes the parameters every,wait, found 1 parameters",
+		"loss:1":                     "loss takes the parameters low,high",
+		"never-bad:2":                "never-bad: p is \"2\"",
+		"reorder:0.5":                "reorder: window is",
+		"starve-best:5":              "the best action is not known of this data",
+		"recorded:":                  "recorded takes the parameters FILE, found none",
+		"recorded:" + dir + "/none":  "no such file",
+		"recorded:" + write("a", ""): "a:1: the file is empty",
+		"recorded:" +
+			write("b", "3\nx\n"): `b:2: "x" is not a delay: expected a whole number of later decisions, or never`,
 		"recorded:" + write("c", "3\n-1\n"):   `c:2: "-1" is not a delay`,
 		"recorded:" + write("d", "3\n\n4"):    `d:2: "" is not a delay`,
 		"recorded:" + write("e", "x,y\n1,2"):  `e:1: column "decision_ts": there is no such column; there are x, y`,
@@ -122,7 +124,8 @@ func TestAdversaryErrors(t *testing.T) {
 	}
 	for _, o := range []delay.Options{{}, OfWorld(world.NewSigmoid(1, 5, world.SigmoidOptions{})).DelayOptions(1),
 		parseLog(t, "a,l\np,1\n", logs.Mapping{Action: "a", Loss: "l"}).DelayOptions(1)} {
-		if _, err := delay.Parse("recorded", o); err == nil || !strings.Contains(err.Error(), "no times of outcomes; name them with --time-column") {
+		if _, err := delay.Parse("recorded", o); err == nil || !strings.Contains(err.Error(),
+			"no times of outcomes; name them with --time-column") {
 			t.Errorf("recorded of %+v: %v", o, err)
 		}
 	}

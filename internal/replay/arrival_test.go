@@ -32,15 +32,16 @@ func TestArrivalOrder(t *testing.T) {
 					known[i] += res.Delays.Released.D
 					slack[i] += (*res.Certificate.MeasuredDrift.Value - r) / float64(seeds)
 					if b := res.Certificate.APriori.Value; *b < *res.Certificate.MeasuredDrift.Value {
-						t.Errorf("%s, %s: a priori %v is below the measured drift %v", l, delays, *b, *res.Certificate.MeasuredDrift.Value)
+						t.Errorf("%s, %s: a priori %v is below the measured drift %v", l, delays, *b,
+							*res.Certificate.MeasuredDrift.Value)
 					}
 				}
 				square += (of[1] - of[0]) * (of[1] - of[0])
 			}
 			mean := regret[1] - regret[0]
 			se := math.Sqrt(math.Max(0, square/float64(seeds)-mean*mean) / float64(seeds-1))
-			t.Logf("%s, %s: regret FIFO %.1f, arrival %.1f (%+.1f ± %.1f); over it, measured drift by %.0f and %.0f; D %d and %d",
-				l, delays, regret[0], regret[1], mean, se, slack[0], slack[1], known[0], known[1])
+			t.Logf("%s, %s: regret FIFO %.1f, arrival %.1f (%+.1f ± %.1f); over it, measured drift by %.0f and %.0f; D %d "+
+				"and %d", l, delays, regret[0], regret[1], mean, se, slack[0], slack[1], known[0], known[1])
 			if slack[0] < 0 || slack[1] < 0 {
 				t.Errorf("%s, %s: the measured drift is below the regret", l, delays)
 			}

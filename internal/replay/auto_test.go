@@ -35,7 +35,8 @@ func autoRun(t *testing.T, env *Rounds, name, delay string, order int) (*Result,
 		t.Fatal(err)
 	}
 	tr := &Trial{Rounds: Order(env, order, 1), Order: order, Delays: delays(t, delay, 1), Model: m, Seed: 1}
-	trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, m.Name, SecretSeed(1), tr.Rounds, tr.Delays)
+	trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, m.Name, SecretSeed(1),
+		tr.Rounds, tr.Delays)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,8 @@ func TestSteeredShare(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("linear:10,10, 200,000 rounds: regret %.0f, steered %.0f, linear %.0f", regret[model.Auto], regret[steered], regret[model.Linear])
+	t.Logf("linear:10,10, 200,000 rounds: regret %.0f, steered %.0f, linear %.0f", regret[model.Auto], regret[steered],
+		regret[model.Linear])
 	if regret[steered] > 1.15*regret[model.Linear] || regret[steered] > regret[model.Auto] {
 		t.Errorf("regrets %v", regret)
 	}

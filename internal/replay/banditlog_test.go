@@ -37,7 +37,8 @@ func TestSeparators(t *testing.T) {
 
 func TestBanditLog(t *testing.T) {
 	b := timedLog(t)
-	if got := b.Actions; !reflect.DeepEqual(got, []string{"a", "b"}) || b.Len() != 4 || b.Columns != 1+1+3 || b.Name != "t.csv" {
+	if got := b.Actions; !reflect.DeepEqual(got, []string{"a", "b"}) || b.Len() != 4 || b.Columns != 1+1+3 ||
+		b.Name != "t.csv" {
 		t.Errorf("actions %v, %d rounds, %d columns, %s", got, b.Len(), b.Columns, b.Name)
 	}
 	number := func(v float64) codec.Feature { return codec.Feature{Name: "x", Kind: codec.Number, Value: v} }
@@ -62,10 +63,12 @@ func TestBanditLog(t *testing.T) {
 			t.Errorf("row %d: the loss of the other action is known", i)
 		}
 	}
-	if got, want := b.table.Decided, []int64{base, base + 10e9, base + 20.5e9, base + 30e9}; !reflect.DeepEqual(got, want) {
+	if got, want := b.table.Decided, []int64{base, base + 10e9, base + 20.5e9, base + 30e9}; !reflect.DeepEqual(got,
+		want) {
 		t.Errorf("decided at %v, want %v", got, want)
 	}
-	if got, want := b.table.Came, []int64{base + 25e9, base + 11e9, scan.NoTime, base + 30e9}; !reflect.DeepEqual(got, want) {
+	if got, want := b.table.Came, []int64{base + 25e9, base + 11e9, scan.NoTime, base + 30e9}; !reflect.DeepEqual(got,
+		want) {
 		t.Errorf("outcomes at %v, want %v", got, want)
 	}
 }
@@ -79,7 +82,8 @@ func TestRecordedByHand(t *testing.T) {
 	}
 	// Round 0: 3 − 0; 1: 2 − 1; 2: 4 − 2; 3: its outcome is not later than its decision.
 	got := delay.Describe(b.table.Decided, b.table.Came, func(int) {})
-	want := &delay.Recorded{Stats: delay.Stats{D: 6, DMax: 3, SigmaMax: 2, Mean: 1.5, P50: 1, P90: 3, P99: 3}, Overtaken: 2}
+	want := &delay.Recorded{Stats: delay.Stats{D: 6, DMax: 3, SigmaMax: 2, Mean: 1.5, P50: 1, P90: 3, P99: 3},
+		Overtaken: 2}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -88,10 +92,14 @@ func TestRecordedByHand(t *testing.T) {
 func TestBanditLogTypesAndRanges(t *testing.T) {
 	text := "a,l,n,m\np,5,1,1\nq,15,2,x\n"
 	m := logs.Mapping{Action: "a", Loss: "l", Features: []string{"n:text"}, FeaturePrefix: "m"}
-	if _, err := readLog("t.csv", strings.NewReader(text), logOptions{Options: logs.Options{Mapping: m}}); err == nil || !strings.HasPrefix(err.Error(), "t.csv:2: column l: 5 is not in [0, 1]; a model file may give another range, for example loss:") {
+	if _, err := readLog("t.csv", strings.NewReader(text), logOptions{Options: logs.Options{Mapping: m}}); err == nil ||
+		!strings.HasPrefix(err.Error(), "t.csv:2: column l: 5 is not in [0, 1]; a model file may give another range, for "+
+			"example loss:") {
 		t.Errorf("out of range: %v", err)
 	}
-	b, err := readLog("t.csv", strings.NewReader(text), logOptions{Options: logs.Options{Mapping: m, Range: loop.Range{Min: 0, Max: 10, Clip: true}, Actions: []string{"q", "z", "p"}}})
+	b, err := readLog("t.csv", strings.NewReader(text),
+		logOptions{Options: logs.Options{Mapping: m, Range: loop.Range{Min: 0, Max: 10, Clip: true},
+			Actions: []string{"q", "z", "p"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,16 +131,20 @@ func TestBanditLogErrors(t *testing.T) {
 		{header + "q,2020-01-01T00:00:00Z,b,1\n", "t.csv:2: 4 cells, but the header has 7 columns"},
 		{header + "q,2020-01-01T00:00:00Z,,1,2020-01-01T00:00:00Z,,\n", "t.csv:2: column who: the action is missing"},
 		{header + ",2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,,\n", "t.csv:2: column id: the id is missing"},
-		{header + "q,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,,\n\nq,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,,\n", `t.csv:4: column id: the id "q" is that of line 2, too`},
+		{header + "q,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,,\n\nq,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,,\n",
+			`t.csv:4: column id: the id "q" is that of line 2, too`},
 		{header + "q,yesterday,b,1,2020-01-01T00:00:00Z,,\n", `t.csv:2: column at: "yesterday": expected a time`},
 		{header + "q,1577836820500,b,1,2020-01-01T00:00:00Z,,\n", `t.csv:2: column at: "1577836820500" is in the year 5`},
 		{header + "q,2020-01-01,b,1,2020-01-01T00:00:00Z,,\n", `t.csv:2: column at: "2020-01-01": expected a time`},
 		{header + "q,2020-01-01T00:00:00Z,b,1,soon,,\n", `t.csv:2: column back: "soon": expected a time`},
 		{header + "q,2020-01-01T00:00:00Z,b,1,,,\n", "t.csv:2: column back: the outcome has no time"},
-		{header + "q,2020-01-01T00:00:00Z,b,,2020-01-01T00:00:00Z,,\n", "t.csv:2: column paid: the outcome is missing, but it has a time"},
-		{header + "q,2020-01-01T00:00:00Z,b,yes,2020-01-01T00:00:00Z,,\n", `t.csv:2: column paid: "yes" is not a finite number`},
+		{header + "q,2020-01-01T00:00:00Z,b,,2020-01-01T00:00:00Z,,\n", "t.csv:2: column paid: the outcome is missing, but " +
+			"it has a time"},
+		{header + "q,2020-01-01T00:00:00Z,b,yes,2020-01-01T00:00:00Z,,\n",
+			`t.csv:2: column paid: "yes" is not a finite number`},
 		{header + "q,2020-01-01T00:00:00Z,b,1.5,2020-01-01T00:00:00Z,,\n", "t.csv:2: column paid: 1.5 is not in [0, 1]"},
-		{header + "q,2020-01-02T00:00:00Z,b,1,2020-01-02T00:00:00Z,,\nr,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,,\n", `t.csv:3: column at: "2020-01-01T00:00:00Z" is before the time of the row above: sort the rows by at`},
+		{header + "q,2020-01-02T00:00:00Z,b,1,2020-01-02T00:00:00Z,,\nr,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,,\n",
+			`t.csv:3: column at: "2020-01-01T00:00:00Z" is before the time of the row above: sort the rows by at`},
 		{header + "q,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,\"1\n", "t.csv:2: not CSV"},
 		{header + "q,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,1,\xff\n", "t.csv:2: column y: a text is UTF-8"},
 		{header + "q,2020-01-01T00:00:00Z,\xff,1,2020-01-01T00:00:00Z,1,\n", "t.csv:2: column who: an action is UTF-8"},
@@ -158,11 +170,14 @@ func TestBanditLogErrors(t *testing.T) {
 	} {
 		m := timedMapping()
 		change(&m)
-		if _, err := readLog("t.csv", strings.NewReader(timedText), logOptions{Options: logs.Options{Mapping: m}}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readLog("t.csv", strings.NewReader(timedText),
+			logOptions{Options: logs.Options{Mapping: m}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if _, err := readLog("t.csv", strings.NewReader(timedText), logOptions{Options: logs.Options{Mapping: m, Actions: []string{"b"}}}); err == nil || err.Error() != `t.csv:3: column who: the model does not list the action "a"` {
+	if _, err := readLog("t.csv", strings.NewReader(timedText),
+		logOptions{Options: logs.Options{Mapping: m, Actions: []string{"b"}}}); err == nil ||
+		err.Error() != `t.csv:3: column who: the model does not list the action "a"` {
 		t.Errorf("an action that the model lacks: %v", err)
 	}
 	if _, err := openLog(t.TempDir()+"/none.csv", logs.Options{Mapping: m}); !errors.Is(err, os.ErrNotExist) {

@@ -37,8 +37,8 @@ func flights(t testing.TB) string {
 }
 
 func flightsMapping() logs.Mapping {
-	return logs.Mapping{Time: "decision_ts", OutcomeTime: "outcome_ts", Action: "carrier", Reward: "on_time", ID: "event_id",
-		Features: []string{"origin", "dest", "distance", "month", "dow", "sched_hour"}}
+	return logs.Mapping{Time: "decision_ts", OutcomeTime: "outcome_ts", Action: "carrier", Reward: "on_time",
+		ID: "event_id", Features: []string{"origin", "dest", "distance", "month", "dow", "sched_hour"}}
 }
 
 // trialOf returns a trial of a learner with the windows and delays given.
@@ -79,7 +79,8 @@ func TestFlights(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := delay.Describe(log.table.Decided, log.table.Came, func(int) {})
-	want := delay.Recorded{Stats: delay.Stats{D: 543_827, DMax: 143, SigmaMax: 39, Mean: 543_827.0 / 32_735, P50: 15, P90: 30, P99: 44}, Overtaken: 23_702}
+	want := delay.Recorded{Stats: delay.Stats{D: 543_827, DMax: 143, SigmaMax: 39, Mean: 543_827.0 / 32_735, P50: 15,
+		P90: 30, P99: 44}, Overtaken: 23_702}
 	if *d != want || log.Len() != 32_735 || len(log.Actions) != 16 {
 		t.Errorf("%d rounds, %d actions, %+v, want %+v", log.Len(), len(log.Actions), *d, want)
 	}
@@ -89,20 +90,24 @@ func TestFlights(t *testing.T) {
 	lent := play(t, environment(t, "needle:0.4,0.2,0.6", 1, log.Len()), "uniform", "200", "recorded:"+path)
 	raw := delay.Stats{D: want.D - int64(log.Len()), DMax: want.DMax - 1, SigmaMax: want.SigmaMax - 1,
 		Mean: float64(want.D)/float64(log.Len()) - 1, P50: want.P50 - 1, P90: want.P90 - 1, P99: want.P99 - 1}
-	if got := lent.Delays.Raw; math.Abs(got.Mean-raw.Mean) > 1e-9 || got.D != raw.D || got.DMax != raw.DMax || got.SigmaMax != raw.SigmaMax || got.P50 != raw.P50 || got.P90 != raw.P90 || got.P99 != raw.P99 {
+	if got := lent.Delays.Raw; math.Abs(got.Mean-raw.Mean) > 1e-9 || got.D != raw.D || got.DMax != raw.DMax ||
+		got.SigmaMax != raw.SigmaMax || got.P50 != raw.P50 || got.P90 != raw.P90 || got.P99 != raw.P99 {
 		t.Errorf("lent delays as arrived %+v, want %+v", got, raw)
 	}
 	if lent.Fates.Observed != int64(log.Len()) || lent.Delays.FIFOTax <= 0 {
 		t.Errorf("lent: fates %+v, FIFO tax %d", lent.Fates, lent.Delays.FIFOTax)
 	}
 	own := play(t, log, "fixed:UA", "200", "recorded")
-	if own.Fates.Observed != 5770 || own.Fates.Withdrawn != 32_735-5770 || *own.Matched != 5770 || own.Regret != nil || own.UniformLoss != nil {
+	if own.Fates.Observed != 5770 || own.Fates.Withdrawn != 32_735-5770 || *own.Matched != 5770 || own.Regret != nil ||
+		own.UniformLoss != nil {
 		t.Errorf("fixed:UA: fates %+v, matched %d", own.Fates, *own.Matched)
 	}
 	if *own.Delays.Recorded != want || own.Delays.FIFOTax <= 0 {
 		t.Errorf("fixed:UA: delays %+v", own.Delays)
 	}
-	if _, err := openLog(path, logs.Options{Mapping: logs.Mapping{Action: "carrier", Reward: "arr_delay_min"}}); err == nil || !strings.Contains(err.Error(), "flights_log.csv:2: column arr_delay_min: -8 is not in [0, 1]") {
+	if _, err := openLog(path,
+		logs.Options{Mapping: logs.Mapping{Action: "carrier", Reward: "arr_delay_min"}}); err == nil ||
+		!strings.Contains(err.Error(), "flights_log.csv:2: column arr_delay_min: -8 is not in [0, 1]") {
 		t.Errorf("a reward out of range: %v", err)
 	}
 }
@@ -132,7 +137,8 @@ func TestAdversariesSeeTheDecision(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}, "replay", SecretSeed(1), tr.Rounds, tr.Delays)
+		trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}, "replay", SecretSeed(1),
+			tr.Rounds, tr.Delays)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,8 +198,9 @@ func randomLog(t *rapid.T, missing bool) *Rounds {
 		}
 		fmt.Fprintf(&text, "%d,%d,%s,1\n", at, at+rapid.Int64Range(-2, 12).Draw(t, "wait"), who)
 	}
-	b, err := readLog("t.csv", strings.NewReader(text.String()), logOptions{Options: logs.Options{Actions: []string{"a", "b"},
-		Mapping: logs.Mapping{Time: "at", OutcomeTime: "back", Action: "who", Loss: "loss"}}})
+	b, err := readLog("t.csv", strings.NewReader(text.String()),
+		logOptions{Options: logs.Options{Actions: []string{"a", "b"},
+			Mapping: logs.Mapping{Time: "at", OutcomeTime: "back", Action: "who", Loss: "loss"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +220,8 @@ func TestFatesOfALog(t *testing.T) {
 			rt.Fatal(err)
 		}
 		rules := tr.Model.Rules()
-		trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: rules, Learner: l}, "replay", SecretSeed(tr.Seed), tr.Rounds, tr.Delays)
+		trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: rules, Learner: l}, "replay", SecretSeed(tr.Seed),
+			tr.Rounds, tr.Delays)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -242,7 +250,8 @@ func TestFatesOfALog(t *testing.T) {
 			}
 		}
 		if trace.Fates != want {
-			rt.Fatalf("window %s: %+v, want %+v\ndecided %v\ncame %v\nplayed %v of %v", window, trace.Fates, want, b.table.Decided, b.table.Came, trace.Actions, b.table.Action)
+			rt.Fatalf("window %s: %+v, want %+v\ndecided %v\ncame %v\nplayed %v of %v", window, trace.Fates, want,
+				b.table.Decided, b.table.Came, trace.Actions, b.table.Action)
 		}
 	})
 }
@@ -262,7 +271,8 @@ func TestTimesOfALog(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}, "replay", SecretSeed(tr.Seed), tr.Rounds, tr.Delays)
+		trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}, "replay",
+			SecretSeed(tr.Seed), tr.Rounds, tr.Delays)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -276,7 +286,8 @@ func TestTimesOfALog(t *testing.T) {
 				known++
 			}
 			if through != known {
-				rt.Fatalf("decision %d knew %d rounds, want %d\ndecided %v\ncame %v", j, through, known, b.table.Decided, b.table.Came)
+				rt.Fatalf("decision %d knew %d rounds, want %d\ndecided %v\ncame %v", j, through, known, b.table.Decided,
+					b.table.Came)
 			}
 		}
 	})
@@ -292,14 +303,16 @@ func TestOrdersOfALog(t *testing.T) {
 		t.Fatal("not shuffled")
 	}
 	for i, row := range rows {
-		if v.table.Action[v.Row(i)] != b.table.Action[row] || v.Time(i) != b.table.Decided[i] || ids.ID(i) != b.table.ID(int(row)) || v.table.Observed(v.Row(i)) != (row != 2) {
+		if v.table.Action[v.Row(i)] != b.table.Action[row] || v.Time(i) != b.table.Decided[i] ||
+			ids.ID(i) != b.table.ID(int(row)) || v.table.Observed(v.Row(i)) != (row != 2) {
 			t.Errorf("round %d is not row %d at the time of row %d", i, row, i)
 		}
 		if value := v.table.Value[v.Row(i)]; value != b.table.Value[row] && row != 2 {
 			t.Errorf("round %d reports %v, want %v of row %d", i, value, b.table.Value[row], row)
 		}
 	}
-	if OfWorld(world.NewSigmoid(1, 1, world.SigmoidOptions{})).Log != nil || !Head(b, 2).Timed() || !o.RecordsDelays() || Head(b, 2).Len() != 2 {
+	if OfWorld(world.NewSigmoid(1, 1, world.SigmoidOptions{})).Log != nil || !Head(b, 2).Timed() || !o.RecordsDelays() ||
+		Head(b, 2).Len() != 2 {
 		t.Error("what shows a log and what does not")
 	}
 }
@@ -329,7 +342,8 @@ type Injection interface {
 var NewInjection func(log stream.Log, name string, tr *Trial, speed string) (Injection, error)
 
 // liveOn does so on a log, at a speed.
-func liveOn(t *testing.T, log stream.Log, tr *Trial, speed string, look func(log stream.Log)) (*Result, *verify.Report) {
+func liveOn(t *testing.T, log stream.Log, tr *Trial, speed string, look func(log stream.Log)) (*Result,
+	*verify.Report) {
 	t.Helper()
 	const name = "replay"
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -349,8 +363,10 @@ func liveOn(t *testing.T, log stream.Log, tr *Trial, speed string, look func(log
 	}
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- service.RunSystem(running, service.SystemConfig{Log: log, Name: name, Source: source, Build: model.Epoch, Seed: SecretSeed(tr.Seed),
-			Partitions: 1, Owned: []int{0}, Owner: "test", Logger: slog.New(slog.DiscardHandler), Learned: in.Note}, func() { close(ready) })
+		ended <- service.RunSystem(running, service.SystemConfig{Log: log, Name: name, Source: source, Build: model.Epoch,
+			Seed:       SecretSeed(tr.Seed),
+			Partitions: 1, Owned: []int{0}, Owner: "test", Logger: slog.New(slog.DiscardHandler), Learned: in.Note},
+			func() { close(ready) })
 	}()
 	select {
 	case <-ready:
@@ -438,7 +454,8 @@ func TestInjectAdversaries(t *testing.T) {
 				t.Fatalf("the logs do not verify: exit code %d", v.ExitCode())
 			}
 			if got.Delays.Raw != want.Delays.Raw || *got.MeanLoss != *want.MeanLoss {
-				t.Errorf("live %+v, mean loss %v\nback %+v, mean loss %v", got.Delays.Raw, *got.MeanLoss, want.Delays.Raw, *want.MeanLoss)
+				t.Errorf("live %+v, mean loss %v\nback %+v, mean loss %v", got.Delays.Raw, *got.MeanLoss, want.Delays.Raw,
+					*want.MeanLoss)
 			}
 			if got.Rounds+got.Pending != want.Rounds || got.Fates.rounds() != got.Rounds {
 				t.Errorf("%d rounds and %d that wait, %+v", got.Rounds, got.Pending, got.Fates)

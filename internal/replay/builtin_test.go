@@ -195,7 +195,8 @@ func TestNeedleTrapsGreed(t *testing.T) {
 			t.Fatal(err)
 		}
 		m, files := ModelFor(e, "replay", l, loop.Window{Rounds: 200})
-		r, err := (&Trial{Rounds: e, Delays: delays(t, "none", 1), Model: m, Files: files, Label: kind, Seed: 1}).Run(t.Context(), nil)
+		r, err := (&Trial{Rounds: e, Delays: delays(t, "none", 1), Model: m, Files: files, Label: kind, Seed: 1}).Run(
+			t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +217,8 @@ func TestNewEnvironmentErrors(t *testing.T) {
 		"needle:.4,.2":  "needle takes the parameters s,n,o, found 2 parameters",
 		"needle:.4,2,0": `needle: n is "2": it must be a number in [0, 1]`,
 	} {
-		if _, err := NewEnvironment(spec, 1, 5); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "for example") {
+		if _, err := NewEnvironment(spec, 1, 5); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "for example") {
 			t.Errorf("%q: %v, want %s", spec, err, want)
 		}
 	}
@@ -224,7 +226,8 @@ func TestNewEnvironmentErrors(t *testing.T) {
 	for _, e := range world.List() {
 		names = append(names, e.Name)
 	}
-	if got := strings.Join(names, " "); got != "sigmoid close needle unstable unstable-hedge hypercube blocks trap cyc linear bandit multiclass log" {
+	if got := strings.Join(names, " "); got != "sigmoid close needle unstable unstable-hedge hypercube blocks trap cyc "+
+		"linear bandit multiclass log" {
 		t.Errorf("listed: %s", got)
 	}
 }

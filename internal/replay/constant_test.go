@@ -39,13 +39,17 @@ func csvLine(dst []byte, i int) []byte {
 }
 
 func dsjsonLine(dst []byte, i int) []byte {
-	return fmt.Appendf(dst, `{"_label_cost":-1,"_label_probability":0.5,"_label_Action":1,"_labelIndex":0,"o":[{"v":1}],"Timestamp":"2021-02-04T%02d:%02d:%02dZ","EventId":"event-%d","a":[1,2],"p":[0.5,0.5],"c":{"u":{"name":"user %d"},"_multi":[{"_tag":"a"},{"_tag":"b"}]}}`+"\n",
+	return fmt.Appendf(dst,
+		`{"_label_cost":-1,"_label_probability":0.5,"_label_Action":1,"_labelIndex":0,"o":[{"v":1}],`+
+			`"Timestamp":"2021-02-04T%02d:%02d:%02dZ","EventId":"event-%d","a":[1,2],"p":[0.5,0.5],"c":{"u":{"name":"user `+
+			`%d"},"_multi":[{"_tag":"a"},{"_tag":"b"}]}}`+"\n",
 		i/3600%24, i/60%60, i%60, i, i%50)
 }
 
 // ourLine is a round of ours, and behind it its outcome.
 func ourLine(dst []byte, i int) []byte {
-	dst = fmt.Appendf(dst, `{"id":"event-%d","features":{"x":%d.5},"actions":["a","b"],"action":"a","propensity":0.5}`+"\n", i, i)
+	dst = fmt.Appendf(dst, `{"id":"event-%d","features":{"x":%d.5},"actions":["a","b"],"action":"a","propensity":0.5}`+
+		"\n", i, i)
 	return fmt.Appendf(dst, `{"id":"event-%d","loss":0.5}`+"\n", i)
 }
 
@@ -57,12 +61,15 @@ func readMade(t *testing.T, heap int, format string, n int) *Rounds {
 	var table *dataset.Table
 	var err error
 	if format == "csv" {
-		m := logs.Mapping{ID: "id", Time: "t", OutcomeTime: "ot", Action: "a", Propensity: "p", Reward: "r", Features: []string{"x", "y"}}
-		b, err = readLog("log", &madeText{lines: n, line: csvLine}, logOptions{Options: logs.Options{Mapping: m, Dedup: dedup}, Account: true, Heap: heap})
+		m := logs.Mapping{ID: "id", Time: "t", OutcomeTime: "ot", Action: "a", Propensity: "p", Reward: "r",
+			Features: []string{"x", "y"}}
+		b, err = readLog("log", &madeText{lines: n, line: csvLine},
+			logOptions{Options: logs.Options{Mapping: m, Dedup: dedup}, Account: true, Heap: heap})
 	} else {
 		line := map[string]func([]byte, int) []byte{logs.Dsjson: dsjsonLine, logs.JSONL: ourLine}[format]
 		var r *logs.Reader
-		if r, err = logs.Open(logs.Stdin, logs.Options{Stdin: &madeText{lines: n, line: line}, Dedup: dedup, Format: format}); err != nil {
+		if r, err = logs.Open(logs.Stdin, logs.Options{Stdin: &madeText{lines: n, line: line}, Dedup: dedup,
+			Format: format}); err != nil {
 			t.Fatal(err)
 		}
 		if table, err = dataset.Read("log", r, dataset.Options{Dedup: dedup, Heap: heap}); err == nil {

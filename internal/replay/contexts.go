@@ -25,7 +25,8 @@ const (
 // WorstContexts says in which contexts a learner did worst: all rounds in which a feature
 // has some value, or a number is in some range, against the other rounds.
 type WorstContexts struct {
-	Of        string         `json:"of"`         // what is compared: "regret" of the actions played where the truth is known, else "loss"
+	// what is compared: "regret" of the actions played where the truth is known, else "loss"
+	Of        string         `json:"of"`
 	Mean      ope.Figure     `json:"mean"`       // over all rounds
 	Groups    int            `json:"groups"`     // that were looked at
 	MinRounds int64          `json:"min_rounds"` // groups with fewer are left out

@@ -18,9 +18,10 @@ const courseStretches = 128
 // more; so its memory is constant. Means and sums have seven significant digits; null is
 // what is not known.
 type Course struct {
-	Stretch int64   `json:"stretch"`            // rounds in a stretch; the last has from half to half as many again
-	Rounds  []int64 `json:"rounds"`             // decided by the end of each stretch
-	Times   []int64 `json:"times_ms,omitempty"` // log time of the last decision of each, in ms since 1970; of data with times
+	Stretch int64   `json:"stretch"` // rounds in a stretch; the last has from half to half as many again
+	Rounds  []int64 `json:"rounds"`  // decided by the end of each stretch
+	// log time of the last decision of each, in ms since 1970; of data with times
+	Times []int64 `json:"times_ms,omitempty"`
 
 	Loss    CourseLine  `json:"loss"`              // of the actions played; on a log with propensities weighted (SNIPS)
 	Uniform *CourseLine `json:"uniform,omitempty"` // expected loss of the uniform policy, where the truth is known
@@ -28,13 +29,17 @@ type Course struct {
 	Best    *CourseLine `json:"best,omitempty"`    // of the best action of each round
 	Logged  *CourseLine `json:"logged,omitempty"`  // loss of what a log recorded, matched or not
 
-	Regret []ope.Figure            `json:"regret,omitempty"` // from the first round on, where the truth is known and the best policy is free
-	Bounds map[string][]ope.Figure `json:"bounds,omitempty"` // on it, by kind as in certificate; rounds not yet released are charged 1
+	// from the first round on, where the truth is known and the best policy is free
+	Regret []ope.Figure `json:"regret,omitempty"`
+	// on it, by kind as in certificate; rounds not yet released are charged 1
+	Bounds map[string][]ope.Figure `json:"bounds,omitempty"`
 
-	Arriving []ope.Figure `json:"outstanding_raw"`          // mean number of earlier rounds without outcome when a round is decided
+	// mean number of earlier rounds without outcome when a round is decided
+	Arriving []ope.Figure `json:"outstanding_raw"`
 	Waiting  []ope.Figure `json:"outstanding_released"`     // of those that were not released, and so not learned
 	Most     []int64      `json:"outstanding_released_max"` // the most
-	Held     []ope.Figure `json:"held"`                     // mean number of rounds that have their fate and wait for those before them
+	// mean number of rounds that have their fate and wait for those before them
+	Held []ope.Figure `json:"held"`
 
 	Delays []delay.Bin `json:"delays"` // histogram over the whole run
 }

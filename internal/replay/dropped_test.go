@@ -60,7 +60,8 @@ func TestDroppedAreMet(t *testing.T) {
 				continue
 			}
 		}
-		fmt.Fprintf(&text, `{"features":{"x":%q},"action":"%d","actions":["0","1"],"propensity":0.5,"loss":%d,"weight":%d}`+"\n", x, action, rng.IntN(2), weight)
+		fmt.Fprintf(&text, `{"features":{"x":%q},"action":"%d","actions":["0","1"],"propensity":0.5,"loss":%d,"weight":%d}`+
+			"\n", x, action, rng.IntN(2), weight)
 	}
 	for c, want := range map[float64]float64{0: .5, 1: .2} {
 		env, err := Accepting(readEvents(t, text.String(), dataset.Options{}, logs.Options{}), c, 1)
@@ -80,7 +81,8 @@ func TestDroppedAreMet(t *testing.T) {
 			}
 		}
 		if share := u / met; math.Abs(share-want) > 4*math.Sqrt(.25/met) || c == 0 && least != most {
-			t.Errorf("accept %v: a share of %.3f of u among %v, want %v; weights from %v to %v", c, share, met, want, least, most)
+			t.Errorf("accept %v: a share of %.3f of u among %v, want %v; weights from %v to %v", c, share, met, want,
+				least, most)
 		}
 	}
 }

@@ -20,7 +20,8 @@ func someRows(t *testing.T, n int) *Rounds {
 	var text strings.Builder
 	text.WriteString("label,n_x,c_y,n_long_enough_for_a_name\n")
 	for i := range n {
-		fmt.Fprintf(&text, "%c,%s,%s,%d\n", 'a'+i*i%3, []string{"", "-0.5", "1e3", "3"}[i%4], []string{"u", "", "v"}[i%3], i%7)
+		fmt.Fprintf(&text, "%c,%s,%s,%d\n", 'a'+i*i%3, []string{"", "-0.5", "1e3", "3"}[i%4], []string{"u", "", "v"}[i%3],
+			i%7)
 	}
 	m, err := readLabelled("t.csv", strings.NewReader(text.String()))
 	if err != nil {

@@ -83,7 +83,8 @@ func pacedEqualsBacktest(t *testing.T, log stream.Log, data *Rounds, speed strin
 	if v.ExitCode() != verify.Identical {
 		t.Errorf("the logs do not verify: %s", said(v))
 	}
-	if got, want := asJSON(t, played.Replay)+asJSON(t, played.MeanLoss)+asJSON(t, played.Matched), asJSON(t, live.Replay)+asJSON(t, live.MeanLoss)+asJSON(t, live.Matched); got != want || live.MeanLoss == nil {
+	if got, want := asJSON(t, played.Replay)+asJSON(t, played.MeanLoss)+asJSON(t, played.Matched), asJSON(t, live.Replay)+
+		asJSON(t, live.MeanLoss)+asJSON(t, live.Matched); got != want || live.MeanLoss == nil {
 		t.Errorf("the backtest found %s, live it was %s", got, want)
 	}
 	if live.Fates.Observed == 0 || live.Fates.Observed == int64(data.Len()) {

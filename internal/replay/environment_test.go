@@ -93,7 +93,8 @@ func TestSigmoidLosses(t *testing.T) {
 }
 
 func TestSeeds(t *testing.T) {
-	a, b, c := world.NewSigmoid(1, 10, world.SigmoidOptions{}), world.NewSigmoid(1, 10, world.SigmoidOptions{}), world.NewSigmoid(2, 10, world.SigmoidOptions{})
+	a, b, c := world.NewSigmoid(1, 10, world.SigmoidOptions{}), world.NewSigmoid(1, 10, world.SigmoidOptions{}),
+		world.NewSigmoid(2, 10, world.SigmoidOptions{})
 	for i := range 10 {
 		f, g := make([]float64, 5), make([]float64, 5)
 		a.Truth(f, i)
@@ -101,11 +102,13 @@ func TestSeeds(t *testing.T) {
 		var x, y codec.Context
 		a.Context(&x, i)
 		b.Context(&y, i)
-		if !reflect.DeepEqual(f, g) || !reflect.DeepEqual(x, y) || a.Loss(i, 0) != b.Loss(i, 0) || !bytes.Equal(a.Class.Append(nil), b.Class.Append(nil)) {
+		if !reflect.DeepEqual(f, g) || !reflect.DeepEqual(x, y) || a.Loss(i, 0) != b.Loss(i, 0) ||
+			!bytes.Equal(a.Class.Append(nil), b.Class.Append(nil)) {
 			t.Error("the same seed gives another environment")
 		}
 	}
-	if string(a.Class.Append(nil)) == string(c.Class.Append(nil)) || a.Loss(0, 0) == c.Loss(0, 0) && a.Loss(1, 0) == c.Loss(1, 0) && a.Loss(2, 0) == c.Loss(2, 0) && a.Loss(3, 0) == c.Loss(3, 0) {
+	if string(a.Class.Append(nil)) == string(c.Class.Append(nil)) || a.Loss(0, 0) == c.Loss(0, 0) &&
+		a.Loss(1, 0) == c.Loss(1, 0) && a.Loss(2, 0) == c.Loss(2, 0) && a.Loss(3, 0) == c.Loss(3, 0) {
 		t.Error("another seed gives the same class or contexts")
 	}
 }
@@ -114,13 +117,15 @@ func TestSeeds(t *testing.T) {
 func TestContextReusesMemory(t *testing.T) {
 	m := read(t, "label,n_x,c_y\na,1,u\nb,,\n")
 	for _, e := range []*Rounds{sigmoid(t), m} {
-		dirty := codec.Context{ID: "x", Vector: []float64{1}, Features: make([]codec.Feature, 9), Actions: make([]codec.Action, 9)}
+		dirty := codec.Context{ID: "x", Vector: []float64{1}, Features: make([]codec.Feature, 9),
+			Actions: make([]codec.Action, 9)}
 		dirty.Actions[0].Features = []codec.Feature{{Name: "old"}}
 		for round := range 2 {
 			var fresh codec.Context
 			e.Context(&fresh, round)
 			e.Context(&dirty, round)
-			if len(dirty.Features) != len(fresh.Features) || !reflect.DeepEqual(dirty.Actions, fresh.Actions) || dirty.ID != "" || dirty.Vector != nil {
+			if len(dirty.Features) != len(fresh.Features) || !reflect.DeepEqual(dirty.Actions, fresh.Actions) ||
+				dirty.ID != "" || dirty.Vector != nil {
 				t.Errorf("%s: %+v, want %+v", e.Name, dirty, fresh)
 			}
 		}

@@ -20,7 +20,9 @@ func TestEventsMemory(t *testing.T) {
 	held := func(n int) float64 {
 		var text strings.Builder
 		for i := range n {
-			fmt.Fprintf(&text, `{"id":"event-%d","features":{"x":"%s"},"actions":["a","b"],"action":"a","propensity":0.5,"loss":1}`+"\n", i, strings.Repeat("y", 400))
+			fmt.Fprintf(&text,
+				`{"id":"event-%d","features":{"x":"%s"},"actions":["a","b"],"action":"a","propensity":0.5,"loss":1}`+"\n", i,
+				strings.Repeat("y", 400))
 		}
 		heap := func() uint64 {
 			runtime.GC()

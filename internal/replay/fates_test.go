@@ -20,7 +20,8 @@ func TestFates(t *testing.T) {
 	if f.addReject("foreign") {
 		t.Error("an unknown reason is counted")
 	}
-	if want := (Fates{Observed: 2, Imputed: 1, Skipped: 1, Withdrawn: 1, Late: 2, Duplicate: 1, Orphan: 1, Mismatch: 1, Malformed: 1}); f != want || f.rounds() != 5 || f.Rejected() != 6 {
+	if want := (Fates{Observed: 2, Imputed: 1, Skipped: 1, Withdrawn: 1, Late: 2, Duplicate: 1, Orphan: 1, Mismatch: 1,
+		Malformed: 1}); f != want || f.rounds() != 5 || f.Rejected() != 6 {
 		t.Errorf("%+v, want %+v", f, want)
 	}
 }

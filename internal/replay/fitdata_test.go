@@ -47,7 +47,8 @@ func TestFitData(t *testing.T) {
 		}
 	}
 	log, err := FitData(targetLog(t), FitOptions{Columns: 9})
-	if err != nil || log.Len() != 3 || !slices.Equal(log.Weight, []float64{2, 4, 1}) || log.Loss[1][1] != 1 || !math.IsNaN(log.Loss[1][0]) {
+	if err != nil || log.Len() != 3 || !slices.Equal(log.Weight, []float64{2, 4, 1}) || log.Loss[1][1] != 1 ||
+		!math.IsNaN(log.Loss[1][0]) {
 		t.Errorf("%+v, %v", log, err)
 	}
 	if _, err := FitData(tableLog(t), FitOptions{Columns: 9}); err == nil {
@@ -57,7 +58,8 @@ func TestFitData(t *testing.T) {
 
 // TestTail: what is behind the first rounds is what it was, of whatever data.
 func TestTail(t *testing.T) {
-	for _, env := range []*Rounds{OfWorld(world.NewSigmoid(1, 30, world.SigmoidOptions{})), worldLog(t, 1, 30), Head(worldLog(t, 1, 40), 30), timedLog(t)} {
+	for _, env := range []*Rounds{OfWorld(world.NewSigmoid(1, 30, world.SigmoidOptions{})), worldLog(t, 1, 30),
+		Head(worldLog(t, 1, 40), 30), timedLog(t)} {
 		for _, n := range []int{0, 1, 3} {
 			rest := Tail(env, n)
 			if rest.Len() != env.Len()-n {
@@ -122,8 +124,10 @@ func fitPlay(t *testing.T, env *Rounds, order int, bandit bool) (class, linear f
 	all, head := play(env, o, nil), play(Head(env, used), o, nil)
 	n := float64(env.Len())
 	linear = (*all.MeanLoss*n - *head.MeanLoss*used) / (n - used)
-	t.Logf("order %d, bandit %v: %d functions of %d tried, best held-out %.4f (%s), constant %.4f, %d survive; class %.4f, linear %.4f",
-		order, bandit, len(c.Functions), c.Tried, c.Functions[0].HeldOut, c.Functions[0].Kind, c.Constant, c.Surviving, *over.MeanLoss, linear)
+	t.Logf("order %d, bandit %v: %d functions of %d tried, best held-out %.4f (%s), constant %.4f, %d survive; class "+
+		"%.4f, linear %.4f",
+		order, bandit, len(c.Functions), c.Tried, c.Functions[0].HeldOut, c.Functions[0].Kind, c.Constant, c.Surviving,
+		*over.MeanLoss, linear)
 	return *over.MeanLoss, linear
 }
 

@@ -15,8 +15,10 @@ import (
 // the context's; columns are those of all actions that could be played and that differ
 // among them, and names only where the actions are always the same.
 func TestFitSharedData(t *testing.T) {
-	const changing = `{"features":{"h":2},"actions":[{"name":"a","features":{"p":1,"one":1,"k":"u"}},{"name":"b","features":{"p":2,"one":1}}],"action":"b","propensity":0.5,"loss":1}
-{"features":{"h":3},"actions":[{"name":"c","features":{"p":3,"one":1,"k":"u"}}],"action":"c","propensity":0.25,"loss":0,"weight":2}
+	const changing = `{"features":{"h":2},"actions":[{"name":"a","features":{"p":1,"one":1,"k":"u"}},{"name":"b",` +
+		`"features":{"p":2,"one":1}}],"action":"b","propensity":0.5,"loss":1}
+{"features":{"h":3},"actions":[{"name":"c","features":{"p":3,"one":1,"k":"u"}}],"action":"c","propensity":0.25,` +
+		`"loss":0,"weight":2}
 {"features":{"h":4},"actions":["c"],"action":"c","propensity":1}
 `
 	o := FitOptions{Columns: 9, Shared: 9}
@@ -24,7 +26,8 @@ func TestFitSharedData(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := asJSON(t, []any{d.Features, d.ActionFeatures, d.Actions, d.X, d.Loss, d.Weight}); got != `[["h"],["k=u","one","p"],null,[[2,0,1,2],[3,1,1,3]],[[1],[0]],[2,8]]` {
+	if got := asJSON(t, []any{d.Features, d.ActionFeatures, d.Actions, d.X, d.Loss,
+		d.Weight}); got != `[["h"],["k=u","one","p"],null,[[2,0,1,2],[3,1,1,3]],[[1],[0]],[2,8]]` {
 		t.Errorf("%s", got) // one is not there in the third row
 	}
 	same := strings.ReplaceAll(changing[:strings.Index(changing, "\n")+1], `"p":2,`, "")
@@ -38,7 +41,8 @@ func TestFitSharedData(t *testing.T) {
 	if _, err := FitData(worldLog(t, 1, 5), o); err != nil {
 		t.Errorf("names alone are columns of actions that are always the same: %v", err)
 	}
-	if _, err := FitData(readEvents(t, strings.Repeat(`{"actions":["c"],"action":"c","loss":0}`+"\n", 2), dataset.Options{}, logs.Options{}), o); err == nil {
+	if _, err := FitData(readEvents(t, strings.Repeat(`{"actions":["c"],"action":"c","loss":0}`+"\n", 2),
+		dataset.Options{}, logs.Options{}), o); err == nil {
 		t.Error("of one action without features nothing can be told apart")
 	}
 }

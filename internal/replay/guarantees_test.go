@@ -178,8 +178,8 @@ func TestGuarantees(t *testing.T) {
 		"losses flipped": {4000, lossesFlipped}, // the measured-drift bound is far above small regret
 	} {
 		g = deal(t, faulty, fault.rounds, fault.spoil)
-		t.Logf("%s: covered %d, f⋆ survived %d, alarms %d of %d; mean regret %.1f, mean measured drift %.1f", name, g.covered,
-			g.survived, g.raised, g.tested, g.regret/faulty, g.bound/faulty)
+		t.Logf("%s: covered %d, f⋆ survived %d, alarms %d of %d; mean regret %.1f, mean measured drift %.1f",
+			name, g.covered, g.survived, g.raised, g.tested, g.regret/faulty, g.bound/faulty)
 		if few(faulty-g.covered, faulty, alpha) || few(g.raised, g.tested, alpha) || name == "losses flipped" &&
 			g.driftHolds() {
 			t.Errorf("%s: covered %d, alarms %d, mean regret %v, mean measured drift %v: a check cannot fail", name, g.covered,

@@ -19,7 +19,9 @@ func delays(t testing.TB, spec string, seed uint64) *delay.Delays {
 
 func targetLog(t testing.TB) *Rounds {
 	t.Helper()
-	log, err := readLog("t.csv", strings.NewReader(targetText), logOptions{Options: logs.Options{Mapping: logs.Mapping{Action: "a", Reward: "r", Propensity: "p", Features: []string{"h:text", "n", "w"}}}})
+	log, err := readLog("t.csv", strings.NewReader(targetText),
+		logOptions{Options: logs.Options{Mapping: logs.Mapping{Action: "a", Reward: "r", Propensity: "p",
+			Features: []string{"h:text", "n", "w"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,8 @@ func (b *interleaved) round(t int, want *codec.Decision) error {
 	if err := b.learnThrough(want.LearnedThrough); err != nil {
 		return err
 	}
-	res := b.decider.Decide(b.dec, b.match.rounds.Bytes(t), "", loop.Source{Offset: want.Source, Through: want.ContextsThrough, Time: want.Time})
+	res := b.decider.Decide(b.dec, b.match.rounds.Bytes(t), "",
+		loop.Source{Offset: want.Source, Through: want.ContextsThrough, Time: want.Time})
 	if res.Verdict != loop.Decided {
 		return res.Err
 	}
@@ -97,7 +98,8 @@ func TestLiveEqualsBacktest(t *testing.T) {
 		{"linear:3,4", "greedy", "exp:10", false, model.Fourier},
 		{"linear:3,4", "dafa", "exp:10", false, "{kind: linear, beta: 1, forget: 0.99, fourier: 8, bandwidth: 2, seed: 3}"},
 		{"sigmoid", "elimination", "exp:10", false, ""},
-		{"sigmoid", "dafa", "loss:0,20", true, "{kind: hedge, eta: 2, class: class.jsonl, unproved: true, substitution: vovk}"},
+		{"sigmoid", "dafa", "loss:0,20", true, "{kind: hedge, eta: 2, class: class.jsonl, unproved: true, " +
+			"substitution: vovk}"},
 		{"sigmoid", "greedy", "exp:10", true, ""},
 		{"close:0.3", "dafa", "exp:10", false, "{kind: hedge, eta: 0.25, class: class.jsonl}"},
 		{"sigmoid", "uniform", "loss:0,20", false, ""},
@@ -138,7 +140,8 @@ func TestModesLiveEqualsBacktest(t *testing.T) {
 		env    string
 		mode   codec.Mode
 		oracle string
-	}{{"linear:3,4", codec.Shadow, model.Linear}, {"linear:3,4", codec.Apprentice, model.Hybrid}, {"sigmoid", codec.Shadow, ""}, {"linear:3,4", codec.Paused, model.Linear}} {
+	}{{"linear:3,4", codec.Shadow, model.Linear}, {"linear:3,4", codec.Apprentice, model.Hybrid},
+		{"sigmoid", codec.Shadow, ""}, {"linear:3,4", codec.Paused, model.Linear}} {
 		t.Run(fmt.Sprint(c.env, c.mode), func(t *testing.T) {
 			t.Parallel()
 			env := environment(t, c.env, 1, 300)
@@ -188,7 +191,8 @@ func sameAsLive(t *testing.T, tr *Trial, log stream.Log) *interleaved {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &interleaved{backtest: newBacktest(loop.Epoch{Number: live[0].Epoch, Rules: tr.Model.Rules(), Learner: l}, "replay", SecretSeed(tr.Seed), tr.Rounds, tr.Delays)}
+	b := &interleaved{backtest: newBacktest(loop.Epoch{Number: live[0].Epoch, Rules: tr.Model.Rules(), Learner: l},
+		"replay", SecretSeed(tr.Seed), tr.Rounds, tr.Delays)}
 	if len(live) != tr.Rounds.Len() {
 		t.Fatalf("%d live decisions", len(live))
 	}

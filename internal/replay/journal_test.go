@@ -166,7 +166,8 @@ func twistedWorld(t *testing.T, spec string) *Rounds {
 // TestJournalRefuses: a file that is something else stays as it is.
 func TestJournalRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	for _, text := range []string{"a,b\n1,2\n", "{}\n", "important", `{"hindsight_run":2,"key":"","result":{}}` + "\n", `{"hindsight_run":1}` + "\nx\n"} {
+	for _, text := range []string{"a,b\n1,2\n", "{}\n", "important", `{"hindsight_run":2,"key":"","result":{}}` + "\n",
+		`{"hindsight_run":1}` + "\nx\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

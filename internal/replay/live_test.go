@@ -21,7 +21,7 @@ func init() {
 			return nil, err
 		}
 		pace, err := inject.NewPace(tr.Rounds, x)
-		return &injection{inject.Injection{Log: log, Topics: join.TopicsOf(name), Rounds: tr.Rounds, Delays: tr.Delays, Lead: 1,
-			Rules: tr.Model.Rules(), Learned: inject.NewLearned(1), Pace: pace}}, err
+		return &injection{inject.Injection{Log: log, Topics: join.TopicsOf(name), Rounds: tr.Rounds,
+			Delays: tr.Delays, Lead: 1, Rules: tr.Model.Rules(), Learned: inject.NewLearned(1), Pace: pace}}, err
 	}
 }

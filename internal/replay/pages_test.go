@@ -97,7 +97,8 @@ func holdsTenfold(t *testing.T, name string, few int, row float64, grows bool, h
 			return
 		}
 		if grows || try == 2 {
-			t.Errorf("%s: %d rounds hold %d bytes, %d hold %d: at most %d are allowed", name, few, once, 10*few, tenfold, allowed)
+			t.Errorf("%s: %d rounds hold %d bytes, %d hold %d: at most %d are allowed", name, few, once, 10*few,
+				tenfold, allowed)
 			return
 		}
 	}

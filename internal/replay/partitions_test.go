@@ -44,8 +44,8 @@ type parted struct {
 func newParted(t testing.TB, partitions int, seed uint64, rounds, window int, spec string) *parted {
 	env := environment(t, "sigmoid", seed, rounds)
 	m, files := ModelFor(env, "replay", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: int64(window / partitions)})
-	p := &parted{rng: rand.New(rand.NewPCG(seed, uint64(partitions))), offset: make([]int64, partitions), outcomes: make([]int64, partitions),
-		last: make([]int64, partitions), read: make([]int, partitions)}
+	p := &parted{rng: rand.New(rand.NewPCG(seed, uint64(partitions))), offset: make([]int64, partitions),
+		outcomes: make([]int64, partitions), last: make([]int64, partitions), read: make([]int, partitions)}
 	p.ep = func() loop.Epoch {
 		l, err := m.Build(files)
 		if err != nil {
@@ -219,8 +219,8 @@ func TestRegretOfPartitions(t *testing.T) {
 			paired.Add(x - one.all[i])
 		}
 		se := math.Sqrt(s.SE()*s.SE() + one.SE()*one.SE())
-		t.Logf("%d rounds, P = %d, learners apart %v: regret %v; difference %.1f, 2 se of it %.1f; seed by seed ± %.1f", rounds, c.partitions, c.apart, s,
-			s.Mean()-one.Mean(), 2*se, paired.SE())
+		t.Logf("%d rounds, P = %d, learners apart %v: regret %v; difference %.1f, 2 se of it %.1f; seed by seed ± %.1f",
+			rounds, c.partitions, c.apart, s, s.Mean()-one.Mean(), 2*se, paired.SE())
 		if alike := math.Abs(s.Mean()-one.Mean()) <= 2*se; alike == c.apart {
 			t.Errorf("P = %d, learners apart %v: regret %v, for P = 1 %v", c.partitions, c.apart, s, one)
 		}

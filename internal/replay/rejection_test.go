@@ -59,7 +59,8 @@ func TestReplayUnbiased(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := replayOf(t, env, "uniform", uint64(i))
-			ips, snips, plain = append(ips, float64(r.Replay.IPS.Value)), append(snips, float64(r.Replay.SNIPS.Value)), append(plain, *r.MeanLoss)
+			ips, snips, plain = append(ips, float64(r.Replay.IPS.Value)), append(snips, float64(r.Replay.SNIPS.Value)),
+				append(plain, *r.MeanLoss)
 			if r.Replay.Rounds != *r.Matched || (c == 0 && math.Abs(float64(r.Replay.ESS)-float64(*r.Matched)) > 1e-6) {
 				t.Fatalf("accept %v: %d accepted of %d, ESS %v", c, r.Replay.Rounds, *r.Matched, r.Replay.ESS)
 			}
@@ -78,7 +79,8 @@ func TestReplayUnbiased(t *testing.T) {
 // TestReplayByHand: two of four rows match, with propensities ½ and ¼.
 func TestReplayByHand(t *testing.T) {
 	const text = "a,l,p\nx,1,.5\ny,1,.5\nx,0,.25\ny,,.5\nx,,.5\n"
-	log, err := readLog("h.csv", strings.NewReader(text), logOptions{Options: logs.Options{Mapping: logs.Mapping{Action: "a", Loss: "l", Propensity: "p"}}})
+	log, err := readLog("h.csv", strings.NewReader(text),
+		logOptions{Options: logs.Options{Mapping: logs.Mapping{Action: "a", Loss: "l", Propensity: "p"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

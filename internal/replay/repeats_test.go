@@ -94,7 +94,8 @@ func TestRepeatedRows(t *testing.T) {
 		logs.CB:    "1:1:0.5 'a | x\n1:1:0.5 'a | x\n",
 		logs.CBADF: "shared 'a | s\n0:1:0.5 | x\n | y\n\nshared 'a | s\n0:1:0.5 | x\n | y\n",
 	} {
-		if b := readEvents(t, text, dataset.Options{}, logs.Options{Format: format}); b.Len() != 2 || b.Intake.Duplicates != 0 {
+		if b := readEvents(t, text, dataset.Options{}, logs.Options{Format: format}); b.Len() != 2 ||
+			b.Intake.Duplicates != 0 {
 			t.Errorf("%s: %+v", format, b.Intake)
 		}
 	}

@@ -16,19 +16,23 @@ import (
 // Result holds the figures of one run; its JSON is that of `inject --json` and of
 // each of the runs of `backtest --json`. A nil figure is not known and is null.
 type Result struct {
-	Environment     string                `json:"environment"`
-	Learner         string                `json:"learner"`
-	Order           int                   `json:"order"`
-	Seed            uint64                `json:"seed"`
-	Window          string                `json:"window"`
-	DefaultWindow   bool                  `json:"-"` // neither flags nor the model file give one
-	Rounds          int64                 `json:"rounds"`
-	Rewards         *words.Rewards        `json:"rewards,omitempty"` // of a log that has some: tables and reports show losses as these
-	Pending         int64                 `json:"pending"`           // decided, but still without feedback at the end
-	MeanLoss        *float64              `json:"mean_loss"`         // realised, of the actions played: all rounds, or those of a log that drew the recorded action
-	Matched         *int64                `json:"matched,omitempty"` // rounds of a log that drew the recorded action, and were accepted
-	Replay          *Replay               `json:"replay,omitempty"`  // of a log with propensities: its mean loss without bias
-	Regret          *float64              `json:"regret"`            // Σ p·f⋆ − min f⋆
+	Environment   string `json:"environment"`
+	Learner       string `json:"learner"`
+	Order         int    `json:"order"`
+	Seed          uint64 `json:"seed"`
+	Window        string `json:"window"`
+	DefaultWindow bool   `json:"-"` // neither flags nor the model file give one
+	Rounds        int64  `json:"rounds"`
+	// of a log that has some: tables and reports show losses as these
+	Rewards *words.Rewards `json:"rewards,omitempty"`
+	Pending int64          `json:"pending"` // decided, but still without feedback at the end
+	// realised, of the actions played: all rounds, or those of a log that drew the recorded action
+	MeanLoss *float64 `json:"mean_loss"`
+	// rounds of a log that drew the recorded action, and were accepted
+	Matched *int64 `json:"matched,omitempty"`
+	// of a log with propensities: its mean loss without bias
+	Replay          *Replay               `json:"replay,omitempty"`
+	Regret          *float64              `json:"regret"` // Σ p·f⋆ − min f⋆
 	UniformLoss     *float64              `json:"uniform_loss"`
 	BestLoss        *float64              `json:"best_loss"`
 	Fates           Fates                 `json:"fates"`

@@ -16,7 +16,8 @@ type tracedRun struct {
 }
 
 // traced plays the rounds.
-func traced(ctx context.Context, ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *delay.Delays) (*tracedRun, error) {
+func traced(ctx context.Context, ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *delay.Delays) (*tracedRun,
+	error) {
 	return traceOf(ctx, newBacktest(ep, name, seed, rounds, d))
 }
 

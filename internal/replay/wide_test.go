@@ -17,7 +17,8 @@ func TestWideHeader(t *testing.T) {
 	}
 	m := logs.Mapping{Action: "a", Reward: "r", FeaturePrefix: "x"}
 	const want = "log:1: the header has 300003 columns, at most 131072 are allowed"
-	if _, err := readLog("log", strings.NewReader(b.String()+"\n"), logOptions{Options: logs.Options{Mapping: m}}); err == nil || err.Error() != want {
+	if _, err := readLog("log", strings.NewReader(b.String()+"\n"),
+		logOptions{Options: logs.Options{Mapping: m}}); err == nil || err.Error() != want {
 		t.Errorf("%.200v; want %s", err, want)
 	}
 	if _, err := readLabelled("log", strings.NewReader(b.String()+"\n")); err == nil || err.Error() != want {

@@ -20,18 +20,20 @@ type Estimate struct {
 
 // WindowPrice says what one window costs, over runs that differ in their seeds only.
 type WindowPrice struct {
-	Window      string    `json:"window"`
-	Skipped     float64   `json:"skipped"`     // share of rounds
-	Late        float64   `json:"late"`        // outcomes that came after it, a round
-	Released    float64   `json:"d_released"`  // mean D/T as released
-	SigmaMax    int64     `json:"sigma_max"`   // largest over the runs, as released
-	Bound       *Estimate `json:"bound"`       // on regret by measured drift, skipped rounds charged; null if the learner has none
-	Vacuous     bool      `json:"vacuous"`     // in at least one run
-	Void        string    `json:"void"`        // what voids the bound in at least one run, class refuted; "": nothing
-	MeanLoss    *Estimate `json:"mean_loss"`   // null if no round has a loss
-	Regret      *Estimate `json:"regret"`      // null where the truth is not known
-	Worse       *Estimate `json:"worse"`       // loss (regret where it is known) above the best window's, paired by seed
-	Recommended bool      `json:"recommended"` // of the windows within 2 standard errors of the best, the one that skips least, then the shortest
+	Window   string  `json:"window"`
+	Skipped  float64 `json:"skipped"`    // share of rounds
+	Late     float64 `json:"late"`       // outcomes that came after it, a round
+	Released float64 `json:"d_released"` // mean D/T as released
+	SigmaMax int64   `json:"sigma_max"`  // largest over the runs, as released
+	// on regret by measured drift, skipped rounds charged; null if the learner has none
+	Bound    *Estimate `json:"bound"`
+	Vacuous  bool      `json:"vacuous"`   // in at least one run
+	Void     string    `json:"void"`      // what voids the bound in at least one run, class refuted; "": nothing
+	MeanLoss *Estimate `json:"mean_loss"` // null if no round has a loss
+	Regret   *Estimate `json:"regret"`    // null where the truth is not known
+	Worse    *Estimate `json:"worse"`     // loss (regret where it is known) above the best window's, paired by seed
+	// of the windows within 2 standard errors of the best, the one that skips least, then the shortest
+	Recommended bool `json:"recommended"`
 
 	cost []float64 // per run
 }

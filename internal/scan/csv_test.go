@@ -32,7 +32,8 @@ func TestTimesOfTables(t *testing.T) {
 			t.Errorf("%q is %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "x", "1.", "1.x", "1e9", "11:10", "2013-13-01 00:00:00", "1357038600000", "99999999999999999999", "0001-01-01T00:00:00Z"} {
+	for _, text := range []string{"", "x", "1.", "1.x", "1e9", "11:10", "2013-13-01 00:00:00", "1357038600000",
+		"99999999999999999999", "0001-01-01T00:00:00Z"} {
 		if got, err := ParseTimeOrSeconds(text); err == nil || !strings.Contains(err.Error(), "expected a time") {
 			t.Errorf("%q is %v, %v", text, got, err)
 		}
@@ -70,7 +71,8 @@ func TestDecimalIsTheFloatNextToIt(t *testing.T) {
 // FuzzRows reads any bytes as rows, a byte at a time, as encoding/csv alone reads them.
 func FuzzRows(f *testing.F) {
 	for _, s := range []string{
-		"label,n_a,c_b\nx,1,u\ny,-0.5,\nx,,v\n", "label,n_a\r\nx,1\r\n\r\n\nx,2\r\r\nx,3\r", "label,n_a\nx,1\n\"x\",2\nx,\"3\nx,4\n",
+		"label,n_a,c_b\nx,1,u\ny,-0.5,\nx,,v\n", "label,n_a\r\nx,1\r\n\r\n\nx,2\r\r\nx,3\r",
+		"label,n_a\nx,1\n\"x\",2\nx,\"3\nx,4\n",
 		"label,n_a\nx,1\nx,2\"\nx,3", "a\n\"b\nc\",\"d\"\n\ne\n", "\ufefflabel\nx\nx\n", "",
 	} {
 		f.Add([]byte(s))

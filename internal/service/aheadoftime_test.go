@@ -40,7 +40,8 @@ func TestAheadOfTime(t *testing.T) {
 	if r.j.Heart().LastN() != 0 {
 		t.Fatal("rounds are closed while outcomes that may be theirs are not read")
 	}
-	if why := r.j.whyHeld(); why == nil || !strings.Contains(why.Error(), "m.outcomes[0]@") || !strings.Contains(why.Error(), "--accept-loss") {
+	if why := r.j.whyHeld(); why == nil || !strings.Contains(why.Error(), "m.outcomes[0]@") ||
+		!strings.Contains(why.Error(), "--accept-loss") {
 		t.Fatalf("it says %v", why)
 	}
 	first, _, err := r.log.Bounds(t.Context(), "m.outcomes", 0)

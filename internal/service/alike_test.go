@@ -21,7 +21,9 @@ import (
 // that of one process that is fed the same feedback log.
 func TestLearnersAlike(t *testing.T) {
 	for _, partitions := range []int{1, 2, 4} {
-		t.Run(fmt.Sprint("partitions=", partitions), func(t *testing.T) { learnersAlike(t, partitions, 400, uint64(partitions)) })
+		t.Run(fmt.Sprint("partitions=", partitions), func(t *testing.T) {
+			learnersAlike(t, partitions, 400, uint64(partitions))
+		})
 	}
 }
 
@@ -35,8 +37,8 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.DiscardHandler)
-	j, err := OpenJoiner(ctx, SystemConfig{Log: log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
-		Partitions: partitions, MaxPending: 1000, Dedup: 1000, MarkEvery: 20, Logger: logger})
+	j, err := OpenJoiner(ctx, SystemConfig{Log: log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")},
+		Build: testBuild, Partitions: partitions, MaxPending: 1000, Dedup: 1000, MarkEvery: 20, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,8 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 			deciders[p].Close()
 		}
 		var err error
-		deciders[p], err = OpenDecider(ctx, SystemConfig{Log: log, Name: "m", Build: testBuild, Seed: []byte("seed"), Partition: p, Partitions: partitions,
+		deciders[p], err = OpenDecider(ctx, SystemConfig{Log: log, Name: "m", Build: testBuild, Seed: []byte("seed"),
+			Partition: p, Partitions: partitions,
 			Dedup: 1000, SnapshotEvery: int64(50 * (p + 1)), MaxInFlight: 100, Owner: fmt.Sprint("d", p), Logger: logger})
 		if err != nil {
 			t.Fatal(err)
@@ -84,7 +87,8 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 		return busy
 	}
 	for i := range rounds {
-		put(contexts[r.IntN(partitions)], fmt.Sprintf(`{"id":"c%d","features":{"x":%d,"y":%d},"actions":["a","b","c"]}`, i, r.IntN(5), r.IntN(3)))
+		put(contexts[r.IntN(partitions)], fmt.Sprintf(`{"id":"c%d","features":{"x":%d,"y":%d},"actions":["a","b","c"]}`, i,
+			r.IntN(5), r.IntN(3)))
 		for range r.IntN(6) {
 			step()
 		}
@@ -114,7 +118,8 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 		t.Fatalf("only %d feedbacks", audit.Replica().LearnedThrough())
 	}
 	for p, d := range deciders {
-		if d.follower.Replica().LearnedThrough() != audit.Replica().LearnedThrough() || !bytes.Equal(d.follower.Snapshot().Bytes, want) {
+		if d.follower.Replica().LearnedThrough() != audit.Replica().LearnedThrough() ||
+			!bytes.Equal(d.follower.Snapshot().Bytes, want) {
 			t.Errorf("the learner of decider %d differs from that of one process", p)
 		}
 	}

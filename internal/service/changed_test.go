@@ -42,13 +42,15 @@ func TestChangeIsTold(t *testing.T) {
 	}
 	r.expect(map[string]float64{`hindsight_oracle_changes{partition="0"}`: 1})
 	lines := regexp.MustCompile(`level=WARN msg="what is played loses more.*`).FindAllString(logged.String(), -1)
-	if len(lines) != 1 || !regexp.MustCompile(`feedback=1[23]\d action=(a|all) changes=1 false_alarm_probability=0.002`).MatchString(lines[0]) {
+	if len(lines) != 1 || !regexp.MustCompile(
+		`feedback=1[23]\d action=(a|all) changes=1 false_alarm_probability=0.002`).MatchString(lines[0]) {
 		t.Errorf("logged %q", lines)
 	}
 	i := NewInsight()
 	defer i.enter(r.d)()
 	page, err := i.Look()
-	if err != nil || page.Certificate.Changes == nil || page.Certificate.Changes.Count != 1 || page.Certificate.Changes.Last[0].Example < 121 {
+	if err != nil || page.Certificate.Changes == nil || page.Certificate.Changes.Count != 1 ||
+		page.Certificate.Changes.Last[0].Example < 121 {
 		t.Errorf("%+v, %v", page, err)
 	}
 }

@@ -28,7 +28,8 @@ type Control struct {
 }
 
 // ErrElsewhere reports that the joiner is at work in another process.
-var ErrElsewhere = errors.New("the joiner is not at work in this process: ask the decider or feedback-joiner whose page /mode answers")
+var ErrElsewhere = errors.New("the joiner is not at work in this process: ask the decider or feedback-joiner whose " +
+	"page /mode answers")
 
 // order is something that the joiner is to do between two steps.
 type order struct {
@@ -38,7 +39,8 @@ type order struct {
 }
 
 // errOvertaken reports a new model whose trial was given up for something urgent.
-var errOvertaken = errors.New("the joiner was asked for another mode, or to stop, before it had tried the new model, of which nothing is written: ask again")
+var errOvertaken = errors.New("the joiner was asked for another mode, or to stop, before it had tried the new model, " +
+	"of which nothing is written: ask again")
 
 type orderDone struct {
 	epoch int64
@@ -73,7 +75,8 @@ func (c *Control) see(m ModePage, g GuardPage) {
 }
 
 // ask sends an order to the joiner, and returns the number of the epoch at work afterwards.
-func (c *Control) ask(ctx context.Context, urgent bool, do func(ctx context.Context, j *Joiner) (int64, error)) (int64, error) {
+func (c *Control) ask(ctx context.Context, urgent bool, do func(ctx context.Context, j *Joiner) (int64, error)) (int64,
+	error) {
 	if c == nil {
 		return 0, ErrElsewhere
 	}
@@ -242,7 +245,8 @@ func (j *Joiner) watchGuard(ctx context.Context) error {
 	j.alarmed = s.Epoch
 	page := guardPage(g, 0)
 	j.cfg.Logger.Error("the learner loses more than the baseline", "learner", page.Learner, "baseline", page.Baseline,
-		"rounds", s.Rounds, "worse_by", rules.Guard.Margin, "alpha", rules.Guard.Alpha, "feedback", s.Raised, "then", page.Then)
+		"rounds", s.Rounds, "worse_by", rules.Guard.Margin, "alpha", rules.Guard.Alpha, "feedback", s.Raised,
+		"then", page.Then)
 	if rules.Guard.Then == codec.Live || rules.Mode != codec.Live {
 		return nil
 	}

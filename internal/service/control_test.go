@@ -29,8 +29,9 @@ func controlled(t *testing.T, c *Control) (stop func()) {
 		}
 		return ep, err
 	}
-	j, err := OpenJoiner(t.Context(), SystemConfig{Log: log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("name: m\n")}, Build: build,
-		Partitions: 1, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler), Control: c})
+	j, err := OpenJoiner(t.Context(),
+		SystemConfig{Log: log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("name: m\n")}, Build: build,
+			Partitions: 1, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler), Control: c})
 	must(t, j, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -56,7 +57,8 @@ func send(h http.HandlerFunc, kind, body string) (int, string) {
 func TestControl(t *testing.T) {
 	const kind = "application/json"
 	c := &Control{}
-	if code, body := send(c.SwitchMode(nil), kind, `{"mode":"paused"}`); code != 503 || !strings.Contains(body, "not at work in this process") {
+	if code, body := send(c.SwitchMode(nil), kind, `{"mode":"paused"}`); code != 503 ||
+		!strings.Contains(body, "not at work in this process") {
 		t.Errorf("without a joiner: %d %s", code, body)
 	}
 	stop := controlled(t, c)
@@ -83,7 +85,8 @@ func TestControl(t *testing.T) {
 	w := httptest.NewRecorder()
 	c.Mode(w, httptest.NewRequest("GET", "/mode", nil))
 	var page ModePage
-	if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil || page.Mode != "live" || page.Epoch != 3 || page.Learner != 1 {
+	if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil || page.Mode != "live" || page.Epoch != 3 ||
+		page.Learner != 1 {
 		t.Errorf("%s", w.Body)
 	}
 	if code, _ := send(c.RenewModel(nil), kind, `{}`); code != 409 {

@@ -40,11 +40,12 @@ type GuardPage struct {
 	Learner  float64 `json:"learner"`  // mean loss
 	Baseline float64 `json:"baseline"` // what the baseline would have lost, by importance weights
 	Excess   float64 `json:"excess"`   // what the learner loses over it, as the guard counts
-	Coverage float64 `json:"coverage"` // mean importance weight: about 1 where the learner plays all that the baseline would
-	EValue   float64 `json:"e_value"`  // the largest so far: evidence that it is worse by more than worse_by
-	PValue   float64 `json:"p_value"`  // 1/e_value, at most 1: valid at any time
-	Alarm    bool    `json:"alarm"`    // raised since that epoch began, or what has switched the mode to the one at work
-	Raised   int64   `json:"raised"`   // the feedback at which it alarmed; 0: it has not
+	// mean importance weight: about 1 where the learner plays all that the baseline would
+	Coverage float64 `json:"coverage"`
+	EValue   float64 `json:"e_value"` // the largest so far: evidence that it is worse by more than worse_by
+	PValue   float64 `json:"p_value"` // 1/e_value, at most 1: valid at any time
+	Alarm    bool    `json:"alarm"`   // raised since that epoch began, or what has switched the mode to the one at work
+	Raised   int64   `json:"raised"`  // the feedback at which it alarmed; 0: it has not
 }
 
 // guardPage returns what the guard says in an epoch that it began itself when it alarmed at feedback raised;
@@ -55,8 +56,8 @@ func guardPage(g *loop.Guard, raised int64) GuardPage {
 		return GuardPage{Then: "alarm", PValue: 1}
 	}
 	n := float64(max(s.Rounds, 1))
-	p := GuardPage{On: true, WorseBy: rules.Guard.Margin, Alpha: rules.Guard.Alpha, Then: "alarm", Epoch: s.Epoch, Rounds: s.Rounds,
-		Learner: s.Learner / n, Baseline: s.Baseline / n, Excess: s.Excess / n, Coverage: s.Weight / n,
+	p := GuardPage{On: true, WorseBy: rules.Guard.Margin, Alpha: rules.Guard.Alpha, Then: "alarm", Epoch: s.Epoch,
+		Rounds: s.Rounds, Learner: s.Learner / n, Baseline: s.Baseline / n, Excess: s.Excess / n, Coverage: s.Weight / n,
 		EValue: oracle.Exp(math.Min(s.Peak, 600))}
 	p.Raised = cmp.Or(s.Raised, raised)
 	p.Alarm = p.Raised > 0

@@ -105,7 +105,8 @@ func TestCrewShares(t *testing.T) {
 		start := func(who string, s lease.Store) (stop func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			group.Go(func() {
-				if err := runCrew(ctx, lease.NewKeeper(s, who), 4, slog.New(slog.DiscardHandler), r.run(who, time.Second)); err != nil {
+				if err := runCrew(ctx, lease.NewKeeper(s, who), 4, slog.New(slog.DiscardHandler),
+					r.run(who, time.Second)); err != nil {
 					t.Errorf("%s: %v", who, err)
 				}
 			})
@@ -152,13 +153,14 @@ func TestCrewFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := lease.NewMemory(LeaseTTL)
 		want := errors.New("refused")
-		err := runCrew(t.Context(), lease.NewKeeper(store, "a"), 2, slog.New(slog.DiscardHandler), func(ctx context.Context, p int) error {
-			if p == 1 {
-				return fmt.Errorf("decider: %w", want)
-			}
-			<-ctx.Done()
-			return nil
-		})
+		err := runCrew(t.Context(), lease.NewKeeper(store, "a"), 2, slog.New(slog.DiscardHandler),
+			func(ctx context.Context, p int) error {
+				if p == 1 {
+					return fmt.Errorf("decider: %w", want)
+				}
+				<-ctx.Done()
+				return nil
+			})
 		if !errors.Is(err, want) {
 			t.Error(err)
 		}

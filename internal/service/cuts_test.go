@@ -17,7 +17,8 @@ func cutMark(t *testing.T, v *visited, n, rounds int64, eras ...codec.EraStart) 
 	t.Helper()
 	_, was, err := join.LastMark(t.Context(), v.log, v.topics.Feedback)
 	must(t, 0, err)
-	return codec.FeedbackMark{N: n, Cut: 1, Era: int64(len(eras)), Eras: eras, From: -1, Limits: codec.Limits{Heart: 1, Pending: 1000, Bytes: 1 << 30, Dedup: 100},
+	return codec.FeedbackMark{N: n, Cut: 1, Era: int64(len(eras)), Eras: eras, From: -1,
+		Limits:    codec.Limits{Heart: 1, Pending: 1000, Bytes: 1 << 30, Dedup: 100},
 		Positions: []codec.Position{{Round: rounds, Decisions: rounds + 1, Outcomes: rounds + 1}}, Epochs: was.Epochs}
 }
 
@@ -32,12 +33,13 @@ func (v *visited) next() (d codec.Decision) {
 	v.rounds++
 	v.write(v.topics.Contexts, stream.Record{Value: []byte(`{"features":{"x":1},"actions":["a","b"]}`)})
 	must(v.T, 0, v.decide())
-	must(v.T, 0, stream.Scan(v.Context(), v.log, v.topics.Decisions, 0, stream.Earliest, 1<<40, func(r *stream.Record) error {
-		if r.Type != "" {
-			return nil
-		}
-		return codec.ParseDecision(&d, append([]byte(nil), r.Value...))
-	}))
+	must(v.T, 0, stream.Scan(v.Context(), v.log, v.topics.Decisions, 0, stream.Earliest, 1<<40,
+		func(r *stream.Record) error {
+			if r.Type != "" {
+				return nil
+			}
+			return codec.ParseDecision(&d, append([]byte(nil), r.Value...))
+		}))
 	return d
 }
 
@@ -64,8 +66,10 @@ func (v *visited) reopenDecider() error {
 
 // feedbackOf closes a round that waits.
 func feedbackOf(n int64, d *codec.Decision) []byte {
-	return codec.AppendFeedback(nil, &codec.Feedback{N: n, Round: d.N, ID: d.ID, Epoch: d.Epoch, LearnedThrough: d.LearnedThrough, Time: d.Time,
-		Actions: d.Actions, Propensities: d.Propensities, Action: d.Action, Fate: codec.Observed, Loss: 0.5, Context: d.Context})
+	return codec.AppendFeedback(nil, &codec.Feedback{N: n, Round: d.N, ID: d.ID, Epoch: d.Epoch,
+		LearnedThrough: d.LearnedThrough, Time: d.Time,
+		Actions: d.Actions, Propensities: d.Propensities, Action: d.Action, Fate: codec.Observed, Loss: 0.5,
+		Context: d.Context})
 }
 
 // TestCutsRead: a decider goes on, live and opened anew, over cuts and marks of version 4, and says
@@ -135,12 +139,13 @@ func TestEraVoids(t *testing.T) {
 		t.Errorf("who learned more goes on: %v", err)
 	}
 	void, used := 0, 0
-	must(t, 0, stream.Scan(t.Context(), v.log, v.topics.Snapshots, 0, stream.Earliest, 1<<40, func(r *stream.Record) error {
-		if s, err := codec.ParseSnapshot(r.Value); err == nil && s.LearnedThrough > 5 {
-			void++
-		}
-		return nil
-	}))
+	must(t, 0, stream.Scan(t.Context(), v.log, v.topics.Snapshots, 0, stream.Earliest, 1<<40,
+		func(r *stream.Record) error {
+			if s, err := codec.ParseSnapshot(r.Value); err == nil && s.LearnedThrough > 5 {
+				void++
+			}
+			return nil
+		}))
 	must(t, 0, follow.ReadSnapshots(t.Context(), v.log, v.topics, func(s *follow.Snapshot, err error) error {
 		if s.Through > 5 {
 			used++

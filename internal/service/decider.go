@@ -76,7 +76,8 @@ func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
 	d.m = d.cfg.Metrics.Decider(cfg.Partition)
 	d.flight = newFlight(d)
 	d.recent.init(cfg.Dedup, cfg.recentShare())
-	out, tail, err := cfg.Log.Open(ctx, d.topics.Decisions, cfg.Partition, stream.OpenOptions{Owner: cfg.Owner, Ack: d.flight.ack})
+	out, tail, err := cfg.Log.Open(ctx, d.topics.Decisions, cfg.Partition,
+		stream.OpenOptions{Owner: cfg.Owner, Ack: d.flight.ack})
 	if err != nil {
 		d.cfg.Metrics.AppendError(watch.DecisionsKind, err)
 		d.m.Close()

@@ -35,7 +35,8 @@ func TestDamagedModel(t *testing.T) {
 		watch.RoleJoiner:  func() error { _, err := OpenJoiner(t.Context(), r.jc); return err },
 		watch.RoleDecider: func() error { _, err := OpenDecider(t.Context(), r.dc); return err },
 	} {
-		if err := open(); !errors.Is(err, codec.ErrCorrupt) || !strings.Contains(err.Error(), "epoch 1: its model has SHA-256 ") {
+		if err := open(); !errors.Is(err, codec.ErrCorrupt) || !strings.Contains(err.Error(),
+			"epoch 1: its model has SHA-256 ") {
 			t.Errorf("the %s begins with a damaged model: %v", role, err)
 		}
 	}

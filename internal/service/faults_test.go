@@ -94,13 +94,15 @@ func TestSnapshotNotWritten(t *testing.T) {
 		r.must(r.settle())
 		r.none(r.d.WriteSnapshots(t.Context()))
 	}
-	r.expect(map[string]float64{`hindsight_snapshots_total{partition="0",result="failed"}`: 5, `hindsight_learned_rounds{partition="0"}`: 10})
+	r.expect(map[string]float64{`hindsight_snapshots_total{partition="0",result="failed"}`: 5,
+		`hindsight_learned_rounds{partition="0"}`: 10})
 	r.fault = nil
 	r.contexts("la", "lb")
 	r.outcomes("la", "lb")
 	r.must(r.settle())
 	r.must(r.d.WriteSnapshots(t.Context()))
-	r.expect(map[string]float64{`hindsight_snapshots_total{partition="0",result="written"}`: 1, `hindsight_learned_rounds{partition="0"}`: 12})
+	r.expect(map[string]float64{`hindsight_snapshots_total{partition="0",result="written"}`: 1,
+		`hindsight_learned_rounds{partition="0"}`: 12})
 }
 
 // TestClockOfADay moves the log's clock a day on, and a day back, with rounds waiting for
@@ -213,7 +215,8 @@ func TestProcessClockOfADay(t *testing.T) {
 		r.outcomes("1")
 		r.must(r.settle())
 		wait(2 * time.Minute)
-		if got, want := r.fates(), (map[codec.Fate]int{codec.Observed: 1, codec.Skipped: 1}); fmt.Sprint(got) != fmt.Sprint(want) {
+		if got, want := r.fates(), (map[codec.Fate]int{codec.Observed: 1, codec.Skipped: 1}); fmt.Sprint(
+			got) != fmt.Sprint(want) {
 			t.Errorf("%v wrong: fates %v, want %v", wrong, got, want)
 		}
 	}

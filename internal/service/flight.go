@@ -208,7 +208,8 @@ type wrote struct {
 	offset atomic.Int64 // of the last record acknowledged
 }
 
-var errLostTail = errors.New("decisions that were acknowledged are gone: did a replica that lacked them become the leader?")
+var errLostTail = errors.New("decisions that were acknowledged are gone: did a replica that lacked them become the " +
+	"leader?")
 
 // note notes an acknowledgement; n is 0 if it was not a decision's.
 func (w *wrote) note(n, offset int64) error {

@@ -39,10 +39,10 @@ type visited struct {
 func newVisited(t *testing.T, log stream.Log) *visited {
 	v := &visited{T: t, log: log, topics: createTopics(t, log, "m", 1), reg: prometheus.NewRegistry()}
 	logger, m := slog.New(slog.NewTextHandler(&v.told, nil)), watch.NewMetrics(v.reg, nil)
-	v.jc = SystemConfig{Log: log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild, Partitions: 1,
-		MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: logger, Metrics: m}
-	v.dc = SystemConfig{Log: log, Name: "m", Build: testBuild, Seed: []byte("seed"), Partitions: 1, Dedup: 100, MaxInFlight: 100,
-		SnapshotEvery: 7, Owner: "test", Logger: logger, Metrics: m}
+	v.jc = SystemConfig{Log: log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
+		Partitions: 1, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: logger, Metrics: m}
+	v.dc = SystemConfig{Log: log, Name: "m", Build: testBuild, Seed: []byte("seed"), Partitions: 1, Dedup: 100,
+		MaxInFlight: 100, SnapshotEvery: 7, Owner: "test", Logger: logger, Metrics: m}
 	v.open()
 	t.Cleanup(func() { v.shut() })
 	return v
@@ -95,7 +95,8 @@ func (v *visited) play(n int) {
 	v.Helper()
 	from := v.rounds
 	for ; v.rounds < from+n; v.rounds++ {
-		v.write(v.topics.Contexts, stream.Record{Value: fmt.Appendf(nil, `{"id":"c%d","features":{"x":%d},"actions":["a","b"]}`, v.rounds, v.rounds%5)})
+		v.write(v.topics.Contexts,
+			stream.Record{Value: fmt.Appendf(nil, `{"id":"c%d","features":{"x":%d},"actions":["a","b"]}`, v.rounds, v.rounds%5)})
 	}
 	v.work()
 	for i := from; i < v.rounds; i++ {
@@ -139,7 +140,9 @@ func strange() []stream.Record {
 // while nobody is at work, is passed over, counted and told. The owner whose fence rests on
 // the log's end sees it, opens again and goes on; nothing is lost.
 func TestForeignRecords(t *testing.T) {
-	engines := map[string]func(t *testing.T) stream.Log{"mem": func(*testing.T) stream.Log { return mem.New(mem.Options{}) }}
+	engines := map[string]func(t *testing.T) stream.Log{"mem": func(*testing.T) stream.Log {
+		return mem.New(mem.Options{})
+	}}
 	if !testing.Short() {
 		engines["embedded"] = func(t *testing.T) stream.Log {
 			e, err := embedded.Open(t.Context(), embedded.Options{Dir: t.TempDir(), Port: -1})
@@ -207,23 +210,27 @@ func (v *visited) whole() {
 	n := int64(0)
 	_, end, err := v.log.Bounds(v.Context(), v.topics.Decisions, 0)
 	must(v.T, 0, err)
-	must(v.T, 0, stream.Scan(v.Context(), v.log, v.topics.Decisions, 0, stream.Earliest, end, func(r *stream.Record) error {
-		if r.Type == "" && codec.ParseDecision(&d, r.Value) == nil {
-			if n++; d.N != n || d.ID != fmt.Sprintf("c%d", n-1) {
-				v.Errorf("decision %d is of %s, as number %d", d.N, d.ID, n)
+	must(v.T, 0, stream.Scan(v.Context(), v.log, v.topics.Decisions, 0, stream.Earliest, end,
+		func(r *stream.Record) error {
+			if r.Type == "" && codec.ParseDecision(&d, r.Value) == nil {
+				if n++; d.N != n || d.ID != fmt.Sprintf("c%d", n-1) {
+					v.Errorf("decision %d is of %s, as number %d", d.N, d.ID, n)
+				}
 			}
-		}
-		return nil
-	}))
+			return nil
+		}))
 	if n != int64(v.rounds) || v.d.follower.Replica().LearnedThrough() != n || v.j.Heart().LastN() != n {
-		v.Errorf("%d of %d rounds decided, %d released, %d learned", n, v.rounds, v.j.Heart().LastN(), v.d.follower.Replica().LearnedThrough())
+		v.Errorf("%d of %d rounds decided, %d released, %d learned", n, v.rounds, v.j.Heart().LastN(),
+			v.d.follower.Replica().LearnedThrough())
 	}
 	want, err := v.d.AppendState(nil)
 	must(v.T, 0, err)
 	a := follow.New(v.log, "m", testBuild, 1)
 	_, end, err = v.log.Bounds(v.Context(), v.topics.Feedback, 0)
 	must(v.T, 0, err)
-	must(v.T, 0, stream.Scan(v.Context(), v.log, v.topics.Feedback, 0, stream.Earliest, end, func(r *stream.Record) error { return a.Take(v.Context(), r) }))
+	must(v.T, 0, stream.Scan(v.Context(), v.log, v.topics.Feedback, 0, stream.Earliest, end, func(r *stream.Record) error {
+		return a.Take(v.Context(), r)
+	}))
 	if got, err := a.AppendState(nil); err != nil || !bytes.Equal(got, want) {
 		v.Errorf("who begins anew has another learner: %v", err)
 	}

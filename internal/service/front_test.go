@@ -24,7 +24,8 @@ func startSystem(t *testing.T, log *mem.Log, source *follow.Source, partitions i
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- RunSystem(ctx, SystemConfig{Log: log, Bus: log, Name: "m", Source: source, Build: testBuild, Seed: []byte("seed"),
+		ended <- RunSystem(ctx, SystemConfig{Log: log, Bus: log, Name: "m", Source: source, Build: testBuild,
+			Seed:       []byte("seed"),
 			Partitions: partitions, Owned: owned, Owner: "test", Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
 	}()
 	select {
@@ -90,10 +91,12 @@ func TestFront(t *testing.T) {
 			}
 			continue
 		}
-		if want := fmt.Sprintf(`"partition":%d,`, p); code != 0 || !strings.Contains(reply, want) || !strings.Contains(reply, `"duplicate":false`) {
+		if want := fmt.Sprintf(`"partition":%d,`, p); code != 0 || !strings.Contains(reply, want) ||
+			!strings.Contains(reply, `"duplicate":false`) {
 			t.Fatalf("%s: %d %s, want %s", id, code, reply, want)
 		}
-		if again, code := ask(context1(id)); code != 0 || !strings.Contains(again, `"duplicate":true`) || strings.Replace(again, "true", "false", 1) != reply {
+		if again, code := ask(context1(id)); code != 0 || !strings.Contains(again, `"duplicate":true`) ||
+			strings.Replace(again, "true", "false", 1) != reply {
 			t.Fatalf("%s again: %d %s, the first was %s", id, code, again, reply)
 		}
 		if reply, code := ask(strings.Replace(context1(id), `"x":1`, `"x":2`, 1)); code != 409 {
@@ -116,7 +119,8 @@ func TestFront(t *testing.T) {
 		if spread[rest[:1]]++; i%3 > 0 {
 			continue
 		}
-		if again, code := ask(context1("r-" + id)); code != 0 || strings.Replace(again, "true", "false", 1) != reply || again == reply {
+		if again, code := ask(context1("r-" + id)); code != 0 || strings.Replace(again, "true", "false", 1) != reply ||
+			again == reply {
 			t.Fatalf("without an id, and again with the one it got: %d %s, the first was %s", code, again, reply)
 		}
 	}
@@ -130,7 +134,8 @@ func TestFront(t *testing.T) {
 		}
 		left--
 		plain, _ := ask(context1(id))
-		if reply, code := ask("\ufeff" + context1(id)); code != 0 || strings.Replace(reply, "true", "false", 1) != plain || reply == plain {
+		if reply, code := ask("\ufeff" + context1(id)); code != 0 || strings.Replace(reply, "true", "false", 1) != plain ||
+			reply == plain {
 			t.Fatalf("with a byte order mark: %d %s, without it was %s", code, reply, plain)
 		}
 	}
@@ -141,9 +146,12 @@ func TestFront(t *testing.T) {
 		t.Errorf("too large: %d %.100s", code, reply)
 	}
 	ce := "from-header"
-	reply, code := ask(`{"features":{"x":1},"actions":["a","b"]}`, stream.Header{Key: "ce_id", Value: ce}, stream.Header{Key: "ce_specversion", Value: "1.0"},
+	reply, code := ask(`{"features":{"x":1},"actions":["a","b"]}`, stream.Header{Key: "ce_id", Value: ce},
+		stream.Header{Key: "ce_specversion", Value: "1.0"},
 		stream.Header{Key: "ce_source", Value: "x"}, stream.Header{Key: "ce_type", Value: "y"})
-	if p := loop.PartitionOf([]byte(ce), partitions); p != 3 && (code != 0 || !strings.Contains(reply, fmt.Sprintf(`"id":%q`, ce)) || !strings.Contains(reply, fmt.Sprintf(`"partition":%d,`, p))) {
+	if p := loop.PartitionOf([]byte(ce), partitions); p != 3 &&
+		(code != 0 || !strings.Contains(reply, fmt.Sprintf(`"id":%q`, ce)) ||
+			!strings.Contains(reply, fmt.Sprintf(`"partition":%d,`, p))) {
 		t.Errorf("with an id in the headers: %d %s", code, reply)
 	}
 	stop2()
@@ -178,7 +186,8 @@ func (b signedBus) Serve(subject, queue string, h func(stream.Message)) (func(),
 	})
 }
 
-func (b signedBus) Request(ctx context.Context, subject string, data []byte, headers ...stream.Header) ([]byte, []stream.Header, error) {
+func (b signedBus) Request(ctx context.Context, subject string, data []byte, headers ...stream.Header) ([]byte,
+	[]stream.Header, error) {
 	return b.Bus.Request(ctx, subject, data, append(headers, stream.Header{Key: "from", Value: "a process"})...)
 }
 
@@ -194,8 +203,8 @@ func TestClientRateOfPartitions(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, partitions)
 	for p := range partitions {
-		c := SystemConfig{Log: log, Bus: signedBus{log}, Name: "m", Build: testBuild, Seed: []byte("seed"), Partitions: partitions, Owned: []int{p},
-			ClientRate: rate, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
+		c := SystemConfig{Log: log, Bus: signedBus{log}, Name: "m", Build: testBuild, Seed: []byte("seed"),
+			Partitions: partitions, Owned: []int{p}, ClientRate: rate, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
 		if p == 0 {
 			c.Source = &follow.Source{Name: "m", Version: 1, Model: []byte("x")}
 		}
@@ -209,7 +218,8 @@ func TestClientRateOfPartitions(t *testing.T) {
 	}
 	ask := func(subject, client string, headers ...stream.Header) (refused bool) {
 		t.Helper()
-		reply, _, err := log.Request(ctx, subject, []byte(`{"actions":["a","b"]}`), append(headers, stream.Header{Key: "from", Value: client})...)
+		reply, _, err := log.Request(ctx, subject, []byte(`{"actions":["a","b"]}`),
+			append(headers, stream.Header{Key: "from", Value: client})...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +241,8 @@ func TestClientRateOfPartitions(t *testing.T) {
 	}
 	for i := range 6 * rate {
 		client := fmt.Sprint("modest", i)
-		if ask("m.decide", client, stream.Header{Key: "ce_id", Value: client}, stream.Header{Key: "ce_specversion", Value: "1.0"}, stream.Header{Key: "hindsight-forwarded", Value: "forged"}) {
+		if ask("m.decide", client, stream.Header{Key: "ce_id", Value: client},
+			stream.Header{Key: "ce_specversion", Value: "1.0"}, stream.Header{Key: "hindsight-forwarded", Value: "forged"}) {
 			t.Fatalf("request %d, each of another client, is refused", i)
 		}
 	}

@@ -33,12 +33,14 @@ type bad struct {
 func (b *bad) Bounds(ctx context.Context, topic string, p int) (int64, int64, error) {
 	if b.away.Load() {
 		<-ctx.Done()
-		return 0, 0, &stream.Error{Op: "bounds", Topic: topic, Offset: -1, Err: fmt.Errorf("%w:\nno\tanswer", stream.ErrUnavailable)}
+		return 0, 0, &stream.Error{Op: "bounds", Topic: topic, Offset: -1,
+			Err: fmt.Errorf("%w:\nno\tanswer", stream.ErrUnavailable)}
 	}
 	return b.Log.Bounds(ctx, topic, p)
 }
 
-func (b *bad) Open(ctx context.Context, topic string, p int, o stream.OpenOptions) (stream.Appender, stream.Tail, error) {
+func (b *bad) Open(ctx context.Context, topic string, p int, o stream.OpenOptions) (stream.Appender,
+	stream.Tail, error) {
 	if b.open != nil {
 		select {
 		case <-b.open:
@@ -70,8 +72,10 @@ func newDaemon(t *testing.T, role string) *daemon {
 	}})}
 	createTopics(t, d.log, "m", 1)
 	seed := []byte("seed")
-	d.config = SystemConfig{Log: d.log, Bus: d.log, Name: "m", Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
-		Seed: seed, Partitions: 1, Owner: "test", Logger: slog.New(slog.DiscardHandler), Metrics: watch.NewMetrics(d.reg, d.health), Health: d.health}
+	d.config = SystemConfig{Log: d.log, Bus: d.log, Name: "m", Source: &follow.Source{Name: "m", Version: 1,
+		Model: []byte("x")}, Build: testBuild,
+		Seed: seed, Partitions: 1, Owner: "test", Logger: slog.New(slog.DiscardHandler),
+		Metrics: watch.NewMetrics(d.reg, d.health), Health: d.health}
 	return d
 }
 
@@ -113,7 +117,8 @@ func (d *daemon) ready(want string) {
 	switch {
 	case want == "" && (err != nil || got != 1):
 		d.t.Errorf("not ready: %v, the metric says %v", err, got)
-	case want != "" && (err == nil || got != 0 || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n\t")):
+	case want != "" && (err == nil || got != 0 || !strings.Contains(err.Error(), want) ||
+		strings.ContainsAny(err.Error(), "\n\t")):
 		d.t.Errorf("ready says %v, expected %q in one line; the metric says %v", err, want, got)
 	}
 	if err := d.health.Alive(); err != nil {
@@ -282,7 +287,8 @@ func TestReadinessWhileStopping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDaemon(t, watch.RoleDecider)
 		release := make(chan struct{})
-		s := supervised{role: watch.RoleDecider, logger: d.config.Logger, metrics: d.config.Metrics, part: d.health.Join(watch.RoleDecider, watch.RoleDecider)}
+		s := supervised{role: watch.RoleDecider, logger: d.config.Logger, metrics: d.config.Metrics,
+			part: d.health.Join(watch.RoleDecider, watch.RoleDecider)}
 		ctx, cancel := context.WithCancel(t.Context())
 		stop := d.run(func(context.Context) error {
 			return s.run(ctx, func(context.Context) (func(context.Context) error, func(), error) {
@@ -326,7 +332,8 @@ func TestLiveness(t *testing.T) {
 			t.Error(err)
 		}
 		pass(watch.StuckAfter)
-		if err := d.health.Alive(); err == nil || !strings.Contains(err.Error(), "decider of partition 0: its loop of contexts") {
+		if err := d.health.Alive(); err == nil || !strings.Contains(err.Error(),
+			"decider of partition 0: its loop of contexts") {
 			t.Errorf("a loop is stuck, and Alive says %v", err)
 		}
 		close(release)
@@ -347,7 +354,8 @@ func TestTwoDaemons(t *testing.T) {
 		pass(time.Second)
 		for i := range 3 {
 			id := fmt.Sprint(plantedText, i)
-			reply, _, err := a.log.Request(t.Context(), "m.decide", fmt.Appendf(nil, `{"id":%q,"features":{%q:%q},"actions":[%q,"b"]}`, id, id, id, id))
+			reply, _, err := a.log.Request(t.Context(), "m.decide",
+				fmt.Appendf(nil, `{"id":%q,"features":{%q:%q},"actions":[%q,"b"]}`, id, id, id, id))
 			if err != nil || !strings.Contains(string(reply), "propensity") {
 				t.Fatal(string(reply), err)
 			}

@@ -66,10 +66,11 @@ func (i *Insight) see(l latelosses.Losses) {
 
 // CertificatePage is the JSON of /certificate.
 type CertificatePage struct {
-	Epoch          int64               `json:"epoch"`
-	LearnedThrough int64               `json:"learned_through"` // feedback of all partitions
-	Partitions     []int               `json:"partitions"`      // decided here: what is outstanding elsewhere is not in the bounds
-	Certificate    certify.Certificate `json:"certificate"`
+	Epoch          int64 `json:"epoch"`
+	LearnedThrough int64 `json:"learned_through"` // feedback of all partitions
+	// decided here: what is outstanding elsewhere is not in the bounds
+	Partitions  []int               `json:"partitions"`
+	Certificate certify.Certificate `json:"certificate"`
 }
 
 // ModelsPage is the JSON of /models: the functions of the class that survive at level alpha,
@@ -93,7 +94,8 @@ type ModelLine struct {
 
 var (
 	errNobody   = errors.New("no decider is at work here, or no epoch has begun")
-	errNoModels = errors.New("this learner keeps no models: they are those of dafa over a hedge oracle with a certificate, and with order: arrival in one partition only")
+	errNoModels = errors.New("this learner keeps no models: they are those of dafa over a hedge oracle with a " +
+		"certificate, and with order: arrival in one partition only")
 )
 
 var errBusy = errors.New("the decider waits for its log")

@@ -23,7 +23,8 @@ import (
 )
 
 // ask gets a page of the insight.
-func ask(t *testing.T, page func(i *Insight, w *httptest.ResponseRecorder), i *Insight, into any) (code int, body string) {
+func ask(t *testing.T, page func(i *Insight, w *httptest.ResponseRecorder), i *Insight, into any) (code int,
+	body string) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	page(i, w)
@@ -101,33 +102,40 @@ func TestInsight(t *testing.T) {
 		}
 	}
 	r.look()
-	if code, body := ask(t, certificateOf, i, &page); code != 200 || page.Epoch != 1 || page.LearnedThrough != 60 || !slices.Equal(page.Partitions, []int{0}) {
+	if code, body := ask(t, certificateOf, i, &page); code != 200 || page.Epoch != 1 || page.LearnedThrough != 60 ||
+		!slices.Equal(page.Partitions, []int{0}) {
 		t.Fatalf("%d %s", code, body)
 	}
 	c := page.Certificate
-	if c.T != 64 || c.PlausibleSet == nil || c.PlausibleSet.Vacuous || c.PlausibleSet.Functions != 10 || c.PlausibleSet.Surviving >= 10 || *c.PlausibleSet.Value < 4 || c.MeasuredDrift == nil {
+	if c.T != 64 || c.PlausibleSet == nil || c.PlausibleSet.Vacuous || c.PlausibleSet.Functions != 10 ||
+		c.PlausibleSet.Surviving >= 10 || *c.PlausibleSet.Value < 4 || c.MeasuredDrift == nil {
 		t.Errorf("%+v", c)
 	}
 	state := func(name string) string {
 		at := slices.IndexFunc(c.Assumptions, func(a certify.Assumption) bool { return a.Name == name })
 		return c.Assumptions[at].State
 	}
-	if state(certify.Losses) != certify.Enforced || state(certify.Realizability) != certify.NotRefuted || state(certify.Order) != certify.Enforced || state(certify.LateLosses) != certify.Holds {
+	if state(certify.Losses) != certify.Enforced || state(certify.Realizability) != certify.NotRefuted ||
+		state(certify.Order) != certify.Enforced || state(certify.LateLosses) != certify.Holds {
 		t.Errorf("%+v", c.Assumptions)
 	}
 	r.expect(map[string]float64{
-		`hindsight_regret_rounds{partition="0"}`: 64, `hindsight_models{partition="0"}`: 10, `hindsight_class_refuted{partition="0"}`: 0,
+		`hindsight_regret_rounds{partition="0"}`: 64, `hindsight_models{partition="0"}`: 10,
+		`hindsight_class_refuted{partition="0"}`:                     0,
 		`hindsight_models_surviving{partition="0"}`:                  float64(c.PlausibleSet.Surviving),
 		`hindsight_regret_bound{kind="plausible_set",partition="0"}`: *c.PlausibleSet.Value,
 	})
 	var models ModelsPage
-	if code, body := ask(t, modelsAt(""), i, &models); code != 200 || models.Surviving != c.PlausibleSet.Surviving || models.Alpha != .05 || models.Functions != 10 || models.Models[0].Function != 9 {
+	if code, body := ask(t, modelsAt(""), i, &models); code != 200 || models.Surviving != c.PlausibleSet.Surviving ||
+		models.Alpha != .05 || models.Functions != 10 || models.Models[0].Function != 9 {
 		t.Errorf("%d %s", code, body)
 	}
-	if code, body := ask(t, modelsAt("?alpha=0.001&limit=1"), i, &models); code != 200 || models.Surviving < c.PlausibleSet.Surviving || models.Alpha != .001 || len(models.Models) != 1 {
+	if code, body := ask(t, modelsAt("?alpha=0.001&limit=1"), i, &models); code != 200 ||
+		models.Surviving < c.PlausibleSet.Surviving || models.Alpha != .001 || len(models.Models) != 1 {
 		t.Errorf("%d %s", code, body)
 	}
-	for _, bad := range []string{"?alpha=x", "?alpha=0", "?alpha=NaN", "?alpha=2", "?alpha=1e-9", "?limit=-1", "?limit=x"} {
+	for _, bad := range []string{"?alpha=x", "?alpha=0", "?alpha=NaN", "?alpha=2", "?alpha=1e-9", "?limit=-1",
+		"?limit=x"} {
 		if code, body := ask(t, modelsAt(bad), i, &struct{}{}); code != 400 || !strings.Contains(body, `"code": 400`) {
 			t.Errorf("%s: %d %s", bad, code, body)
 		}
@@ -136,7 +144,8 @@ func TestInsight(t *testing.T) {
 	late.AddObserved(1, .5)
 	late.AddLate(1, &r.rules, codec.Loss, 1)
 	i.see(late)
-	if code, body := ask(t, certificateOf, i, &page); code != 200 || !strings.Contains(strings.ReplaceAll(body, words.NoBreak, " "), "mean loss 1.000 of 1, against 0.500 of 1 in time") {
+	if code, body := ask(t, certificateOf, i, &page); code != 200 ||
+		!strings.Contains(strings.ReplaceAll(body, words.NoBreak, " "), "mean loss 1.000 of 1, against 0.500 of 1 in time") {
 		t.Errorf("with one late loss: %d %s", code, body)
 	}
 	leave()
@@ -165,7 +174,9 @@ func TestInsightOnEarly(t *testing.T) {
 	if n := r.d.outstanding(); n != 3 || page.LearnedThrough != 1 || page.Certificate.T != 4 {
 		t.Errorf("%d outstanding, learned through %d, T %d", n, page.LearnedThrough, page.Certificate.T)
 	}
-	at := slices.IndexFunc(page.Certificate.Assumptions, func(a certify.Assumption) bool { return a.Name == certify.Order })
+	at := slices.IndexFunc(page.Certificate.Assumptions, func(a certify.Assumption) bool {
+		return a.Name == certify.Order
+	})
 	if at < 0 || page.Certificate.Assumptions[at].State != certify.Measured {
 		t.Errorf("%+v", page.Certificate.Assumptions)
 	}
@@ -199,7 +210,8 @@ func TestInsightOnArrival(t *testing.T) {
 		outcome(n)
 	}
 	var before, after CertificatePage
-	if code, body := ask(t, certificateOf, i, &before); code != 200 || before.Certificate.T != 64 || before.Certificate.PlausibleSet == nil {
+	if code, body := ask(t, certificateOf, i, &before); code != 200 || before.Certificate.T != 64 ||
+		before.Certificate.PlausibleSet == nil {
 		t.Fatalf("%d %s", code, body)
 	}
 	if p := before.Certificate.PlausibleSet; *p.Value != 64 || !p.Vacuous || p.Surviving != 10 {
@@ -208,11 +220,15 @@ func TestInsightOnArrival(t *testing.T) {
 	outcome(0)
 	r.look()
 	ask(t, certificateOf, i, &after)
-	if p := after.Certificate.PlausibleSet; after.Certificate.T != 64 || p.Surviving >= 10 || *p.Value >= 64 || *p.Value < 4 {
+	if p := after.Certificate.PlausibleSet; after.Certificate.T != 64 || p.Surviving >= 10 || *p.Value >= 64 ||
+		*p.Value < 4 {
 		t.Errorf("after it: %+v of %d", p, after.Certificate.T)
 	}
-	at := slices.IndexFunc(after.Certificate.Assumptions, func(a certify.Assumption) bool { return a.Name == certify.Order })
-	if a := after.Certificate.Assumptions[at]; a.State != certify.Measured || !strings.HasSuffix(a.Detail, "until then: 0") {
+	at := slices.IndexFunc(after.Certificate.Assumptions, func(a certify.Assumption) bool {
+		return a.Name == certify.Order
+	})
+	if a := after.Certificate.Assumptions[at]; a.State != certify.Measured || !strings.HasSuffix(a.Detail,
+		"until then: 0") {
 		t.Errorf("%+v", a)
 	}
 	r.expect(map[string]float64{`hindsight_regret_rounds{partition="0"}`: 64, `hindsight_models{partition="0"}`: 10})
@@ -222,16 +238,17 @@ func TestInsightOnArrival(t *testing.T) {
 func decided(t *testing.T, r *rig, id string) (action string) {
 	t.Helper()
 	var d codec.Decision
-	err := stream.Scan(t.Context(), r.log, r.topics.Decisions, 0, stream.Earliest, math.MaxInt64, func(rec *stream.Record) error {
-		if rec.Type != "" {
-			return nil
-		}
-		err := codec.ParseDecision(&d, rec.Value)
-		if d.ID == id {
-			action = strings.Clone(d.Actions[d.Action])
-		}
-		return err
-	})
+	err := stream.Scan(t.Context(), r.log, r.topics.Decisions, 0, stream.Earliest, math.MaxInt64,
+		func(rec *stream.Record) error {
+			if rec.Type != "" {
+				return nil
+			}
+			err := codec.ParseDecision(&d, rec.Value)
+			if d.ID == id {
+				action = strings.Clone(d.Actions[d.Action])
+			}
+			return err
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +272,8 @@ func TestInsightRefuted(t *testing.T) {
 	}
 	r.look()
 	var page CertificatePage
-	if code, body := ask(t, certificateOf, i, &page); code != 200 || page.Certificate.T != 96 || strings.Count(body, `"void": "class refuted"`) != 3 {
+	if code, body := ask(t, certificateOf, i, &page); code != 200 || page.Certificate.T != 96 ||
+		strings.Count(body, `"void": "class refuted"`) != 3 {
 		t.Fatalf("%d %s", code, body)
 	}
 	c := page.Certificate
@@ -281,7 +299,9 @@ func TestInsightWithoutModels(t *testing.T) {
 	r.must(r.settle())
 	r.look()
 	var page CertificatePage
-	if code, body := ask(t, certificateOf, i, &page); code != 200 || page.Certificate.PlausibleSet != nil || page.Certificate.MeasuredDrift == nil || page.Certificate.T != 2 || !strings.Contains(body, "the joiner measures them") {
+	if code, body := ask(t, certificateOf, i, &page); code != 200 || page.Certificate.PlausibleSet != nil ||
+		page.Certificate.MeasuredDrift == nil || page.Certificate.T != 2 ||
+		!strings.Contains(body, "the joiner measures them") {
 		t.Errorf("%d %s", code, body)
 	}
 	if code, body := ask(t, modelsAt(""), i, &struct{}{}); code != 404 || !strings.Contains(body, "keeps no models") {

@@ -53,8 +53,8 @@ type Joiner struct {
 // OpenJoiner takes the feedback log over from any earlier owner, restores what that one knew, and
 // announces the model if the log does not have it.
 func OpenJoiner(ctx context.Context, cfg SystemConfig) (*Joiner, error) {
-	j := &Joiner{cfg: cfg, topics: join.TopicsOf(cfg.Source.Name), wakeup: make(chan struct{}, 1), orders: make(chan order),
-		over: make(chan struct{}), at: make([]atomic.Int64, 2*cfg.Partitions)}
+	j := &Joiner{cfg: cfg, topics: join.TopicsOf(cfg.Source.Name), wakeup: make(chan struct{}, 1),
+		orders: make(chan order), over: make(chan struct{}), at: make([]atomic.Int64, 2*cfg.Partitions)}
 	source := *cfg.Source // which a renewal changes
 	j.cfg.Source = &source
 	j.cfg.complete()
@@ -87,8 +87,8 @@ func (j *Joiner) coreConfig() join.Config {
 		MarkEvery: int64(j.cfg.MarkEvery), Seed: loop.TableSeed(j.cfg.Seed), Owner: j.cfg.Owner, Skew: join.ClockSkew,
 		AcceptLoss: j.cfg.AcceptLoss, Logger: j.cfg.Logger, Epochs: j.epochs, Wake: j.wake, Believe: j.believe,
 		Claims: j.readClaims, Hooks: join.Hooks{
-			Cut: j.tookCut, Era: j.m.Era, Decision: j.tookDecision, Outcome: j.tookOutcome, Feedback: j.released, Reject: j.rejected,
-			Foreign: j.others.Pass, Append: j.appendFailed}}
+			Cut: j.tookCut, Era: j.m.Era, Decision: j.tookDecision, Outcome: j.tookOutcome, Feedback: j.released,
+			Reject: j.rejected, Foreign: j.others.Pass, Append: j.appendFailed}}
 }
 
 // tookCut publishes what waits: the appends behind a cut may hang.

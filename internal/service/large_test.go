@@ -22,7 +22,8 @@ func TestLargestRejects(t *testing.T) {
 	s.o = simOptions{partitions: 1, pending: 100, markEvery: 3, rules: check.Rules{MaxActions: 8, Max: 1, WindowRounds: 1}}
 	s.log = mem.New(mem.Options{Clock: s.clock})
 	s.heal = true
-	for _, topic := range []string{s.topics.Contexts, s.topics.Decisions, s.topics.Outcomes, s.topics.Feedback, s.topics.Snapshots, s.topics.Rejects} {
+	for _, topic := range []string{s.topics.Contexts, s.topics.Decisions, s.topics.Outcomes, s.topics.Feedback,
+		s.topics.Snapshots, s.topics.Rejects} {
 		s.log.Create(s.ctx, topic, 1, stream.TopicOptions{Trimmable: topic == s.topics.Snapshots})
 	}
 	s.users = newUsers(s)

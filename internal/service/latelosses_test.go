@@ -50,7 +50,8 @@ func TestLateLossesThatDiffer(t *testing.T) {
 			t.Errorf("%s is %v, expected %v", series, got, want)
 		}
 	}
-	r.expect(map[string]float64{`hindsight_losses{came="in-time"}`: lateEach, `hindsight_losses{came="late"}`: lateEach, `hindsight_late_losses_differ`: 1})
+	r.expect(map[string]float64{`hindsight_losses{came="in-time"}`: lateEach, `hindsight_losses{came="late"}`: lateEach,
+		`hindsight_late_losses_differ`: 1})
 	near(`hindsight_loss_mean{came="in-time"}`, 0.3)
 	near(`hindsight_loss_mean{came="late"}`, 0.7)
 	near(`hindsight_loss_standard_error{came="in-time"}`, se)
@@ -69,7 +70,8 @@ func TestLateLossesThatDiffer(t *testing.T) {
 	}
 	r.open()
 	r.must(r.settle())
-	r.expect(map[string]float64{`hindsight_losses{came="in-time"}`: 0, `hindsight_losses{came="late"}`: 0, `hindsight_late_losses_differ`: 0})
+	r.expect(map[string]float64{`hindsight_losses{came="in-time"}`: 0, `hindsight_losses{came="late"}`: 0,
+		`hindsight_late_losses_differ`: 0})
 	if !math.IsNaN(r.value(`hindsight_loss_mean{came="late"}`)) {
 		t.Error("nothing has a mean")
 	}
@@ -78,7 +80,8 @@ func TestLateLossesThatDiffer(t *testing.T) {
 func TestLateLossesAlike(t *testing.T) {
 	var logged bytes.Buffer
 	r := lateRig(t, &logged, func(i int) float64 { return 0.2 + 0.2*float64(i/2%2) })
-	r.expect(map[string]float64{`hindsight_losses{came="in-time"}`: lateEach, `hindsight_losses{came="late"}`: lateEach, `hindsight_late_losses_differ`: 0})
+	r.expect(map[string]float64{`hindsight_losses{came="in-time"}`: lateEach, `hindsight_losses{came="late"}`: lateEach,
+		`hindsight_late_losses_differ`: 0})
 	if strings.Contains(logged.String(), "lengthen the window") {
 		t.Errorf("a warning of losses that are alike: %s", &logged)
 	}

@@ -37,7 +37,8 @@ func Leased(k *lease.Keeper) Sharing {
 
 type leased struct{ k *lease.Keeper }
 
-func (l leased) Deciders(ctx context.Context, partitions int, logger *slog.Logger, run func(ctx context.Context, partition int) error) error {
+func (l leased) Deciders(ctx context.Context, partitions int, logger *slog.Logger,
+	run func(ctx context.Context, partition int) error) error {
 	return runCrew(ctx, l.k, partitions, logger, run)
 }
 
@@ -47,7 +48,8 @@ func (l leased) Joiner(ctx context.Context, logger *slog.Logger, run func(ctx co
 
 // underLease runs something each time that it holds a lease, until the context
 // ends or it fails.
-func underLease(ctx context.Context, k *lease.Keeper, key string, logger *slog.Logger, run func(context.Context) error) error {
+func underLease(ctx context.Context, k *lease.Keeper, key string, logger *slog.Logger,
+	run func(context.Context) error) error {
 	for {
 		h, err := k.Acquire(ctx, key, func(holder string, err error) {
 			if err != nil {
@@ -93,9 +95,11 @@ type hand struct {
 }
 
 // runCrew works until the context ends or a decider cannot go on.
-func runCrew(ctx context.Context, k *lease.Keeper, partitions int, logger *slog.Logger, run func(ctx context.Context, p int) error) error {
+func runCrew(ctx context.Context, k *lease.Keeper, partitions int, logger *slog.Logger,
+	run func(ctx context.Context, p int) error) error {
 	g, ctx := errgroup.WithContext(ctx)
-	w := &crew{keeper: k, partitions: partitions, logger: logger, run: run, g: g, hands: map[int]*hand{}, ended: make(chan int, partitions)}
+	w := &crew{keeper: k, partitions: partitions, logger: logger, run: run, g: g, hands: map[int]*hand{},
+		ended: make(chan int, partitions)}
 	quiet := slog.New(slog.DiscardHandler) // nobody else wants this lease
 	g.Go(func() error {
 		return underLease(ctx, k, memberPrefix+k.Nonce(), quiet, func(ctx context.Context) error {

@@ -43,12 +43,13 @@ func TestStepBytes(t *testing.T) {
 	first := int64(-1)
 	r := newRig(t, func(r *rig) {
 		r.rules.Window.Rounds = 1
-		r.log = mem.New(mem.Options{Clock: func() int64 { now += 1e9; return now }, OnAppend: func(topic string, _ int, rec *stream.Record) mem.Fault {
-			if topic == r.topics.Feedback && rec.Type == "" && first < 0 {
-				first = r.j.core.Consumed(0)
-			}
-			return mem.None
-		}})
+		r.log = mem.New(mem.Options{Clock: func() int64 { now += 1e9; return now },
+			OnAppend: func(topic string, _ int, rec *stream.Record) mem.Fault {
+				if topic == r.topics.Feedback && rec.Type == "" && first < 0 {
+					first = r.j.core.Consumed(0)
+				}
+				return mem.None
+			}})
 		createTopics(t, r.log, "m", 1)
 		r.jc.Log, r.dc.Log = r.log, r.log
 	})

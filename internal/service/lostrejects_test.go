@@ -12,12 +12,13 @@ import (
 // lastDecisionMark returns the last mark in decisions.
 func (v *visited) lastDecisionMark() (last codec.DecisionMark) {
 	v.Helper()
-	must(v.T, 0, stream.Scan(v.Context(), v.log, v.topics.Decisions, 0, stream.Earliest, 1<<40, func(r *stream.Record) (err error) {
-		if r.Type == codec.TypeMark {
-			last, err = codec.ParseDecisionMark(r.Value)
-		}
-		return err
-	}))
+	must(v.T, 0, stream.Scan(v.Context(), v.log, v.topics.Decisions, 0, stream.Earliest, 1<<40,
+		func(r *stream.Record) (err error) {
+			if r.Type == codec.TypeMark {
+				last, err = codec.ParseDecisionMark(r.Value)
+			}
+			return err
+		}))
 	return last
 }
 

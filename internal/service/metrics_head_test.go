@@ -25,7 +25,9 @@ const (
 // whose rounds wait for their outcomes as long as windows says, by version of the model.
 func newTimedDaemon(t *testing.T, ahead time.Duration, windows ...time.Duration) *daemon {
 	d := newDaemon(t, watch.RoleDecider)
-	d.log.Log = mem.New(mem.Options{Clock: func() int64 { return time.Now().Add(ahead).UnixNano() }, OnAppend: func(topic string, _ int, r *stream.Record) mem.Fault {
+	d.log.Log = mem.New(mem.Options{Clock: func() int64 {
+		return time.Now().Add(ahead).UnixNano()
+	}, OnAppend: func(topic string, _ int, r *stream.Record) mem.Fault {
 		if f := d.fault.Load(); f != nil {
 			return (*f)(topic, r)
 		}
@@ -48,8 +50,10 @@ func (d *daemon) line(age, overdue time.Duration) {
 	d.t.Helper()
 	const some = 3
 	got := scrape(d.t, d.reg)
-	if math.Abs(got[ageSeries]-age.Seconds()) > some || math.Abs(got[overdueSeries]-overdue.Seconds()) > some || overdue == 0 && got[overdueSeries] != 0 {
-		d.t.Errorf("the head of the line is %.1f s old, overdue by %.1f s; expected %v and %v", got[ageSeries], got[overdueSeries], age, overdue)
+	if math.Abs(got[ageSeries]-age.Seconds()) > some || math.Abs(got[overdueSeries]-overdue.Seconds()) > some ||
+		overdue == 0 && got[overdueSeries] != 0 {
+		d.t.Errorf("the head of the line is %.1f s old, overdue by %.1f s; expected %v and %v", got[ageSeries],
+			got[overdueSeries], age, overdue)
 	}
 }
 
@@ -88,7 +92,8 @@ func TestHeadOfLine(t *testing.T) {
 			}
 			pass(window + 3*time.Minute)
 			d.line(window+3*time.Minute, 3*time.Minute)
-			if err := d.health.Ready(); err == nil || !strings.Contains(err.Error(), "joiner: its loop of records has not come round") || scrape(t, d.reg)["hindsight_ready"] != 0 {
+			if err := d.health.Ready(); err == nil || !strings.Contains(err.Error(), "joiner: its loop of records has not "+
+				"come round") || scrape(t, d.reg)["hindsight_ready"] != 0 {
 				t.Errorf("the joiner hangs, and the process is ready: %v", err)
 			}
 			close(release)
@@ -105,7 +110,9 @@ func TestHeadOfLine(t *testing.T) {
 func TestHeadOfLineOfAnEarlierEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newTimedDaemon(t, 0, 40*time.Minute, 10*time.Minute)
-		d.config.Control = &Control{Reload: func() (*follow.Source, error) { return &follow.Source{Name: "m", Version: 2, Model: []byte("y")}, nil }}
+		d.config.Control = &Control{Reload: func() (*follow.Source, error) {
+			return &follow.Source{Name: "m", Version: 2, Model: []byte("y")}, nil
+		}}
 		defer d.run(d.system)()
 		pass(time.Second)
 		if _, err := d.ask(); err != nil {

@@ -29,7 +29,8 @@ func TestGuardMetrics(t *testing.T) {
 		for _, f := range families {
 			shown[f.GetName()] = true
 		}
-		for _, name := range []string{"hindsight_guard_alarm", "hindsight_guard_evidence_ratio", "hindsight_guard_excess_loss"} {
+		for _, name := range []string{"hindsight_guard_alarm", "hindsight_guard_evidence_ratio",
+			"hindsight_guard_excess_loss"} {
 			if shown[name] != on {
 				t.Errorf("epoch %d, guard %v: %s is there: %v", number+1, on, name, shown[name])
 			}

@@ -47,7 +47,8 @@ func checkExposed(t *testing.T, page []byte, partitions int) (names map[string]b
 			for _, l := range m.GetLabel() {
 				values, ok := d.Values[l.GetName()]
 				n, notNumber := strconv.Atoi(l.GetValue())
-				if !ok || values != nil && !slices.Contains(values, l.GetValue()) || values == nil && (notNumber != nil || n < 0 || n >= partitions) {
+				if !ok || values != nil && !slices.Contains(values, l.GetValue()) || values == nil &&
+					(notNumber != nil || n < 0 || n >= partitions) {
 					t.Errorf("%s: label %s=%q is not in the list", name, l.GetName(), l.GetValue())
 				}
 			}

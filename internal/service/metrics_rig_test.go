@@ -45,7 +45,8 @@ type rig struct {
 
 func newRig(t testing.TB, change func(*rig)) *rig {
 	t.Helper()
-	r := &rig{t: t, reg: prometheus.NewRegistry(), rules: loop.Rules{MaxActions: 100, Range: loop.Range{Max: 1}, Window: loop.Window{Rounds: 20}}}
+	r := &rig{t: t, reg: prometheus.NewRegistry(), rules: loop.Rules{MaxActions: 100, Range: loop.Range{Max: 1},
+		Window: loop.Window{Rounds: 20}}}
 	r.m = watch.NewMetrics(r.reg, nil)
 	r.log = mem.New(mem.Options{OnAppend: func(topic string, _ int, rec *stream.Record) mem.Fault {
 		if r.fault == nil {
@@ -54,10 +55,11 @@ func newRig(t testing.TB, change func(*rig)) *rig {
 		return r.fault(topic, rec)
 	}})
 	r.topics = createTopics(t, r.log, "m", 1)
-	r.jc = SystemConfig{Log: r.log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")}, Build: r.build, Partitions: 1,
+	r.jc = SystemConfig{Log: r.log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")}, Build: r.build,
+		Partitions: 1,
 		MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler), Metrics: r.m, Owner: plantedText}
-	r.dc = SystemConfig{Log: r.log, Name: "m", Build: r.build, Seed: []byte("seed"), Partitions: 1, Dedup: 100, MaxInFlight: 100,
-		Owner: plantedText, Logger: slog.New(slog.DiscardHandler), Metrics: r.m}
+	r.dc = SystemConfig{Log: r.log, Name: "m", Build: r.build, Seed: []byte("seed"), Partitions: 1, Dedup: 100,
+		MaxInFlight: 100, Owner: plantedText, Logger: slog.New(slog.DiscardHandler), Metrics: r.m}
 	if change != nil {
 		change(r)
 	}

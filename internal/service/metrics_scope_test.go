@@ -31,7 +31,8 @@ func TestMetricsOfTheScope(t *testing.T) {
 			r.outcomes("2", "3")
 			r.must(r.settle())
 			if alone != watch.RoleDecider {
-				r.expect(map[string]float64{`hindsight_head_of_line_partition`: 0, `hindsight_head_of_line_round`: 1, `hindsight_window_seconds`: math.Inf(1), `hindsight_outcome_delay_seconds`: 0})
+				r.expect(map[string]float64{`hindsight_head_of_line_partition`: 0, `hindsight_head_of_line_round`: 1,
+					`hindsight_window_seconds`: math.Inf(1), `hindsight_outcome_delay_seconds`: 0})
 				if h := r.m.Scope().View().Head; h == nil || h.ID != plantedText+"1" {
 					t.Errorf("the head of the line is %+v", h)
 				}
@@ -42,7 +43,8 @@ func TestMetricsOfTheScope(t *testing.T) {
 			}
 			r.must(r.settle())
 			r.expect(map[string]float64{`hindsight_draws_checked`: 26, `hindsight_recent_loss`: .5})
-			floor, entropy, ratio := r.value(`hindsight_propensity_floor`), r.value(`hindsight_propensity_entropy_ratio`), r.value(`hindsight_join_ratio`)
+			floor, entropy, ratio := r.value(`hindsight_propensity_floor`), r.value(`hindsight_propensity_entropy_ratio`),
+				r.value(`hindsight_join_ratio`)
 			if !(floor > 0 && floor <= .5 && entropy > 0 && entropy <= 1 && ratio > 0 && ratio < 1) {
 				t.Errorf("floor %v, entropy %v, join ratio %v", floor, entropy, ratio)
 			}

@@ -22,7 +22,8 @@ func TestMetricsFromTheStart(t *testing.T) {
 	watch.NewMetrics(reg, watch.NewHealth(watch.RoleDecider))
 	shown := scrape(t, reg)
 	for _, role := range []string{watch.RoleDecider, watch.RoleJoiner} {
-		want := []string{fmt.Sprintf("hindsight_at_work{role=%q}", role), fmt.Sprintf("hindsight_fences_total{role=%q}", role), fmt.Sprintf("hindsight_restarts_total{role=%q}", role)}
+		want := []string{fmt.Sprintf("hindsight_at_work{role=%q}", role), fmt.Sprintf("hindsight_fences_total{role=%q}",
+			role), fmt.Sprintf("hindsight_restarts_total{role=%q}", role)}
 		for _, event := range []string{watch.LeaseAcquired, watch.LeaseReleased, watch.LeaseLost} {
 			want = append(want, fmt.Sprintf("hindsight_lease_events_total{event=%q,role=%q}", event, role))
 		}
@@ -37,8 +38,8 @@ func TestMetricsFromTheStart(t *testing.T) {
 // Decisions by topic, their feedback and what is learned of it.
 func TestMetricsOfTheLoop(t *testing.T) {
 	r := newRig(t, nil)
-	r.expect(map[string]float64{`hindsight_decisions_total{partition="0",source="topic"}`: 0, `hindsight_feedback_total{fate="observed"}`: 0,
-		`hindsight_joiner_epoch`: 1})
+	r.expect(map[string]float64{`hindsight_decisions_total{partition="0",source="topic"}`: 0,
+		`hindsight_feedback_total{fate="observed"}`: 0, `hindsight_joiner_epoch`: 1})
 	r.contexts("1", "2", "3")
 	r.look()
 	r.expect(map[string]float64{`hindsight_contexts_lag_records{partition="0"}`: 3})
@@ -53,14 +54,17 @@ func TestMetricsOfTheLoop(t *testing.T) {
 		`hindsight_pending_rounds`:                                 3,
 		`hindsight_fifo_held_rounds`:                               0,
 	})
-	if r.value(`hindsight_gamma{partition="0"}`) <= 0 || r.value(`hindsight_log_time_seconds`) <= 0 || r.value(`hindsight_pending_oldest_age_seconds`) <= 0 {
+	if r.value(`hindsight_gamma{partition="0"}`) <= 0 || r.value(`hindsight_log_time_seconds`) <= 0 ||
+		r.value(`hindsight_pending_oldest_age_seconds`) <= 0 {
 		t.Error("γ, log time and the age of the oldest round are not positive")
 	}
 	r.outcomes("3", "2")
 	r.look()
-	r.expect(map[string]float64{`hindsight_joiner_lag_records{topic="outcomes"}`: 2, `hindsight_joiner_lag_records{topic="decisions"}`: 0})
+	r.expect(map[string]float64{`hindsight_joiner_lag_records{topic="outcomes"}`: 2,
+		`hindsight_joiner_lag_records{topic="decisions"}`: 0})
 	r.must(r.settle())
-	r.expect(map[string]float64{`hindsight_outcomes_total`: 2, `hindsight_fifo_held_rounds`: 2, `hindsight_fifo_wait_seconds_total`: 0,
+	r.expect(map[string]float64{`hindsight_outcomes_total`: 2, `hindsight_fifo_held_rounds`: 2,
+		`hindsight_fifo_wait_seconds_total`:         0,
 		`hindsight_feedback_total{fate="observed"}`: 0, `hindsight_learned_rounds{partition="0"}`: 0})
 	r.outcomes("1")
 	r.must(stepJoiner(r))
@@ -195,11 +199,13 @@ func TestMetricsOfRequests(t *testing.T) {
 	r.d.recent.forget()
 	r.request("%s", ask) // the decision cannot be read back
 	r.expect(map[string]float64{`hindsight_requests_refused_total{code="503",subject="decide"}`: 3})
-	r.front(r.log).Decide(stream.Message{Data: bytes.Repeat([]byte("x"), 2<<20), Respond: func([]byte, ...stream.Header) error { return nil }})
+	r.front(r.log).Decide(stream.Message{Data: bytes.Repeat([]byte("x"), 2<<20),
+		Respond: func([]byte, ...stream.Header) error { return nil }})
 	r.expect(map[string]float64{`hindsight_requests_refused_total{code="413",subject="decide"}`: 2})
 	r.must(r.log.Close())
 	for range 2 { // the appender is dead, and cannot be opened again
-		s.Store(stream.Message{Data: []byte(`{"id":"1","loss":1}`), Respond: func([]byte, ...stream.Header) error { return nil }})
+		s.Store(stream.Message{Data: []byte(`{"id":"1","loss":1}`),
+			Respond: func([]byte, ...stream.Header) error { return nil }})
 	}
 	r.expect(map[string]float64{`hindsight_append_errors_total{topic="outcomes"}`: 3})
 }
@@ -228,7 +234,8 @@ func TestMetricsOfSnapshots(t *testing.T) {
 	r := newRig(t, func(r *rig) { r.dc.SnapshotEvery = 2 })
 	none := math.NaN()
 	r.look()
-	r.expect(map[string]float64{`hindsight_snapshot_age_seconds{partition="0"}`: none, `hindsight_snapshot_bytes{partition="0"}`: none})
+	r.expect(map[string]float64{`hindsight_snapshot_age_seconds{partition="0"}`: none,
+		`hindsight_snapshot_bytes{partition="0"}`: none})
 	round := func(ids ...string) {
 		r.contexts(ids...)
 		r.outcomes(ids...)
@@ -247,12 +254,14 @@ func TestMetricsOfSnapshots(t *testing.T) {
 	if err := r.d.WriteSnapshots(t.Context()); err == nil {
 		t.Error("a snapshot was written to a full log")
 	}
-	r.expect(map[string]float64{`hindsight_snapshots_total{partition="0",result="failed"}`: 1, `hindsight_append_errors_total{topic="snapshots"}`: 1})
+	r.expect(map[string]float64{`hindsight_snapshots_total{partition="0",result="failed"}`: 1,
+		`hindsight_append_errors_total{topic="snapshots"}`: 1})
 	r.fault = nil
 	r.d.Close()
 	r.j.Close()
 	r.look() // who looks late sees nothing, and brings nothing back
-	r.expect(map[string]float64{`hindsight_snapshot_bytes{partition="0"}`: none, `hindsight_snapshot_age_seconds{partition="0"}`: none, `hindsight_gamma{partition="0"}`: none,
+	r.expect(map[string]float64{`hindsight_snapshot_bytes{partition="0"}`: none,
+		`hindsight_snapshot_age_seconds{partition="0"}`: none, `hindsight_gamma{partition="0"}`: none,
 		`hindsight_pending_rounds`: none, `hindsight_joiner_lag_records{topic="outcomes"}`: none})
 	r.open()
 	r.expect(map[string]float64{`hindsight_snapshot_bytes{partition="0"}`: size})
@@ -335,7 +344,8 @@ func TestMetricsOfLag(t *testing.T) {
 	r.j.Close()
 	r.open()
 	r.d.look(t.Context())
-	r.expect(map[string]float64{`hindsight_contexts_lag_records{partition="0"}`: 0, `hindsight_feedback_lag_records{partition="0"}`: 0})
+	r.expect(map[string]float64{`hindsight_contexts_lag_records{partition="0"}`: 0,
+		`hindsight_feedback_lag_records{partition="0"}`: 0})
 }
 
 // What was appended to a log whose end is in doubt is refused, and so counted.
@@ -353,7 +363,8 @@ func TestMetricsOfDoubt(t *testing.T) {
 		t.Error(reply)
 	}
 	r.expect(map[string]float64{`hindsight_requests_refused_total{code="503",subject="decide"}`: 1,
-		`hindsight_append_errors_total{topic="decisions"}`: 1, `hindsight_decisions_total{partition="0",source="request"}`: 0})
+		`hindsight_append_errors_total{topic="decisions"}`:          1,
+		`hindsight_decisions_total{partition="0",source="request"}`: 0})
 }
 
 // Who debugs sees which request was refused, by its id, and nothing of what was asked.
@@ -364,7 +375,8 @@ func TestRefusedRequestsAreLogged(t *testing.T) {
 	for _, level := range []slog.Level{slog.LevelInfo, slog.LevelDebug} {
 		r.m.LogTo(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: level})))
 		r.request(`{"id":"seven","features":{%q:%q},"actions":["a","a"]}`, plantedText, plantedText)
-		if got := b.String(); (level == slog.LevelDebug) != strings.Contains(got, `msg="request refused" subject=decide code=400`) || strings.Contains(got, plantedText) {
+		if got := b.String(); (level == slog.LevelDebug) != strings.Contains(got,
+			`msg="request refused" subject=decide code=400`) || strings.Contains(got, plantedText) {
 			t.Errorf("%v: %q", level, got)
 		}
 	}

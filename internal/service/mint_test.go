@@ -23,7 +23,8 @@ type deafAppender struct {
 	log *deafLog
 }
 
-func (l *deafLog) Open(ctx context.Context, topic string, p int, o stream.OpenOptions) (stream.Appender, stream.Tail, error) {
+func (l *deafLog) Open(ctx context.Context, topic string, p int, o stream.OpenOptions) (stream.Appender,
+	stream.Tail, error) {
 	a, tail, err := l.Log.Open(ctx, topic, p, o)
 	if err == nil && topic == l.topic {
 		a = &deafAppender{a, l}
@@ -110,7 +111,8 @@ func (m *minting) reopen() {
 func (m *minting) audit() {
 	m.t.Helper()
 	m.must(m.settle())
-	r, err := check.Run(m.t.Context(), m.rig.log, "m", 1, check.Options{Seed: m.dc.Seed, Dedup: int64(m.dc.Dedup), Unfinished: true, Replies: m.replies})
+	r, err := check.Run(m.t.Context(), m.rig.log, "m", 1, check.Options{Seed: m.dc.Seed, Dedup: int64(m.dc.Dedup),
+		Unfinished: true, Replies: m.replies})
 	m.must(err)
 	for _, v := range r.Violations {
 		m.t.Error(v)

@@ -74,7 +74,8 @@ func newRefitted(t *testing.T) *refitted {
 	d := newDaemon(t, watch.RoleDecider)
 	x := &refitted{daemon: d, log: &slowLog{Log: d.log}}
 	x.control = &Control{Reload: func() (*follow.Source, error) {
-		return &follow.Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n"), Warm: model.Warm{Refit: true}}, nil
+		return &follow.Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n"), Warm: model.Warm{Refit: true}},
+			nil
 	}}
 	d.config.Log, d.config.Control, d.config.Build, d.config.Source = x.log, x.control, modeBuild, source(1)
 	return x
@@ -106,7 +107,8 @@ func (x *refitted) ask() codec.Decision {
 func (x *refitted) askFor() codec.Decision {
 	x.t.Helper()
 	ctx := x.t.Context()
-	for topic, format := range map[string]string{"m.contexts": `{"id":"c%d","features":{"x":1},"actions":["a","b"]}`, "m.outcomes": `{"id":"c%d","loss":0.5}`} {
+	for topic, format := range map[string]string{"m.contexts": `{"id":"c%d","features":{"x":1},"actions":["a","b"]}`,
+		"m.outcomes": `{"id":"c%d","loss":0.5}`} {
 		w, err := x.log.Writer(ctx, topic, 0, nil)
 		must(x.t, 0, err)
 		_, err = w.Append(ctx, &stream.Record{Value: fmt.Appendf(nil, format, x.asked)})
@@ -207,7 +209,8 @@ func TestRefitGivesWay(t *testing.T) {
 		begun := x.renew(2) // one waits its turn
 		time.Sleep(4 * time.Second)
 		start := time.Now()
-		if epoch, err := x.control.Switch(t.Context(), codec.Paused, ""); epoch != 2 || err != nil || time.Since(start) > 5*time.Second {
+		if epoch, err := x.control.Switch(t.Context(), codec.Paused, ""); epoch != 2 || err != nil ||
+			time.Since(start) > 5*time.Second {
 			t.Errorf("switched after %v: epoch %d, %v", time.Since(start), epoch, err)
 		}
 		if err := <-begun; !errors.Is(err, errOvertaken) {
@@ -234,14 +237,15 @@ func TestRefitGivesWay(t *testing.T) {
 }
 
 // TestRefitPaused: a pause does not wait until a decider has refitted, whether it is in the
-// model that is refitted or comes later: nothing is decided then until it can be decided paused, and meanwhile the process is
-// not ready.
+// model that is refitted or comes later: nothing is decided then until it can be decided paused, and meanwhile the
+// process is not ready.
 func TestRefitPaused(t *testing.T) {
 	for _, mode := range []codec.Mode{codec.Live, codec.Paused} {
 		synctest.Test(t, func(t *testing.T) {
 			x := newRefitted(t)
 			x.control.Reload = func() (*follow.Source, error) {
-				return &follow.Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n"), Mode: mode, Warm: model.Warm{Refit: true}}, nil
+				return &follow.Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n"), Mode: mode,
+					Warm: model.Warm{Refit: true}}, nil
 			}
 			defer x.run(x.system)()
 			synctest.Wait()
@@ -265,7 +269,8 @@ func TestRefitPaused(t *testing.T) {
 				if waited++; d.N > last {
 					t.Fatalf("round %d was decided in epoch %d after the pause", d.N, d.Epoch)
 				}
-				if why := fmt.Sprintf("nothing is decided until epoch %d has begun", epoch); !strings.Contains(fmt.Sprint(before), why) {
+				if why := fmt.Sprintf("nothing is decided until epoch %d has begun", epoch); !strings.Contains(
+					fmt.Sprint(before), why) {
 					t.Fatalf("%d s into that: %v, and not %s", waited, before, why)
 				}
 				before = x.health.Ready()

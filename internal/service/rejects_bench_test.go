@@ -44,15 +44,16 @@ func BenchmarkRejects(b *testing.B) {
 func benchmarkRejects(b *testing.B, log stream.Log, waiting int, kind string, burst int) {
 	ctx := b.Context()
 	topics := createTopics(b, log, "m", 1)
-	j, err := OpenJoiner(ctx, SystemConfig{Log: log, Partitions: 1, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")},
-		Build: func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
-			ep, err := testBuild(rec, files)
-			if err == nil {
-				ep.Rules.Window = loop.Window{Nanos: 1 << 60}
-			}
-			return ep, err
-		},
-		MaxPending: waiting + 1, Dedup: 1000, MarkEvery: 1000, Logger: slog.New(slog.DiscardHandler)})
+	j, err := OpenJoiner(ctx,
+		SystemConfig{Log: log, Partitions: 1, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")},
+			Build: func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
+				ep, err := testBuild(rec, files)
+				if err == nil {
+					ep.Rules.Window = loop.Window{Nanos: 1 << 60}
+				}
+				return ep, err
+			},
+			MaxPending: waiting + 1, Dedup: 1000, MarkEvery: 1000, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -65,7 +65,8 @@ func TestRenewedReopens(t *testing.T) {
 			t.Helper()
 			version = 1
 			epoch, err := c.Renew(t.Context())
-			if !errors.Is(err, follow.ErrModel) || !strings.Contains(fmt.Sprint(err), "the log is at version 2 of the model, this file says version 1") || versionOf(c) != 2 {
+			if !errors.Is(err, follow.ErrModel) || !strings.Contains(fmt.Sprint(err), "the log is at version 2 of the model, "+
+				"this file says version 1") || versionOf(c) != 2 {
 				t.Errorf("an older file begins epoch %d of version %d: %v", epoch, versionOf(c), err)
 			}
 		}
@@ -102,7 +103,8 @@ func TestRenewedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := mem.New(mem.Options{})
 		createTopics(t, log, "m", 1)
-		jc := SystemConfig{Log: log, Source: source(1), Build: modeBuild, Partitions: 1, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler)}
+		jc := SystemConfig{Log: log, Source: source(1), Build: modeBuild, Partitions: 1, MaxPending: 1000, Dedup: 100,
+			MarkEvery: 10, Logger: slog.New(slog.DiscardHandler)}
 		standby := waitingJoiner{make(chan struct{})}
 		c := &Control{}
 		ctx, stop := context.WithCancel(t.Context())

@@ -48,7 +48,9 @@ func TestPatience(t *testing.T) {
 			t.Errorf("%q after %v: code %q, want %q; %d decided", c.timeout, c.waited, code, c.code, decided)
 		}
 	}
-	if _, err := front.PatienceOf(&stream.Message{Headers: []stream.Header{{Key: "hindsight-timeout", Value: strings.Repeat("9", 1000)}}}); err == nil || len(err.Error()) > 200 {
+	if _, err := front.PatienceOf(
+		&stream.Message{Headers: []stream.Header{
+			{Key: "hindsight-timeout", Value: strings.Repeat("9", 1000)}}}); err == nil || len(err.Error()) > 200 {
 		t.Errorf("a long value: %v", err)
 	}
 }

@@ -22,7 +22,8 @@ type Sharing interface {
 	// have returned. The context of a run ends when its partition is to be given up,
 	// with [lease.ErrLost] as its cause if another process may have it already; else
 	// the others have to wait until it returns.
-	Deciders(ctx context.Context, partitions int, logger *slog.Logger, run func(ctx context.Context, partition int) error) error
+	Deciders(ctx context.Context, partitions int, logger *slog.Logger,
+		run func(ctx context.Context, partition int) error) error
 	// Joiner calls run in the same way each time that this process is to be the joiner.
 	Joiner(ctx context.Context, logger *slog.Logger, run func(ctx context.Context) error) error
 }

@@ -87,7 +87,8 @@ func (l simLog) Partitions(ctx context.Context, topic string) (int, error) {
 
 func (l simLog) Close() error { return nil }
 
-func (l simLog) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender, stream.Tail, error) {
+func (l simLog) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender,
+	stream.Tail, error) {
 	if err := l.p.op(); err != nil {
 		return nil, stream.Tail{}, err
 	}
@@ -163,7 +164,8 @@ func (r *simReader) Next(ctx context.Context, dst []stream.Record) ([]stream.Rec
 		return nil, err
 	}
 	if r.Position() >= next {
-		r.p.w.fatal("%s waits for records of %s[%d]@%d, and the log ends at %d", r.p.name, r.topic, r.partition, r.Position(), next)
+		r.p.w.fatal("%s waits for records of %s[%d]@%d, and the log ends at %d", r.p.name, r.topic, r.partition,
+			r.Position(), next)
 		return nil, errKilled
 	}
 	dst, err = r.Reader.Next(ctx, dst)
@@ -224,7 +226,8 @@ func (a *simAppender) Append(ctx context.Context, r *stream.Record) (uint64, err
 		return 0, a.err
 	}
 	a.seq++
-	c := &stream.Record{Type: r.Type, Key: slices.Clone(r.Key), Value: slices.Clone(r.Value), Headers: slices.Clone(r.Headers)}
+	c := &stream.Record{Type: r.Type, Key: slices.Clone(r.Key), Value: slices.Clone(r.Value),
+		Headers: slices.Clone(r.Headers)}
 	if a.owned {
 		c.Headers = append(c.Headers, stream.Header{Key: ownerHeader, Value: a.p.name})
 	}
@@ -341,18 +344,19 @@ func (w *wire) stray(all bool) {
 
 // planted are faults that the simulation must find.
 type planted struct {
-	unfenced  bool                                      // earlier owners can go on writing
-	flushLies bool                                      // Flush of rejects returns before they are stored
-	overtake  bool                                      // records overtake each other
-	forget    bool                                      // ids are forgotten
-	arrival   bool                                      // feedback is released in the order of arrival
-	window    bool                                      // windows are one round or nanosecond too long
-	silence   bool                                      // silence is learned as another loss
-	seed      bool                                      // deciders draw with another seed
-	hasty     bool                                      // appends of feedback are acknowledged before they are stored
-	stale     string                                    // to a joiner the ends of this topic are those before its last record, now and then
-	ahead     bool                                      // a joiner's ticks go by a clock that is ahead of the log's
-	limits    bool                                      // a joiner goes by limits that no mark tells of
-	cut       func(w *wire, c *codec.Cut)               // spoils some cuts on their way
-	mark      func(w *wire, m *codec.FeedbackMark) bool // spoils a joiner's mark; false: it is as it was
+	unfenced  bool // earlier owners can go on writing
+	flushLies bool // Flush of rejects returns before they are stored
+	overtake  bool // records overtake each other
+	forget    bool // ids are forgotten
+	arrival   bool // feedback is released in the order of arrival
+	window    bool // windows are one round or nanosecond too long
+	silence   bool // silence is learned as another loss
+	seed      bool // deciders draw with another seed
+	hasty     bool // appends of feedback are acknowledged before they are stored
+	// to a joiner the ends of this topic are those before its last record, now and then
+	stale  string
+	ahead  bool                                      // a joiner's ticks go by a clock that is ahead of the log's
+	limits bool                                      // a joiner goes by limits that no mark tells of
+	cut    func(w *wire, c *codec.Cut)               // spoils some cuts on their way
+	mark   func(w *wire, m *codec.FeedbackMark) bool // spoils a joiner's mark; false: it is as it was
 }

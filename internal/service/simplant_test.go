@@ -78,7 +78,9 @@ func TestSimulationIsReproducible(t *testing.T) {
 		s.run()
 		h := sha256.New()
 		look := func(topic string, p int) {
-			s.records(topic, p, func(r *stream.Record) { fmt.Fprintln(h, topic, p, r.Offset, r.Time, r.Type, r.Value, r.Headers) })
+			s.records(topic, p, func(r *stream.Record) {
+				fmt.Fprintln(h, topic, p, r.Offset, r.Time, r.Type, r.Value, r.Headers)
+			})
 		}
 		for p := range s.o.partitions {
 			look(s.topics.Contexts, p)
@@ -210,13 +212,15 @@ func TestCheckerObjects(t *testing.T) {
 				if bad == nil || invisible(topic, recs[i].Type, next, d.name) {
 					continue
 				}
-				if x, err := codec.ParseReject(recs[i].Value); topic == "rejects" && err == nil && d.name == "drop" && reject[fmt.Sprint(x.Topic, x.Partition, x.Offset)] > 1 {
+				if x, err := codec.ParseReject(recs[i].Value); topic == "rejects" && err == nil && d.name == "drop" &&
+					reject[fmt.Sprint(x.Topic, x.Partition, x.Offset)] > 1 {
 					continue
 				}
 				s.log.Edit("m."+topic, 0, func([]stream.Record) []stream.Record { return bad })
 				r, err := check.Run(s.ctx, s.log, "m", s.o.partitions, s.checkOptions())
 				if err == nil && r.Broken == 0 {
-					t.Errorf("%s of record %d of %s (%q, next %q) was not noticed: %q", d.name, i, topic, recs[i].Type, next, recs[i].Value)
+					t.Errorf("%s of record %d of %s (%q, next %q) was not noticed: %q", d.name, i, topic, recs[i].Type, next,
+						recs[i].Value)
 				}
 				objected[topic+" "+d.name]++
 			}
@@ -241,8 +245,8 @@ func goodLog(t *testing.T) *sim {
 		}
 		s.run()
 		s.verify()
-		if len(s.broken) == 0 && s.counted["snapshots"] > 1 && s.counted["fate observed"] > 15 && s.counted["reject orphan"] > 0 &&
-			s.counted["epochs"] > 1 && s.hasHoles() {
+		if len(s.broken) == 0 && s.counted["snapshots"] > 1 && s.counted["fate observed"] > 15 &&
+			s.counted["reject orphan"] > 0 && s.counted["epochs"] > 1 && s.hasHoles() {
 			return s
 		}
 	}

@@ -55,7 +55,8 @@ func TestPowerLoss(t *testing.T) {
 	for _, k := range slices.Sorted(maps.Keys(total)) {
 		t.Logf("%9d %s", total[k], k)
 	}
-	for _, k := range []string{"power losses", "gaps of rounds", "contexts announced lost", "eras", "lost tails of decisions",
+	for _, k := range []string{"power losses", "gaps of rounds", "contexts announced lost", "eras",
+		"lost tails of decisions",
 		"lost tails of outcomes", "lost tails of rejects", "rounds without decisions", "void rejects", "lost rejects"} {
 		if total[k] < n/100 {
 			t.Errorf("%q happened %d times in %d runs", k, total[k], n)
@@ -91,7 +92,8 @@ func TestCheckerAndGaps(t *testing.T) {
 		if s.untimed(func() { s.play(); cut = s.cutDecisions() }); !cut {
 			continue
 		}
-		o := check.Options{Seed: simKey, Rules: simRules, Unfinished: true, OneClock: true, Skew: s.o.skew, LostTails: true, Order: writtenAs}
+		o := check.Options{Seed: simKey, Rules: simRules, Unfinished: true, OneClock: true, Skew: s.o.skew, LostTails: true,
+			Order: writtenAs}
 		r, err := check.Run(s.ctx, s.log, "m", s.o.partitions, o)
 		if err != nil || r.Broken > 0 {
 			t.Fatalf("seed %d: %v %+v", seed, err, r)
@@ -137,8 +139,8 @@ func (s *sim) cutDecisions() bool {
 func runPower(t *testing.T, seed int64) *sim {
 	s := playPower(t, seed, power{})
 	if len(s.broken) > 0 {
-		t.Errorf("seed %d breaks a promise; run it again with\n\tgo test ./internal/service -run 'TestPowerLoss$' -v -sim.seed=%d\n%s",
-			seed, seed, strings.Join(s.broken, "\n"))
+		t.Errorf("seed %d breaks a promise; run it again with\n\tgo test ./internal/service -run 'TestPowerLoss$' -v "+
+			"-sim.seed=%d\n%s", seed, seed, strings.Join(s.broken, "\n"))
 	}
 	return s
 }
@@ -351,7 +353,8 @@ func (s *sim) traceFeedback() {
 	})
 	s.records(s.topics.Rejects, 0, func(r *stream.Record) {
 		x, _ := codec.ParseReject(r.Value)
-		s.trace("rejects@%d: %s[%d]@%d of time %d is %s, by cut %d of era %d", r.Offset, x.Topic, x.Partition, x.Offset, x.Time, x.Reason, x.Cut, x.Era)
+		s.trace("rejects@%d: %s[%d]@%d of time %d is %s, by cut %d of era %d", r.Offset, x.Topic, x.Partition, x.Offset,
+			x.Time, x.Reason, x.Cut, x.Era)
 	})
 	for p := range s.o.partitions {
 		s.records(s.topics.Decisions, p, func(r *stream.Record) {

@@ -44,7 +44,8 @@ func TestSimulationVerifies(t *testing.T) {
 				}
 			}
 			if !t.Failed() && (equal < n/groups/8 || identical < n/groups/3) {
-				t.Errorf("of %d logs only %d had equal log times, only %d were checked from their beginning", n/groups, equal, identical)
+				t.Errorf("of %d logs only %d had equal log times, only %d were checked from their beginning", n/groups,
+					equal, identical)
 			}
 		})
 	}
@@ -104,7 +105,8 @@ func TestPowerLossMissesReject(t *testing.T) {
 		ranges, decided, told := lostRejects(t, s)
 		announced += told
 		for _, x := range uniqueRejects(t, s) {
-			if decided[[2]int64{int64(x.Partition), x.Offset}] || slices.ContainsFunc(ranges[x.Partition], func(r [2]int64) bool { return r[0] <= x.Offset && x.Offset < r[1] }) {
+			if decided[[2]int64{int64(x.Partition), x.Offset}] || slices.ContainsFunc(ranges[x.Partition],
+				func(r [2]int64) bool { return r[0] <= x.Offset && x.Offset < r[1] }) {
 				continue
 			}
 			var all []stream.Record
@@ -146,18 +148,19 @@ func lostRejects(t *testing.T, s *service.Simulated) (ranges map[int][][2]int64,
 		t.Fatal(err)
 	}
 	for p := range parts {
-		err := stream.Scan(t.Context(), s.Log, "m.decisions", p, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
-			var d codec.Decision
-			if r.Type == "" && codec.ParseDecision(&d, r.Value) == nil {
-				decided[[2]int64{int64(p), d.Source}] = true
-			}
-			m, err := codec.ParseDecisionMark(r.Value)
-			if r.Type == codec.TypeMark && err == nil {
-				ranges[p] = append(ranges[p], [2]int64{m.RejectsFrom, m.RejectsTo}, [2]int64{m.ContextsThrough, m.ContextsLost})
-				told += min(1, int(m.RejectsTo))
-			}
-			return nil
-		})
+		err := stream.Scan(t.Context(), s.Log, "m.decisions", p, stream.Earliest, math.MaxInt64,
+			func(r *stream.Record) error {
+				var d codec.Decision
+				if r.Type == "" && codec.ParseDecision(&d, r.Value) == nil {
+					decided[[2]int64{int64(p), d.Source}] = true
+				}
+				m, err := codec.ParseDecisionMark(r.Value)
+				if r.Type == codec.TypeMark && err == nil {
+					ranges[p] = append(ranges[p], [2]int64{m.RejectsFrom, m.RejectsTo}, [2]int64{m.ContextsThrough, m.ContextsLost})
+					told += min(1, int(m.RejectsTo))
+				}
+				return nil
+			})
 		if err != nil {
 			t.Fatal(err)
 		}

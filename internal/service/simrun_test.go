@@ -46,9 +46,12 @@ func TestSimulation(t *testing.T) {
 		t.Logf("%9d %s", total[k], k)
 	}
 	// What never happened was not tested.
-	for _, k := range []string{"fate observed", "fate imputed", "fate skipped", "fate withdrawn", "reject late", "reject duplicate",
-		"reject orphan", "reject mismatch", "reject malformed", "reject contexts/malformed", "reject contexts/duplicate-id", "overflows",
-		"repeats in another partition", "crashes", "replaced", "faults", "epochs", "replies", "duplicate replies", "snapshots", "cut snapshots",
+	for _, k := range []string{"fate observed", "fate imputed", "fate skipped", "fate withdrawn", "reject late",
+		"reject duplicate",
+		"reject orphan", "reject mismatch", "reject malformed", "reject contexts/malformed", "reject contexts/duplicate-id",
+		"overflows",
+		"repeats in another partition", "crashes", "replaced", "faults", "epochs", "replies", "duplicate replies",
+		"snapshots", "cut snapshots",
 		"minted anew", "states compared", "cuts", "skewed cuts", "switches", "shadow", "apprentice", "paused"} {
 		if total[k] < n/100 {
 			t.Errorf("%q happened %d times in %d runs", k, total[k], n)
@@ -61,8 +64,8 @@ func runSeed(t *testing.T, seed int64) map[string]int {
 	s.run()
 	s.verify()
 	if len(s.broken) > 0 {
-		t.Errorf("seed %d breaks a promise; run it again with\n\tgo test ./internal/service -run 'TestSimulation$' -v -sim.seed=%d\n%s",
-			seed, seed, strings.Join(s.broken, "\n"))
+		t.Errorf("seed %d breaks a promise; run it again with\n\tgo test ./internal/service -run 'TestSimulation$' -v "+
+			"-sim.seed=%d\n%s", seed, seed, strings.Join(s.broken, "\n"))
 	}
 	if *simSeed >= 0 {
 		t.Logf("%+v", s.o)

@@ -49,8 +49,9 @@ type simOptions struct {
 const millisecond = int64(time.Millisecond)
 
 func optionsOf(rng *rand.Rand) simOptions {
-	o := simOptions{partitions: 1, steps: 150 + rng.IntN(150), markEvery: 1 + rng.IntN(12), snapshots: int64(rng.IntN(12)), pending: 1 << 20,
-		delay: 1 + rng.IntN(12), rules: check.Rules{MaxActions: 8, Max: 1, Impute: rng.IntN(2) == 0, DefaultLoss: .75}}
+	o := simOptions{partitions: 1, steps: 150 + rng.IntN(150), markEvery: 1 + rng.IntN(12), snapshots: int64(rng.IntN(12)),
+		pending: 1 << 20,
+		delay:   1 + rng.IntN(12), rules: check.Rules{MaxActions: 8, Max: 1, Impute: rng.IntN(2) == 0, DefaultLoss: .75}}
 	if k := rng.IntN(5); k == 0 {
 		o.partitions = 2 + rng.IntN(2)
 	}
@@ -118,16 +119,16 @@ type zombie interface {
 
 func newSim(t testing.TB, seed int64, plant planted) *sim {
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x9e3779b97f4a7c15))
-	s := &sim{t: t, ctx: context.Background(), seed: seed, o: optionsOf(rng), topics: join.TopicsOf("m"), now: 1e15, version: 1,
-		states: map[int64]string{}, counted: map[string]int{}}
+	s := &sim{t: t, ctx: context.Background(), seed: seed, o: optionsOf(rng), topics: join.TopicsOf("m"),
+		now: 1e15, version: 1, states: map[int64]string{}, counted: map[string]int{}}
 	s.o.coarsen(seed)
 	s.o.skews(seed)
 	s.o.modes, s.whim = seed%3 == 1, rand.New(rand.NewPCG(uint64(seed), 3)) // not of rng: other seeds stay what they were
 	s.wire = &wire{rng: rng, late: rng.Float64() * .5, prompt: rng.Float64() * .5, fatal: s.fatal, plant: plant,
 		reached: [2]map[int]int64{{}, {}}}
 	s.deciders = make([]*simDecider, s.o.partitions)
-	s.log = mem.New(mem.Options{Clock: s.clock, FirstOffset: rng.Int64N(3), Step: 1 + rng.Int64N(3), MaxBatch: 1 + rng.IntN(40),
-		StrictBytes: rng.IntN(2) == 0, OnAppend: s.fault})
+	s.log = mem.New(mem.Options{Clock: s.clock, FirstOffset: rng.Int64N(3), Step: 1 + rng.Int64N(3),
+		MaxBatch: 1 + rng.IntN(40), StrictBytes: rng.IntN(2) == 0, OnAppend: s.fault})
 	for _, topic := range []string{s.topics.Contexts, s.topics.Decisions, s.topics.Outcomes} {
 		s.log.Create(s.ctx, topic, s.o.partitions, stream.TopicOptions{})
 	}
@@ -241,8 +242,9 @@ type simDecider struct {
 
 func (s *sim) openDecider(partition int) *simDecider {
 	w := &simDecider{s: s, p: s.newProcess(fmt.Sprintf("decider%d", partition))}
-	cfg := SystemConfig{Log: simLog{w.p}, Name: "m", Build: s.build, Seed: simKey, Partition: partition, Partitions: s.o.partitions,
-		Dedup: 1000, MaxInFlight: 1 + s.rng.IntN(20), Owner: w.p.name, Logger: slog.New(slog.DiscardHandler)}
+	cfg := SystemConfig{Log: simLog{w.p}, Name: "m", Build: s.build, Seed: simKey, Partition: partition,
+		Partitions: s.o.partitions,
+		Dedup:      1000, MaxInFlight: 1 + s.rng.IntN(20), Owner: w.p.name, Logger: slog.New(slog.DiscardHandler)}
 	if partition == 0 {
 		cfg.SnapshotEvery = s.o.snapshots
 	}
@@ -263,7 +265,8 @@ func (s *sim) openDecider(partition int) *simDecider {
 		w.d.recent.forget()
 	}
 	w.d.follower.ChunkBytes = 200
-	s.trace("%s opens decisions[%d]: round %d is next, learned through %d", w.p.name, partition, w.d.heart.Next(), w.d.follower.Replica().LearnedThrough())
+	s.trace("%s opens decisions[%d]: round %d is next, learned through %d", w.p.name, partition, w.d.heart.Next(),
+		w.d.follower.Replica().LearnedThrough())
 	w.remember()
 	return w
 }
@@ -344,7 +347,8 @@ func (s *sim) openJoiner() *simJoiner {
 		s.version++
 	}
 	var err error
-	w.j, err = OpenJoiner(s.ctx, SystemConfig{Log: simLog{w.p}, Source: &follow.Source{Name: "m", Version: s.version, Model: simModel(s.o.rules, s.version)},
+	w.j, err = OpenJoiner(s.ctx, SystemConfig{Log: simLog{w.p}, Source: &follow.Source{Name: "m", Version: s.version,
+		Model: simModel(s.o.rules, s.version)},
 		Build: s.build, Seed: simKey, Partitions: s.o.partitions, MaxPending: s.o.pending, Dedup: 1000,
 		MarkEvery: s.o.markEvery, Owner: w.p.name, Logger: slog.New(slog.DiscardHandler)})
 	if !s.check(w.p.name, "open", err) {
@@ -389,7 +393,8 @@ type simOutcomes struct {
 
 func (s *sim) openOutcomes() {
 	p := &process{w: s.wire, name: "outcomes"}
-	svc, err := front.NewServer(front.Config{Bus: s.log, Name: "m", Partitions: s.o.partitions}).ServeOutcomes(s.ctx, simLog{p})
+	svc, err := front.NewServer(front.Config{Bus: s.log, Name: "m", Partitions: s.o.partitions}).ServeOutcomes(
+		s.ctx, simLog{p})
 	if err != nil {
 		s.fatal("%v", err)
 		return

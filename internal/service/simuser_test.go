@@ -76,14 +76,17 @@ func (u *users) context(id string) []byte {
 	case 3:
 		c.ID = ""
 		if id != "" { // a CloudEvent, whose id is the round's
-			return fmt.Appendf(nil, `{"specversion":"1.0","type":"t","source":"s","id":%q,"data":%s}`, id, codec.AppendContextJSON(nil, &c))
+			return fmt.Appendf(nil, `{"specversion":"1.0","type":"t","source":"s","id":%q,"data":%s}`, id,
+				codec.AppendContextJSON(nil, &c))
 		}
 	}
 	return codec.AppendContextJSON(nil, &c)
 }
 
-var badContexts = []string{"", "{", "garbage", `{"actions":[]}`, `{"actions":["a","a"]}`, `{"features":{"x":[1]},"actions":["a"]}`,
-	`{"id":"no-actions"}`, `{"id":"` + strings.Repeat("x", 300) + `","actions":["a"]}`, "\x81\xa2id", `{"features":[1e999],"actions":["a"]}`}
+var badContexts = []string{"", "{", "garbage", `{"actions":[]}`, `{"actions":["a","a"]}`,
+	`{"features":{"x":[1]},"actions":["a"]}`,
+	`{"id":"no-actions"}`, `{"id":"` + strings.Repeat("x", 300) + `","actions":["a"]}`, "\x81\xa2id",
+	`{"features":[1e999],"actions":["a"]}`}
 
 // own is the id that a user gives: where some are greedy, often none, and as often one that
 // will soon be minted for such a context.
@@ -174,20 +177,21 @@ func (u *users) ask() {
 	if d == nil {
 		return // nobody answers
 	}
-	d.d.Request(stream.Message{Data: q.data, Headers: q.headers, Respond: func(data []byte, headers ...stream.Header) error {
-		if len(headers) > 0 {
-			q.failed = true
-			if q.id == "" && headers[len(headers)-1].Value == "409" {
-				u.s.fatal("a request without an id was refused as a repeat: %s", data)
+	d.d.Request(stream.Message{Data: q.data, Headers: q.headers,
+		Respond: func(data []byte, headers ...stream.Header) error {
+			if len(headers) > 0 {
+				q.failed = true
+				if q.id == "" && headers[len(headers)-1].Value == "409" {
+					u.s.fatal("a request without an id was refused as a repeat: %s", data)
+				}
+			} else {
+				q.replies = append(q.replies, string(data))
 			}
-		} else {
-			q.replies = append(q.replies, string(data))
-		}
-		if len(q.replies) > 1 {
-			u.s.fatal("the request %q was answered twice", q.id)
-		}
-		return nil
-	}})
+			if len(q.replies) > 1 {
+				u.s.fatal("the request %q was answered twice", q.id)
+			}
+			return nil
+		}})
 }
 
 // replies returns the decisions that users were told of.
@@ -309,7 +313,8 @@ func (u *users) settle() {
 	u.look()
 	for i := range u.seen {
 		d := &u.seen[i]
-		u.append(u.s.topics.Outcomes, u.s.partitionOf(d.ID), &stream.Record{Value: codec.AppendOutcomeJSON(nil, &codec.Outcome{ID: d.ID, Kind: codec.Loss, Value: .5})})
+		u.append(u.s.topics.Outcomes, u.s.partitionOf(d.ID),
+			&stream.Record{Value: codec.AppendOutcomeJSON(nil, &codec.Outcome{ID: d.ID, Kind: codec.Loss, Value: .5})})
 	}
 	u.seen = nil
 }

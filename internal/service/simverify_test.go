@@ -93,7 +93,8 @@ func writtenAs(r *stream.Record) int64 {
 func (s *sim) records(topic string, partition int, f func(r *stream.Record)) {
 	_, end, err := s.log.Bounds(s.ctx, topic, partition)
 	if err == nil {
-		err = stream.Scan(s.ctx, s.log, topic, partition, stream.Earliest, end, func(r *stream.Record) error { f(r); return nil })
+		err = stream.Scan(s.ctx, s.log, topic, partition, stream.Earliest, end,
+			func(r *stream.Record) error { f(r); return nil })
 	}
 	if err != nil {
 		s.fatal("%v", err)

@@ -70,7 +70,8 @@ func TestLoopOnMemory(t *testing.T) {
 	out, err := log.Writer(ctx, ts.Outcomes, 0, nil)
 	must(t, out, err)
 	for i := range 300 {
-		in.Append(ctx, &stream.Record{Value: fmt.Appendf(nil, `{"id":"c%d","features":{"x":%d},"actions":["a","b","c"]}`, i, i%5)})
+		in.Append(ctx,
+			&stream.Record{Value: fmt.Appendf(nil, `{"id":"c%d","features":{"x":%d},"actions":["a","b","c"]}`, i, i%5)})
 		if i%3 != 0 && i >= 5 {
 			out.Append(ctx, &stream.Record{Value: fmt.Appendf(nil, `{"id":"c%d","loss":0.%d}`, i-5, i%10)})
 		}

@@ -26,7 +26,8 @@ const (
 // called each time it is at work; it may be nil.
 func RunJoiner(ctx context.Context, cfg SystemConfig, ready func()) error {
 	cfg.complete()
-	s := supervised{role: watch.RoleJoiner, logger: cfg.Logger, metrics: cfg.Metrics, part: cfg.Health.Join(watch.RoleJoiner, watch.RoleJoiner)}
+	s := supervised{role: watch.RoleJoiner, logger: cfg.Logger, metrics: cfg.Metrics,
+		part: cfg.Health.Join(watch.RoleJoiner, watch.RoleJoiner)}
 	return s.run(ctx, func(ctx context.Context) (func(context.Context) error, func(), error) {
 		cfg.note(ctx)
 		j, err := OpenJoiner(ctx, cfg)
@@ -74,7 +75,8 @@ type supervised struct {
 }
 
 // run opens and runs until the context ends.
-func (s *supervised) run(ctx context.Context, open func(context.Context) (run func(context.Context) error, close func(), err error)) error {
+func (s *supervised) run(ctx context.Context, open func(context.Context) (run func(context.Context) error, close func(),
+	err error)) error {
 	defer s.part.Leave()
 	defer context.AfterFunc(ctx, s.part.End)()
 	work := s.metrics.AtWork(s.role)

@@ -88,7 +88,8 @@ func (j *Joiner) openSurplus(ctx context.Context, i, p int) (*intake.Input, erro
 		from = stream.Earliest
 	}
 	in, err := intake.Open(ctx, j.cfg.Log, j.surplusTopic(i), p, from)
-	if errors.Is(err, stream.ErrTruncated) || errors.Is(err, stream.ErrAhead) { // its records are others than those that were refused
+	if errors.Is(err, stream.ErrTruncated) || errors.Is(err, stream.ErrAhead) {
+		// its records are others than those that were refused
 		in, err = intake.Open(ctx, j.cfg.Log, j.surplusTopic(i), p, stream.Earliest)
 	}
 	if err == nil && j.wall != nil { // it runs

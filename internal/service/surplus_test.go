@@ -143,7 +143,8 @@ func TestWiderTopicOfNewModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.n.Store(2)
-	if _, err := topics.Ensure(t.Context(), creates{w}, "m", 1, topics.Retention{}); !errors.Is(err, stream.ErrPartitions) {
+	if _, err := topics.Ensure(t.Context(), creates{w}, "m", 1, topics.Retention{}); !errors.Is(err,
+		stream.ErrPartitions) {
 		t.Errorf("it says %v", err)
 	}
 }

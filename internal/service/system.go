@@ -70,12 +70,13 @@ type SystemConfig struct {
 	// may have changed; nil: disabled.
 	Learned func(partition int, through int64)
 
-	Partition int              // of a decider
-	wrote     *wrote           // by this process, to a decider's partition, so far; nil: nothing
-	written   []wrote          // by partition
-	front     *front.Server    // takes requests; nil: none do come
-	began     *[2]atomic.Int64 // partitions of contexts and outcomes when the process began, 0: not yet known; nil: likewise
-	since     *int64           // the offset of the feedback log's end when Source was read; nil: at the opening
+	Partition int           // of a decider
+	wrote     *wrote        // by this process, to a decider's partition, so far; nil: nothing
+	written   []wrote       // by partition
+	front     *front.Server // takes requests; nil: none do come
+	// partitions of contexts and outcomes when the process began, 0: not yet known; nil: likewise
+	began *[2]atomic.Int64
+	since *int64 // the offset of the feedback log's end when Source was read; nil: at the opening
 }
 
 // setDefaults sets the limits that are 0.
@@ -204,9 +205,11 @@ func (c *SystemConfig) ownBuild() follow.Build {
 	return func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 		switch {
 		case rec.SeedHash != hash:
-			return loop.Epoch{}, fmt.Errorf("%w: this is not the seed that the log was created with; all processes of a model need the same seed file", follow.ErrModel)
+			return loop.Epoch{}, fmt.Errorf("%w: this is not the seed that the log was created with; all processes of a model "+
+				"need the same seed file", follow.ErrModel)
 		case rec.Partitions != c.Partitions:
-			return loop.Epoch{}, fmt.Errorf("%w: the model's log was made for %d partitions, not %d", follow.ErrModel, rec.Partitions, c.Partitions)
+			return loop.Epoch{}, fmt.Errorf("%w: the model's log was made for %d partitions, not %d", follow.ErrModel,
+				rec.Partitions, c.Partitions)
 		}
 		return c.Build(rec, files)
 	}

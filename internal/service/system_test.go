@@ -37,8 +37,10 @@ func TestRefusedReplies(t *testing.T) {
 	bus, reg := &refuserBus{Bus: log}, prometheus.NewRegistry()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if err := RunSystem(ctx, SystemConfig{Log: log, Bus: bus, Name: "m", Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
-		Seed: []byte("seed"), Partitions: 1, Owned: []int{0}, Owner: "test", Metrics: watch.NewMetrics(reg, nil), Logger: slog.New(slog.DiscardHandler)}, cancel); err != nil {
+	if err := RunSystem(ctx, SystemConfig{Log: log, Bus: bus, Name: "m", Source: &follow.Source{Name: "m", Version: 1,
+		Model: []byte("x")}, Build: testBuild,
+		Seed: []byte("seed"), Partitions: 1, Owned: []int{0}, Owner: "test", Metrics: watch.NewMetrics(reg, nil),
+		Logger: slog.New(slog.DiscardHandler)}, cancel); err != nil {
 		t.Fatal(err)
 	}
 	for _, subject := range []string{"m.decide", "m.decide.0", "m.outcome"} {
@@ -82,14 +84,16 @@ func (l *hangingLog) Bounds(ctx context.Context, topic string, partition int) (f
 	return l.Log.Bounds(ctx, topic, partition)
 }
 
-func (l *hangingLog) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender, stream.Tail, error) {
+func (l *hangingLog) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender,
+	stream.Tail, error) {
 	if err := l.hang(ctx); err != nil {
 		return nil, stream.Tail{}, err
 	}
 	return l.Log.Open(ctx, topic, partition, o)
 }
 
-func (l *hangingLog) Writer(ctx context.Context, topic string, partition int, ack stream.AckFunc) (stream.Appender, error) {
+func (l *hangingLog) Writer(ctx context.Context, topic string, partition int, ack stream.AckFunc) (stream.Appender,
+	error) {
 	if err := l.hang(ctx); err != nil {
 		return nil, err
 	}
@@ -137,7 +141,8 @@ func testStopIsHeard(t *testing.T) {
 		l.left.Store(calls)
 		ready, ended := make(chan struct{}), make(chan error, 1)
 		go func() {
-			ended <- RunSystem(ctx, SystemConfig{Log: l, Bus: log, Name: "m", Source: &follow.Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n"), Warm: model.Warm{Refit: true}}, Build: modeBuild,
+			ended <- RunSystem(ctx, SystemConfig{Log: l, Bus: log, Name: "m", Source: &follow.Source{Name: "m", Version: 2,
+				Model: []byte("name: m\nwarm: refit\n"), Warm: model.Warm{Refit: true}}, Build: modeBuild,
 				Seed: []byte("seed"), Partitions: 1, Owner: "test", Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
 		}()
 		select {

@@ -113,8 +113,8 @@ func (d *Decider) announceLosses(ctx context.Context) error {
 	if !void && m == (codec.DecisionMark{}) {
 		return nil
 	}
-	d.cfg.Logger.Error("logs have lost their tails: what is gone is noted in decisions", "rounds_from", m.GapFrom, "rounds_to", m.GapTo,
-		"contexts_from", d.heart.ContextsThrough(), "contexts_to", m.ContextsLost,
+	d.cfg.Logger.Error("logs have lost their tails: what is gone is noted in decisions", "rounds_from", m.GapFrom,
+		"rounds_to", m.GapTo, "contexts_from", d.heart.ContextsThrough(), "contexts_to", m.ContextsLost,
 		"feedback_from", d.follower.Replica().LearnedThrough()+1, "feedback_to", d.seen.learned,
 		"rejects_from", m.RejectsFrom, "rejects_to", m.RejectsTo)
 	return d.mark(ctx, m)
@@ -128,7 +128,8 @@ func (d *Decider) markEpoch(ctx context.Context) error {
 	if ep == nil || ep.Since == 0 {
 		return nil
 	}
-	m := codec.DecisionMark{Epoch: ep.Number, Version: d.follower.Epoch(ep.Number).Rec.Version, Mode: ep.Rules.Mode.String()}
+	m := codec.DecisionMark{Epoch: ep.Number, Version: d.follower.Epoch(ep.Number).Rec.Version,
+		Mode: ep.Rules.Mode.String()}
 	if was := &d.seen.begun; was.Epoch == m.Epoch && was.Version == m.Version && was.Mode == m.Mode {
 		return nil
 	}
@@ -164,7 +165,8 @@ func (d *Decider) lostFeedback(ctx context.Context) (void bool, err error) {
 	if (void || got >= d.seen.learned) && number >= d.seen.epoch && f.Replica().Era() >= d.seen.era {
 		return void, nil
 	}
-	return false, fmt.Errorf("recover %s[%d]: the last decision was made in epoch %d after feedback %d, but the feedback log ends in epoch %d after feedback %d, and no joiner has said that the rest is lost: %w",
+	return false, fmt.Errorf("recover %s[%d]: the last decision was made in epoch %d after feedback %d, but the "+
+		"feedback log ends in epoch %d after feedback %d, and no joiner has said that the rest is lost: %w",
 		d.topics.Decisions, d.cfg.Partition, d.seen.epoch, d.seen.learned, number, got, stream.ErrUnavailable)
 }
 
@@ -207,10 +209,11 @@ func (d *Decider) lostRefused(ctx context.Context, m *codec.DecisionMark) error 
 		return err
 	}
 	there := false
-	err = stream.Scan(ctx, d.cfg.Log, d.topics.Contexts, d.cfg.Partition, told.Offset, told.Offset+1, func(r *stream.Record) error {
-		there = r.Time == told.Time // else another is in its place
-		return nil
-	})
+	err = stream.Scan(ctx, d.cfg.Log, d.topics.Contexts, d.cfg.Partition, told.Offset, told.Offset+1,
+		func(r *stream.Record) error {
+			there = r.Time == told.Time // else another is in its place
+			return nil
+		})
 	if err == nil && !there {
 		m.ContextsLost = max(m.ContextsLost, told.Offset+1)
 	}

@@ -77,8 +77,9 @@ func (k *takeover) append(at int64, topic string, p int, value []byte) {
 func (k *takeover) decide(at int64, p int, id string) {
 	k.Helper()
 	k.n[p]++
-	k.append(at, k.topics.Decisions, p, codec.AppendDecision(nil, &codec.Decision{Partition: p, N: k.n[p], ID: id, Epoch: 1,
-		Actions: []string{"a"}, Propensities: []float64{1}}))
+	k.append(at, k.topics.Decisions, p,
+		codec.AppendDecision(nil, &codec.Decision{Partition: p, N: k.n[p], ID: id, Epoch: 1,
+			Actions: []string{"a"}, Propensities: []float64{1}}))
 }
 
 func (k *takeover) report(at int64, p int, id string, loss float64) {

@@ -101,17 +101,18 @@ func TestRetentionIsNamed(t *testing.T) {
 			r.contexts("later")
 			r.must(r.settle())
 			decisions := 0
-			r.must(stream.Scan(t.Context(), r.log, r.topics.Decisions, 0, stream.Earliest, 1<<62, func(rec *stream.Record) error {
-				var d codec.Decision
-				if rec.Type != "" {
-					return nil
-				}
-				err := codec.ParseDecision(&d, rec.Value)
-				if d.ID == plantedText+"later" {
-					decisions++
-				}
-				return err
-			}))
+			r.must(stream.Scan(t.Context(), r.log, r.topics.Decisions, 0, stream.Earliest, 1<<62,
+				func(rec *stream.Record) error {
+					var d codec.Decision
+					if rec.Type != "" {
+						return nil
+					}
+					err := codec.ParseDecision(&d, rec.Value)
+					if d.ID == plantedText+"later" {
+						decisions++
+					}
+					return err
+				}))
 			if decisions != 1 {
 				t.Errorf("the next context was decided %d times", decisions)
 			}
@@ -140,7 +141,8 @@ func TestRetentionDropsEpochs(t *testing.T) {
 	}
 	before := r.end(r.topics.Feedback)
 	if n, err := epoch(2, "y"); n != 2 || err != nil || r.end(r.topics.Feedback) != before+2 {
-		t.Errorf("epoch %d, %v, and %d records more in feedback; want epoch 2 to go on", n, err, r.end(r.topics.Feedback)-before-2)
+		t.Errorf("epoch %d, %v, and %d records more in feedback; want epoch 2 to go on", n, err,
+			r.end(r.topics.Feedback)-before-2)
 	}
 	if _, err := epoch(2, "z"); !errors.Is(err, follow.ErrModel) {
 		t.Errorf("another model of the same version: %v", err)

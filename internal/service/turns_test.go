@@ -135,7 +135,8 @@ func TestLearningIsNotStarved(t *testing.T) {
 	for u := range 4 {
 		group.Go(func() {
 			for i := 0; !quit.Load(); i++ {
-				r.d.Request(stream.Message{Data: fmt.Appendf(nil, `{"id":"u%d-%d","actions":["a","b"]}`, u, i), Respond: func([]byte, ...stream.Header) error { return nil }})
+				r.d.Request(stream.Message{Data: fmt.Appendf(nil, `{"id":"u%d-%d","actions":["a","b"]}`, u, i),
+					Respond: func([]byte, ...stream.Header) error { return nil }})
 				asked.Add(1)
 			}
 		})
@@ -160,7 +161,8 @@ func TestLearningIsNotStarved(t *testing.T) {
 	quit.Store(true)
 	group.Wait()
 	share := float64(alone) / float64(alone+time.Duration(decided)*decision)
-	t.Logf("%d feedbacks take %v alone; meanwhile %d decisions, %v each: a share of %.2f", n, alone, decided, decision, share)
+	t.Logf("%d feedbacks take %v alone; meanwhile %d decisions, %v each: a share of %.2f", n, alone, decided,
+		decision, share)
 	if share < 1./20 && !testing.Short() { // a third of what it has
 		t.Errorf("learning had %.3f of the time", share)
 	}

@@ -63,7 +63,8 @@ func TestUnreadIsTold(t *testing.T) {
 	}
 	r.d.unread.told = time.Now().Add(-unreadEvery)
 	r.ask(typo(6))
-	if counted() != 14 || lines() != 2 || !strings.Contains(log.String(), `id=r6 untold=10`) || strings.Contains(log.String(), plantedText) {
+	if counted() != 14 || lines() != 2 || !strings.Contains(log.String(), `id=r6 untold=10`) ||
+		strings.Contains(log.String(), plantedText) {
 		t.Fatalf("%v, %s", counted(), &log)
 	}
 }

@@ -116,7 +116,8 @@ func (d *Decider) showOutstanding() {
 // outstanding returns the decisions of the partition whose feedback is not yet learned.
 func (d *Decider) outstanding() int64 {
 	seen := d.follower.Rounds()[d.cfg.Partition] // those before it, too, in FIFO order
-	if ep := d.follower.Replica().Epoch(); ep != nil && (ep.Rules.Arrival || ep.Rules.Early) && len(d.follower.Rounds()) == 1 {
+	if ep := d.follower.Replica().Epoch(); ep != nil && (ep.Rules.Arrival || ep.Rules.Early) &&
+		len(d.follower.Rounds()) == 1 {
 		seen = d.follower.Replica().LearnedThrough() // as many as there are feedbacks
 	}
 	return max(0, d.heart.Next()-1-seen)

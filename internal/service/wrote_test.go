@@ -24,7 +24,8 @@ func TestLostTail(t *testing.T) {
 			r.must(err)
 			r.must(r.log.DropTail("m.decisions", 0, end-2))
 			if writes {
-				_, err := r.d.out.Append(t.Context(), &stream.Record{Type: codec.TypeMark, Value: codec.AppendDecisionMark(nil, &codec.DecisionMark{V: 1, N: 3})})
+				_, err := r.d.out.Append(t.Context(),
+					&stream.Record{Type: codec.TypeMark, Value: codec.AppendDecisionMark(nil, &codec.DecisionMark{V: 1, N: 3})})
 				r.must(err)
 				r.must(r.d.out.Flush(t.Context()))
 			} else {

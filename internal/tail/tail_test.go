@@ -81,7 +81,9 @@ func TestTail(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- tail.Follow(ctx) }()
-	l := total(t, tail, func(l *progressLine) bool { return l.Decisions == 2 && l.Fates["observed"]+l.Fates["skipped"] == 2 })
+	l := total(t, tail, func(l *progressLine) bool {
+		return l.Decisions == 2 && l.Fates["observed"]+l.Fates["skipped"] == 2
+	})
 	if l.Appended != 0 || l.Fates["observed"] != 1 || l.Fates["skipped"] != 1 || l.Waiting == nil || *l.Waiting != 2 ||
 		*l.Loss != .25 || *l.JoinRatio != .5 || *l.DelayP50 != 2.5 {
 		t.Errorf("of the last two records: %+v", l)
@@ -140,7 +142,9 @@ func TestTailForeign(t *testing.T) {
 	}
 	w.decision(1)
 	w.feedback(1, codec.Observed, 1)
-	l := total(t, tail, func(l *progressLine) bool { return l.Decisions == 1 && l.Fates["observed"] == 1 && len(l.Rejects) == 3 })
+	l := total(t, tail, func(l *progressLine) bool {
+		return l.Decisions == 1 && l.Fates["observed"] == 1 && len(l.Rejects) == 3
+	})
 	if l.Rejects["decisions/foreign"] != 1 || l.Rejects["feedback/foreign"] != 1 || l.Rejects["rejects/foreign"] != 1 {
 		t.Errorf("%+v", l.Rejects)
 	}

@@ -17,7 +17,8 @@ import (
 // mostAttempts is how often the logs are verified while records are dropped.
 const mostAttempts = 4
 
-var errDropped = errors.New("retention drops records faster than they are verified: keep them for longer, or verify a copy of the log")
+var errDropped = errors.New("retention drops records faster than they are verified: keep them for longer, or verify " +
+	"a copy of the log")
 
 // site is what a difference is in.
 type site struct {
@@ -86,7 +87,8 @@ func (v *verification) dropped(ctx context.Context) (bool, error) {
 // tooFast returns the error after the last attempt, which says what that one ended with.
 func (v *verification) tooFast(err error) error {
 	if d := v.report.First; err == nil {
-		err = fmt.Errorf("%s[%d]@%d %s: want %s, got %s", d.Topic, d.Partition, d.Offset, d.Field, shorten(d.Want), shorten(d.Got))
+		err = fmt.Errorf("%s[%d]@%d %s: want %s, got %s", d.Topic, d.Partition, d.Offset, d.Field, shorten(d.Want),
+			shorten(d.Got))
 	}
 	return fmt.Errorf("%w; the last of %d attempts: %w", errDropped, mostAttempts, err)
 }

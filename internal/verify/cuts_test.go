@@ -73,7 +73,8 @@ func TestVerifyWithoutCuts(t *testing.T) {
 			s.no(codec.ParseFeedback(&f, a.Value))
 			s.no(codec.ParseFeedback(&g, b.Value))
 			f.N, g.N = g.N, f.N
-			a.Key, a.Value, b.Key, b.Value = []byte(g.ID), codec.AppendFeedback(nil, &g), []byte(f.ID), codec.AppendFeedback(nil, &f)
+			a.Key, a.Value, b.Key, b.Value = []byte(g.ID), codec.AppendFeedback(nil, &g), []byte(f.ID),
+				codec.AppendFeedback(nil, &f)
 			return recs
 		}},
 	} {
@@ -128,7 +129,8 @@ func TestVerifyUpgrade(t *testing.T) {
 	s.rounds(20)
 	s.end()
 	r := s.verify()
-	if r.ExitCode() != TooOld || r.Cuts.Checked == 0 || r.Cuts.Checked != r.Cuts.Records || r.Feedback.TooOld != before.Feedback.Records ||
+	if r.ExitCode() != TooOld || r.Cuts.Checked == 0 || r.Cuts.Checked != r.Cuts.Records ||
+		r.Feedback.TooOld != before.Feedback.Records ||
 		r.Feedback.Checked != r.Feedback.Records-before.Feedback.Records || r.Decisions.Checked != r.Decisions.Records {
 		t.Errorf("exit %d\n%s", r.ExitCode(), r.text())
 	}

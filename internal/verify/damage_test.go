@@ -62,7 +62,8 @@ func harmless(how, kind, next string) string {
 		return "what an outcome said of a round that was withdrawn after all is not kept"
 	case is(".outcomes") && is("epoch 2: observed") && how != "dropped":
 		return "the mean of equal outcomes is the same, and so it is in another order"
-	case is(".outcomes") && how == "swapped" && (control(next) || strings.Contains(next, "counted")) && (control(kind) || is("counted")):
+	case is(".outcomes") && how == "swapped" && (control(next) || strings.Contains(next, "counted")) &&
+		(control(kind) || is("counted")):
 		return "the order of outcomes that count alike, or do not count, is no matter"
 	}
 	return ""
@@ -80,7 +81,8 @@ func TestVerifyDamage(t *testing.T) {
 	fates, rounds := w.fatesOf()
 	seen, found, excused := map[string]int{}, 0, map[string]int{}
 	repeats := w.repeatedRejects()
-	for _, topic := range []string{w.ts.Contexts, w.ts.Decisions, w.ts.Outcomes, w.ts.Feedback, w.ts.Snapshots, w.ts.Rejects} {
+	for _, topic := range []string{w.ts.Contexts, w.ts.Decisions, w.ts.Outcomes, w.ts.Feedback, w.ts.Snapshots,
+		w.ts.Rejects} {
 		n, err := w.log.Partitions(w.ctx, topic)
 		w.no(err)
 		for p := range n {
@@ -211,7 +213,8 @@ func TestVerifyRetention(t *testing.T) {
 			if r = check("no snapshots"); !strings.Contains(r.Start, "epoch") {
 				t.Fatal(r.text())
 			}
-			for topic, parts := range map[string]int{w.ts.Feedback: 1, w.ts.Rejects: 1, w.ts.Decisions: w.parts, w.ts.Contexts: w.parts, w.ts.Outcomes: w.parts} {
+			for topic, parts := range map[string]int{w.ts.Feedback: 1, w.ts.Rejects: 1, w.ts.Decisions: w.parts,
+				w.ts.Contexts: w.parts, w.ts.Outcomes: w.parts} {
 				for p := range parts {
 					w.no(w.log.Truncate(topic, p, 1<<40))
 				}

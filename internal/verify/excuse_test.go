@@ -57,17 +57,22 @@ func TestVerifyLossExcusesLittle(t *testing.T) {
 			}
 		}
 		reject := func(offset, time int64, bytes []byte) stream.Record {
-			return stream.Record{Value: codec.AppendReject(nil, &codec.Reject{Topic: "contexts", Offset: offset, Time: time, Reason: codec.ReasonMalformed, Bytes: bytes})}
+			return stream.Record{Value: codec.AppendReject(nil, &codec.Reject{Topic: "contexts", Offset: offset, Time: time,
+				Reason: codec.ReasonMalformed, Bytes: bytes})}
 		}
 		for _, plant := range []struct {
 			what, topic string
 			rec         stream.Record
 			found       [2]string // where, and in which field
 		}{
-			{"an undecided context", w.ts.Contexts, stream.Record{Value: []byte(`{"id":"forgotten","features":{"x":1},"actions":["a","b","c"]}`)}, [2]string{w.ts.Contexts, "decision"}},
-			{"an outcome without fate", w.ts.Outcomes, stream.Record{Value: []byte(`{"id":"nobody","loss":0.5}`)}, [2]string{w.ts.Feedback, "outcomes[0].sum"}},
+			{"an undecided context", w.ts.Contexts,
+				stream.Record{Value: []byte(`{"id":"forgotten","features":{"x":1},"actions":["a","b","c"]}`)},
+				[2]string{w.ts.Contexts, "decision"}},
+			{"an outcome without fate", w.ts.Outcomes, stream.Record{Value: []byte(`{"id":"nobody","loss":0.5}`)},
+				[2]string{w.ts.Feedback, "outcomes[0].sum"}},
 			{"a reject of nothing", w.ts.Rejects, reject(contexts[1].Offset+1, early, nil), [2]string{w.ts.Rejects, "offset"}},
-			{"a reject of what was decided", w.ts.Rejects, reject(of.Offset, of.Time, of.Value), [2]string{w.ts.Decisions, "source"}},
+			{"a reject of what was decided", w.ts.Rejects, reject(of.Offset, of.Time, of.Value),
+				[2]string{w.ts.Decisions, "source"}},
 		} {
 			restore := w.insert(plant.topic, 0, early, plant.rec)
 			r := w.verify()
@@ -91,7 +96,8 @@ func TestVerifyLossCounts(t *testing.T) {
 		if r.Differences > 0 {
 			t.Fatalf("seed %d: %s", seed, r.text())
 		}
-		if old := r.Contexts.TooOld + r.Rejects.TooOld; old > 0 && (r.ExitCode() != TooOld || !strings.Contains(r.text(), "too old")) {
+		if old := r.Contexts.TooOld + r.Rejects.TooOld; old > 0 &&
+			(r.ExitCode() != TooOld || !strings.Contains(r.text(), "too old")) {
 			t.Errorf("seed %d: exit code %d\n%s", seed, r.ExitCode(), r.text())
 		}
 		contexts, rejects = contexts+r.Contexts.TooOld, rejects+r.Rejects.TooOld
@@ -132,7 +138,9 @@ func TestVerifyCutRepeats(t *testing.T) {
 			n := f.N
 			f = g
 			f.N = n
-			w.edit(w.ts.Feedback, 0, r.Offset, func(r *stream.Record) { r.Key, r.Value = []byte(f.ID), codec.AppendFeedback(nil, &f) })
+			w.edit(w.ts.Feedback, 0, r.Offset, func(r *stream.Record) {
+				r.Key, r.Value = []byte(f.ID), codec.AppendFeedback(nil, &f)
+			})
 			break
 		}
 	}

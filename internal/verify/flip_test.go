@@ -319,7 +319,8 @@ func testFlips(t *testing.T, parts int) {
 	fates, rounds := w.fatesOf()
 	kinds := map[string]bool{}
 	var all []flip
-	for _, topic := range []string{w.ts.Contexts, w.ts.Decisions, w.ts.Outcomes, w.ts.Feedback, w.ts.Snapshots, w.ts.Rejects} {
+	for _, topic := range []string{w.ts.Contexts, w.ts.Decisions, w.ts.Outcomes, w.ts.Feedback, w.ts.Snapshots,
+		w.ts.Rejects} {
 		n, err := w.log.Partitions(w.ctx, topic)
 		w.no(err)
 		for p := range n {
@@ -352,8 +353,10 @@ func testFlips(t *testing.T, parts int) {
 			t.Errorf("%s[%d]@%d %s: %s went unnoticed", f.topic, f.partition, f.offset, f.kind, f.path)
 		}
 	}
-	t.Logf("%d kinds of records, %d changes, one in %d tried, %d found, excused: %v", len(kinds), len(all), every(3), found, excused)
-	for _, want := range []string{"observed", "imputed", "skipped", "withdrawn", "inactive", "overflow", "duplicate-id", "late", "orphan", "mismatch", "malformed"} {
+	t.Logf("%d kinds of records, %d changes, one in %d tried, %d found, excused: %v", len(kinds), len(all), every(3),
+		found, excused)
+	for _, want := range []string{"observed", "imputed", "skipped", "withdrawn", "inactive", "overflow", "duplicate-id",
+		"late", "orphan", "mismatch", "malformed"} {
 		if !slices.ContainsFunc(sortedKeys(kinds), func(k string) bool { return strings.Contains(k, want) }) {
 			t.Errorf("no record is of the kind %q: %q", want, sortedKeys(kinds))
 		}

@@ -169,7 +169,8 @@ func (d *decisionCheck) mark(r *stream.Record, m *codec.FeedbackMark) {
 // reached reports whether the replica is at a place exactly.
 func (d *decisionCheck) reached(p place) bool {
 	rep := d.audit.Replica()
-	return d.dead == nil && rep.Era() == p.era && rep.LearnedThrough() == p.through && rep.Epoch() != nil && rep.Epoch().Number == p.epoch
+	return d.dead == nil && rep.Era() == p.era && rep.LearnedThrough() == p.through && rep.Epoch() != nil &&
+		rep.Epoch().Number == p.epoch
 }
 
 // rest reads what no decision had learned.

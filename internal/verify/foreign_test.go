@@ -50,7 +50,8 @@ func TestVerifyForeign(t *testing.T) {
 			fed -= 2 // of others
 		}
 		if n := int64(len(s.decisions(0))); r.Decisions.Checked != n || r.Feedback.Checked != fed {
-			t.Errorf("%s: of %d decisions %d are checked, of %d feedbacks %d", topic, n, r.Decisions.Checked, fed, r.Feedback.Checked)
+			t.Errorf("%s: of %d decisions %d are checked, of %d feedbacks %d", topic, n, r.Decisions.Checked, fed,
+				r.Feedback.Checked)
 		}
 		var again stream.Record
 		s.no(stream.Scan(s.ctx, s.log, topic, 0, stream.Earliest, 1<<40, func(r *stream.Record) error {
@@ -65,8 +66,10 @@ func TestVerifyForeign(t *testing.T) {
 		r = s.verify()
 		var text bytes.Buffer
 		s.no(r.Write(&text))
-		if d := r.Beside; r.Foreign != int64(len(strange)) || d == nil || d.Field == "bytes" || d == r.First || d.Topic != topic ||
-			!strings.Contains(text.String(), fmt.Sprintf("foreign %d: ", len(strange))) || !strings.Contains(text.String(), d.Field+"\n    want ") {
+		if d := r.Beside; r.Foreign != int64(len(strange)) || d == nil || d.Field == "bytes" || d == r.First ||
+			d.Topic != topic ||
+			!strings.Contains(text.String(), fmt.Sprintf("foreign %d: ", len(strange))) || !strings.Contains(text.String(),
+			d.Field+"\n    want ") {
 			t.Errorf("%s: a round that is there twice is hidden: %+v\n%s", topic, d, &text)
 		}
 		s.shut()

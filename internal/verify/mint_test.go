@@ -62,7 +62,9 @@ func TestVerifyMinted(t *testing.T) {
 	w.no(codec.ParseDecision(&d, plain.Value))
 	d.ID = string(loop.AppendMinted(nil, worldSeed(), worldName, 0, d.N, d.Source, 1))
 	d.Action = learner.Draw(d.Propensities, learner.Uniform(worldSeed(), worldName, 0, d.N, d.ID))
-	w.edit(w.ts.Decisions, 0, plain.Offset, func(r *stream.Record) { r.Key, r.Value = []byte(d.ID), codec.AppendDecision(nil, &d) })
+	w.edit(w.ts.Decisions, 0, plain.Offset, func(r *stream.Record) {
+		r.Key, r.Value = []byte(d.ID), codec.AppendDecision(nil, &d)
+	})
 	if f := w.verify().First; f == nil || f.Topic != w.ts.Decisions || f.Offset != plain.Offset || f.Field != "id" {
 		t.Errorf("an id that was minted anew without need: the first difference is %+v", f)
 	}

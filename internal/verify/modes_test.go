@@ -30,7 +30,8 @@ func TestModesVerify(t *testing.T) {
 				s := newShop(t, open(t), shopModel(kind, 1, "actions: [a, b, c]"))
 				defer s.shut()
 				s.rounds(20)
-				for _, mode := range []codec.Mode{codec.Shadow, codec.Apprentice, codec.Paused, codec.Live, codec.Paused, codec.Shadow, codec.Live} {
+				for _, mode := range []codec.Mode{codec.Shadow, codec.Apprentice, codec.Paused, codec.Live, codec.Paused,
+					codec.Shadow, codec.Live} {
 					s.switchTo(mode)
 					s.rounds(8)
 					if s.rng.IntN(2) == 0 {
@@ -98,12 +99,14 @@ func TestModesAnswer(t *testing.T) {
 	for mode := codec.Live; mode <= codec.Paused; mode++ {
 		s.switchTo(mode)
 		var reply string
-		s.d.Request(stream.Message{Data: fmt.Appendf(nil, `{"id":"q%d"}`, mode), Respond: func(b []byte, _ ...stream.Header) error {
-			reply = string(b)
-			return nil
-		}})
+		s.d.Request(stream.Message{Data: fmt.Appendf(nil, `{"id":"q%d"}`, mode),
+			Respond: func(b []byte, _ ...stream.Header) error {
+				reply = string(b)
+				return nil
+			}})
 		s.pump()
-		if live := mode == codec.Live; strings.Contains(reply, `"mode"`) == live || !live && !strings.Contains(reply, `"action":"c","propensity":1,`) || !live && !strings.Contains(reply, `"mode":"`+mode.String()+`"`) {
+		if live := mode == codec.Live; strings.Contains(reply, `"mode"`) == live || !live && !strings.Contains(reply,
+			`"action":"c","propensity":1,`) || !live && !strings.Contains(reply, `"mode":"`+mode.String()+`"`) {
 			t.Errorf("%s: %s", mode, reply)
 		}
 	}
@@ -171,7 +174,8 @@ func TestKeepIsRefused(t *testing.T) {
 		strings.Replace(shopModel("linear", 2, "actions: [a, b]"), "name: m", "name: n", 1): "the log belongs to",
 	} {
 		epoch := s.j.Epoch()
-		if _, err := s.j.Renew(s.ctx, s.source(text)); !errors.Is(err, follow.ErrModel) || !strings.Contains(err.Error(), want) {
+		if _, err := s.j.Renew(s.ctx, s.source(text)); !errors.Is(err, follow.ErrModel) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 		if s.j.Epoch() != epoch {
@@ -193,7 +197,8 @@ func TestModesBehindRetention(t *testing.T) {
 	if err := log.Create(t.Context(), join.TopicsOf("m").Feedback, 1, stream.TopicOptions{Trimmable: true}); err != nil {
 		t.Fatal(err)
 	}
-	s := newShop(t, log, shopModel("linear", 1, "actions: [a, b, c]\nguard: {worse_by: 0.9, alpha: 0.1}\nbaseline: uniform"))
+	s := newShop(t, log,
+		shopModel("linear", 1, "actions: [a, b, c]\nguard: {worse_by: 0.9, alpha: 0.1}\nbaseline: uniform"))
 	defer s.shut()
 	for i := range 12 {
 		s.switchTo(codec.Mode(i % 3))
@@ -260,7 +265,8 @@ func TestRollbackOverModes(t *testing.T) {
 // TestGuardSwitches holds that a learner that is worse than the baseline is replaced by it,
 // that the log says so, over restarts at any time, and that verify tells a lie about it.
 func TestGuardSwitches(t *testing.T) {
-	const guarded = "actions: [a, b]\nbaseline: {fixed: b}\nlearner: {fixed: a}\nguard: {worse_by: 0.1, alpha: 0.05, then: shadow}"
+	const guarded = "actions: [a, b]\nbaseline: {fixed: b}\nlearner: {fixed: a}\nguard: {worse_by: 0.1, alpha: 0.05, " +
+		"then: shadow}"
 	for _, restarts := range []bool{false, true} {
 		// Uniform play, of which half is the worse action, against the better one.
 		text := strings.Replace(shopModel("greedy", 1, guarded), "learner: {egreedy: 0.2}\n", "", 1)

@@ -15,7 +15,8 @@ import (
 func TestVerifyOld(t *testing.T) {
 	w, _ := cutWorld(t)
 	r := w.verify()
-	if o := r.Old; r.ExitCode() != TooOld || o.Drawn == 0 || o.Drawn != r.Decisions.TooOld || o.Ruled == 0 || o.Ruled >= o.Drawn {
+	if o := r.Old; r.ExitCode() != TooOld || o.Drawn == 0 || o.Drawn != r.Decisions.TooOld || o.Ruled == 0 ||
+		o.Ruled >= o.Drawn {
 		t.Fatalf("%+v\n%s", o, r.text())
 	}
 	if want := fmt.Sprintf("of %d decisions too old to be recomputed", r.Old.Drawn); !strings.Contains(r.text(), want) {
@@ -66,7 +67,8 @@ func (w *world) oldDecision(ruled bool) (found codec.Decision, offset int64) {
 	}
 	for _, r := range w.records(w.ts.Decisions, 0) {
 		var d codec.Decision
-		if r.Type != "" || codec.ParseDecision(&d, r.Value) != nil || d.LearnedThrough >= last-3 || (d.Epoch >= first) != ruled {
+		if r.Type != "" || codec.ParseDecision(&d, r.Value) != nil || d.LearnedThrough >= last-3 ||
+			(d.Epoch >= first) != ruled {
 			continue
 		}
 		p := d.Propensities

@@ -44,7 +44,8 @@ func newPipe(log stream.Log) *pipe {
 
 // take has a cursor hand on what it reads.
 func (p *pipe) take(c *logCursor) {
-	c.to = &queue{pipe: p, place: stream.Place{Topic: c.topic, Partition: c.partition}, batches: make(chan ownBatch, 1<<13)}
+	c.to = &queue{pipe: p, place: stream.Place{Topic: c.topic, Partition: c.partition},
+		batches: make(chan ownBatch, 1<<13)}
 	p.queues[c.to.place] = c.to
 }
 

@@ -55,7 +55,8 @@ func TestVerifyReadsOnce(t *testing.T) {
 		t.Fatal(r.text())
 	}
 	for _, topic := range []string{w.ts.Decisions, w.ts.Feedback, w.ts.Outcomes, w.ts.Contexts} {
-		if n := len(w.records(topic, 0)); l.read[topic] < n || l.read[topic] > n+60 { // the first records are searched for marks
+		if n := len(w.records(topic, 0)); l.read[topic] < n || l.read[topic] > n+60 {
+			// the first records are searched for marks
 			t.Errorf("%s: %d records were read of %d", topic, l.read[topic], n)
 		}
 	}
@@ -104,7 +105,8 @@ func TestPipeNeverSticks(t *testing.T) {
 		}
 		a, err := log.Writer(t.Context(), name, 0, nil)
 		for n := 0; err == nil && n < records; n++ {
-			_, err = a.Append(t.Context(), &stream.Record{Key: fmt.Appendf(nil, "k%d", n), Value: fmt.Appendf(nil, "%s value %d", name, n)})
+			_, err = a.Append(t.Context(), &stream.Record{Key: fmt.Appendf(nil, "k%d", n),
+				Value: fmt.Appendf(nil, "%s value %d", name, n)})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -146,7 +148,8 @@ func walk(ctx context.Context, p *pipe, all []*logCursor, order []int) error {
 		if err != nil || r == nil {
 			return false, err
 		}
-		if want := fmt.Sprint("t", i, " value ", read[i]); string(r.Value) != want || string(r.Key) != fmt.Sprint("k", read[i]) {
+		if want := fmt.Sprint("t", i, " value ", read[i]); string(r.Value) != want || string(r.Key) != fmt.Sprint(
+			"k", read[i]) {
 			return false, fmt.Errorf("read %s %q, not %q", r.Key, r.Value, want)
 		}
 		if queued := p.bytes.Load(); queued > p.room+80 {

@@ -316,7 +316,10 @@ var plants = []plant{
 	{"mark: n", []string{"n"}, editMark(always(func(m *codec.FeedbackMark) { m.N++ }))},
 	{"mark: cut", []string{"cut"}, editMark(always(func(m *codec.FeedbackMark) { m.Cut++ }))},
 	{"mark: time", []string{"time"}, editMark(always(func(m *codec.FeedbackMark) { m.Time++ }))},
-	{"mark: remembers", []string{"remembers"}, editMark(func(m *codec.FeedbackMark) bool { m.Remembers--; return m.Remembers > 0 })},
+	{"mark: remembers", []string{"remembers"}, editMark(func(m *codec.FeedbackMark) bool {
+		m.Remembers--
+		return m.Remembers > 0
+	})},
 	{"mark: decisions", []string{"positions[0].decisions"},
 		editMark(always(func(m *codec.FeedbackMark) { m.Positions[0].Decisions++ }))},
 	{"mark: outcomes goes back", []string{"positions[0].outcomes"},
@@ -325,7 +328,9 @@ var plants = []plant{
 		editMark(always(func(m *codec.FeedbackMark) { m.Positions[0].OutcomesSum++ }))},
 	{"mark: round", []string{"positions[0].round"},
 		editMark(always(func(m *codec.FeedbackMark) { m.Positions[0].Round++ }))},
-	{"mark: done", []string{"positions[0].done"}, editMark(always(func(m *codec.FeedbackMark) { m.Positions[0].Done = []codec.Run{{From: 1 << 20, To: 1 << 20}} }))},
+	{"mark: done", []string{"positions[0].done"}, editMark(always(func(m *codec.FeedbackMark) {
+		m.Positions[0].Done = []codec.Run{{From: 1 << 20, To: 1 << 20}}
+	}))},
 	{"mark: from", []string{"from"}, editMark(func(m *codec.FeedbackMark) bool { m.From++; return m.From > 0 })},
 	{"mark: from_cut", []string{"from_cut"}, editMark(always(func(m *codec.FeedbackMark) { m.FromCut++ }))},
 	{"mark: memory", []string{"memory"}, editMark(always(func(m *codec.FeedbackMark) { m.Memory = 1 << 40 }))},
@@ -357,11 +362,16 @@ var plants = []plant{
 		return false
 	}},
 	{"reject: cut", []string{"cut", "offset"}, editReject(always(func(x *codec.Reject) { x.Cut-- }))},
-	{"reject: reason", []string{"reason"}, editReject(func(x *codec.Reject) bool { x.Reason = codec.ReasonMismatch; return true })},
+	{"reject: reason", []string{"reason"}, editReject(func(x *codec.Reject) bool {
+		x.Reason = codec.ReasonMismatch
+		return true
+	})},
 	{"reject: time", []string{"time"}, editReject(always(func(x *codec.Reject) { x.Time++ }))},
 	{"reject: offset", []string{"offset"}, editReject(always(func(x *codec.Reject) { x.Offset += 1 << 30 }))},
 	{"reject: era", []string{"era"}, editReject(always(func(x *codec.Reject) { x.Era++ }))},
-	{"reject: bytes", []string{"bytes"}, editReject(always(func(x *codec.Reject) { x.Bytes = append(bytes.Clone(x.Bytes), 0) }))},
+	{"reject: bytes", []string{"bytes"}, editReject(always(func(x *codec.Reject) {
+		x.Bytes = append(bytes.Clone(x.Bytes), 0)
+	}))},
 	{"reject: key", []string{"key"}, func(l *madeLog) bool {
 		return edit(l, "r/0", "", func(r *stream.Record) bool { r.Key = []byte("other"); return true })
 	}},

@@ -16,7 +16,8 @@ func TestVerifyPolicies(t *testing.T) {
 		for parts := 1; parts <= 2; parts++ {
 			t.Run(fmt.Sprint(order, " ", parts), func(t *testing.T) {
 				w := newWorld(t, parts, 7)
-				w.name(`{name: m, version: 1, learner: {kind: exp4dale, policies: class.jsonl}, window: 9 rounds, order: ` + order + `}`)
+				w.name(`{name: m, version: 1, learner: {kind: exp4dale, policies: class.jsonl}, window: 9 rounds, order: ` +
+					order + `}`)
 				w.openJoiner()
 				for p := range parts {
 					w.openDecider(p)

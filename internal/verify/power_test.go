@@ -56,7 +56,8 @@ func (w *world) loseSome(topic string, p int) {
 func (w *world) tellsOfLoss() bool {
 	for p := range w.parts {
 		for _, r := range w.records(w.ts.Decisions, p) {
-			if m, err := codec.ParseDecisionMark(r.Value); r.Type == codec.TypeMark && (err != nil || m.GapFrom+m.LearnedLost+m.ContextsLost > 0) {
+			if m, err := codec.ParseDecisionMark(r.Value); r.Type == codec.TypeMark &&
+				(err != nil || m.GapFrom+m.LearnedLost+m.ContextsLost > 0) {
 				return true
 			}
 		}

@@ -20,8 +20,10 @@ func TestVerifyLongGap(t *testing.T) {
 	const gap = 1<<20 + 7
 	w, err := s.log.Writer(s.ctx, s.ts.Decisions, 0, nil)
 	s.no(err)
-	_, err = w.Append(s.ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendDecisionMark(nil, &codec.DecisionMark{N: last.N + gap,
-		ContextsThrough: last.ContextsThrough, LearnedThrough: last.LearnedThrough, GapFrom: last.N + 1, GapTo: last.N + gap})})
+	_, err = w.Append(s.ctx,
+		&stream.Record{Type: codec.TypeMark, Value: codec.AppendDecisionMark(nil, &codec.DecisionMark{N: last.N + gap,
+			ContextsThrough: last.ContextsThrough, LearnedThrough: last.LearnedThrough, GapFrom: last.N + 1,
+			GapTo: last.N + gap})})
 	s.no(err)
 	s.no(w.Flush(s.ctx))
 	s.j = nil

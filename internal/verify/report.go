@@ -48,33 +48,35 @@ type OldDecisions struct {
 
 // Report says what Run found.
 type Report struct {
-	Name        string                `json:"name"`
-	Start       string                `json:"start"` // where recomputing began
-	Contexts    Tally                 `json:"contexts"`
-	Decisions   Tally                 `json:"decisions"`
-	Old         OldDecisions          `json:"old_decisions"` // those too old to be recomputed
-	Feedback    Tally                 `json:"feedback"`
-	Snapshots   Tally                 `json:"snapshots"`
-	Epochs      Tally                 `json:"epochs"`
-	Marks       Tally                 `json:"marks"`
-	Cuts        Tally                 `json:"cuts"`
-	Outcomes    Tally                 `json:"outcomes"`
-	Rejects     Tally                 `json:"rejects"`
-	Pending     int64                 `json:"pending"`     // rounds that wait for their feedback
-	LateLosses  latelosses.Comparison `json:"late_losses"` // of the feedback kept, as the logs have it
-	Differences int64                 `json:"differences"` // all of them; after the first many may only be its consequences
-	First       *Difference           `json:"first"`       // by log time, null if there is none
-	Foreign     int64                 `json:"foreign"`     // differences that are records of others, or damaged ones
-	Beside      *Difference           `json:"beside"`      // the first that is none of those, null if there is none
-	Seconds     float64               `json:"seconds"`
-	PerSecond   float64               `json:"decisions_per_second"`
+	Name       string                `json:"name"`
+	Start      string                `json:"start"` // where recomputing began
+	Contexts   Tally                 `json:"contexts"`
+	Decisions  Tally                 `json:"decisions"`
+	Old        OldDecisions          `json:"old_decisions"` // those too old to be recomputed
+	Feedback   Tally                 `json:"feedback"`
+	Snapshots  Tally                 `json:"snapshots"`
+	Epochs     Tally                 `json:"epochs"`
+	Marks      Tally                 `json:"marks"`
+	Cuts       Tally                 `json:"cuts"`
+	Outcomes   Tally                 `json:"outcomes"`
+	Rejects    Tally                 `json:"rejects"`
+	Pending    int64                 `json:"pending"`     // rounds that wait for their feedback
+	LateLosses latelosses.Comparison `json:"late_losses"` // of the feedback kept, as the logs have it
+	// all of them; after the first many may only be its consequences
+	Differences int64       `json:"differences"`
+	First       *Difference `json:"first"`   // by log time, null if there is none
+	Foreign     int64       `json:"foreign"` // differences that are records of others, or damaged ones
+	Beside      *Difference `json:"beside"`  // the first that is none of those, null if there is none
+	Seconds     float64     `json:"seconds"`
+	PerSecond   float64     `json:"decisions_per_second"`
 
 	expired bool // feedback held records, and keeps none
 }
 
 // rows are the kinds of records in the order of the report.
 func (r *Report) rows() []row {
-	rows := []row{{"contexts", r.Contexts}, {"decisions", r.Decisions}, {"feedback", r.Feedback}, {"outcomes", r.Outcomes}, {"rejects", r.Rejects},
+	rows := []row{{"contexts", r.Contexts}, {"decisions", r.Decisions}, {"feedback", r.Feedback}, {"outcomes", r.Outcomes},
+		{"rejects", r.Rejects},
 		{"snapshots", r.Snapshots}, {"epochs", r.Epochs}, {"marks", r.Marks}}
 	if r.Cuts.Records > 0 {
 		rows = append(rows, row{"cuts", r.Cuts})
@@ -176,7 +178,8 @@ func (r *Report) Write(w io.Writer) error {
 		fmt.Fprintln(w)
 	}
 	if o := r.Old; o.Drawn > 0 {
-		fmt.Fprintf(w, "  of %d decisions too old to be recomputed the draw from their law was checked, of %d all but the learner's law\n", o.Drawn, o.Ruled)
+		fmt.Fprintf(w, "  of %d decisions too old to be recomputed the draw from their law was checked, of %d all but the "+
+			"learner's law\n", o.Drawn, o.Ruled)
 	}
 	fmt.Fprintf(w, "  %d rounds wait for their feedback\n", r.Pending)
 	if text := r.LateLosses.Warning(nil); text != "" {

@@ -41,12 +41,21 @@ func TestVerifyWhileDropping(t *testing.T) {
 		skip int                   // but for so many
 		drop func(w *world)
 	}{
-		{"feedback that follows the snapshot to begin with", func(w *world) string { return w.ts.Feedback }, 3, func(w *world) { w.drop(w.ts.Feedback, 0, 40) }},
-		{"the first decisions ever dropped", func(w *world) string { return w.ts.Decisions }, 2, func(w *world) { w.drop(w.ts.Decisions, 0, 30) }},
-		{"all contexts", func(w *world) string { return w.ts.Contexts }, 0, func(w *world) { w.dropAll(w.ts.Contexts, w.parts) }},
-		{"all outcomes", func(w *world) string { return w.ts.Outcomes }, 0, func(w *world) { w.dropAll(w.ts.Outcomes, w.parts) }},
+		{"feedback that follows the snapshot to begin with", func(w *world) string { return w.ts.Feedback }, 3,
+			func(w *world) { w.drop(w.ts.Feedback, 0, 40) }},
+		{"the first decisions ever dropped", func(w *world) string { return w.ts.Decisions }, 2, func(w *world) {
+			w.drop(w.ts.Decisions, 0, 30)
+		}},
+		{"all contexts", func(w *world) string { return w.ts.Contexts }, 0, func(w *world) {
+			w.dropAll(w.ts.Contexts, w.parts)
+		}},
+		{"all outcomes", func(w *world) string { return w.ts.Outcomes }, 0, func(w *world) {
+			w.dropAll(w.ts.Outcomes, w.parts)
+		}},
 		{"all rejects", func(w *world) string { return w.ts.Rejects }, 0, func(w *world) { w.dropAll(w.ts.Rejects, 1) }},
-		{"all decisions", func(w *world) string { return w.ts.Decisions }, 2, func(w *world) { w.dropAll(w.ts.Decisions, w.parts) }},
+		{"all decisions", func(w *world) string { return w.ts.Decisions }, 2, func(w *world) {
+			w.dropAll(w.ts.Decisions, w.parts)
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, _ := cutWorld(t)
@@ -172,7 +181,8 @@ func TestVerifyBesideRepeat(t *testing.T) {
 	times := 0
 	grow = func() {
 		for range 2 {
-			_, err := w.in[0].Append(w.ctx, &stream.Record{Value: fmt.Appendf(nil, `{"id":"repeat%d","features":{},"actions":["a","b"]}`, times)})
+			_, err := w.in[0].Append(w.ctx,
+				&stream.Record{Value: fmt.Appendf(nil, `{"id":"repeat%d","features":{},"actions":["a","b"]}`, times)})
 			w.no(err)
 		}
 		w.pump()
@@ -244,7 +254,8 @@ func TestVerifyBesideAll(t *testing.T) {
 func (w *world) retain(kept int64) {
 	recs := w.records(w.ts.Feedback, 0)
 	last := recs[len(recs)-1].Time
-	for topic, n := range map[string]int{w.ts.Contexts: w.parts, w.ts.Decisions: w.parts, w.ts.Outcomes: w.parts, w.ts.Feedback: 1, w.ts.Rejects: 1} {
+	for topic, n := range map[string]int{w.ts.Contexts: w.parts, w.ts.Decisions: w.parts, w.ts.Outcomes: w.parts,
+		w.ts.Feedback: 1, w.ts.Rejects: 1} {
 		for p := range n {
 			for _, r := range w.records(topic, p) {
 				if r.Time >= last-kept {

@@ -121,11 +121,13 @@ func TestVerifyBesideRetention(t *testing.T) {
 // finds damaged, are a difference with a place.
 func TestVerifyBrokenLog(t *testing.T) {
 	w := liveWorld(t, 2, 1, 40)
-	for _, topic := range []string{w.ts.Contexts, w.ts.Decisions, w.ts.Outcomes, w.ts.Feedback, w.ts.Rejects, w.ts.Snapshots} {
+	for _, topic := range []string{w.ts.Contexts, w.ts.Decisions, w.ts.Outcomes, w.ts.Feedback, w.ts.Rejects,
+		w.ts.Snapshots} {
 		for _, broken := range []error{stream.ErrGap, stream.ErrCorrupt} {
 			log := &hookedLog{Log: w.log, broken: topic, err: broken}
 			r, err := Run(w.ctx, Config{Log: log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
-			if err != nil || r.ExitCode() != Different || r.First == nil || r.First.Topic != topic || r.First.Field != "record" || strings.Contains(r.text(), "from ;") {
+			if err != nil || r.ExitCode() != Different || r.First == nil || r.First.Topic != topic ||
+				r.First.Field != "record" || strings.Contains(r.text(), "from ;") {
 				t.Errorf("%s, %v: %v %+v", topic, broken, err, r)
 			}
 		}
@@ -136,7 +138,8 @@ func TestVerifyBrokenLog(t *testing.T) {
 // they are right is not for this one to say.
 func TestVerifyNewer(t *testing.T) {
 	w := liveWorld(t, 1, 1, 40)
-	twice := codec.Context{ID: "twice", Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 1}}, Actions: []codec.Action{{Name: "a"}}}
+	twice := codec.Context{ID: "twice", Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 1}},
+		Actions: []codec.Action{{Name: "a"}}}
 	for range 2 { // the second is rejected
 		_, err := w.in[0].Append(w.ctx, &stream.Record{Value: codec.AppendContext(nil, &twice)})
 		w.no(err)

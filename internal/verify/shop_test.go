@@ -52,7 +52,8 @@ const shopPolicies = `{"hindsight_policies":1,"actions":["a","b","c","d"]}
 `
 
 func newShop(t testing.TB, log stream.Log, text string) *shopRig {
-	s := &shopRig{TB: t, ctx: t.Context(), log: log, ts: join.TopicsOf("m"), rng: rand.New(rand.NewPCG(4, 2)), read: stream.Earliest, worse: "a"}
+	s := &shopRig{TB: t, ctx: t.Context(), log: log, ts: join.TopicsOf("m"), rng: rand.New(rand.NewPCG(4, 2)),
+		read: stream.Earliest, worse: "a"}
 	_, err := topics.Ensure(s.ctx, log, "m", 1, topics.Retention{})
 	s.no(err)
 	s.in, err = log.Writer(s.ctx, s.ts.Contexts, 0, nil)
@@ -60,8 +61,10 @@ func newShop(t testing.TB, log stream.Log, text string) *shopRig {
 	s.out, err = log.Writer(s.ctx, s.ts.Outcomes, 0, nil)
 	s.no(err)
 	logger := slog.New(slog.DiscardHandler)
-	s.jc = service.SystemConfig{Log: log, Build: model.Epoch, Seed: worldSeed(), Partitions: 1, MaxPending: 1000, Dedup: 1000, MarkEvery: 7, Logger: logger}
-	s.dc = service.SystemConfig{Log: log, Name: "m", Build: model.Epoch, Seed: worldSeed(), Partitions: 1, Dedup: 1000, SnapshotEvery: 20, MaxInFlight: 100, Logger: logger}
+	s.jc = service.SystemConfig{Log: log, Build: model.Epoch, Seed: worldSeed(), Partitions: 1, MaxPending: 1000,
+		Dedup: 1000, MarkEvery: 7, Logger: logger}
+	s.dc = service.SystemConfig{Log: log, Name: "m", Build: model.Epoch, Seed: worldSeed(), Partitions: 1, Dedup: 1000,
+		SnapshotEvery: 20, MaxInFlight: 100, Logger: logger}
 	s.jc.Source = s.source(text)
 	s.open()
 	return s
@@ -207,7 +210,9 @@ func (s *shopRig) fromStart() []byte {
 	a := follow.New(s.log, "m", model.Epoch, 1)
 	_, end, err := s.log.Bounds(s.ctx, s.ts.Feedback, 0)
 	s.no(err)
-	s.no(stream.Scan(s.ctx, s.log, s.ts.Feedback, 0, stream.Earliest, end, func(r *stream.Record) error { return a.Take(s.ctx, r) }))
+	s.no(stream.Scan(s.ctx, s.log, s.ts.Feedback, 0, stream.Earliest, end, func(r *stream.Record) error {
+		return a.Take(s.ctx, r)
+	}))
 	b, err := a.AppendState(nil)
 	s.no(err)
 	return b

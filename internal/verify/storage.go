@@ -12,7 +12,8 @@ import (
 // the end may be missing, and then nothing would ever come.
 const stall = time.Minute
 
-var errStalled = errors.New("nothing comes, though the log says that its end lies further; on Kafka a transaction may be open")
+var errStalled = errors.New("nothing comes, though the log says that its end lies further; on Kafka a transaction " +
+	"may be open")
 
 // brokenLog is an error that says that a log has no record where it must have one, or that
 // its storage finds one damaged.

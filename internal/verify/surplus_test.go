@@ -26,7 +26,8 @@ func TestVerifySurplus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := mem.New(mem.Options{})
-			for topic, n := range map[string]int{"m.contexts": 2, "m.outcomes": 2, "m.decisions": 1, "m.feedback": 1} { // as if added since
+			for topic, n := range map[string]int{"m.contexts": 2, "m.outcomes": 2, "m.decisions": 1, "m.feedback": 1} {
+				// as if added since
 				if err := log.Create(t.Context(), topic, n, stream.TopicOptions{}); err != nil {
 					t.Fatal(err)
 				}
@@ -52,8 +53,9 @@ func TestVerifySurplus(t *testing.T) {
 					continue
 				}
 				k := min(i, 1)
-				put(s.ts.Rejects, 0, stream.Record{Value: codec.AppendReject(nil, &codec.Reject{V: codec.Version, Topic: "outcomes", Partition: 1,
-					Offset: offsets[k] + int64(i-k), Time: times[k], Reason: codec.ReasonMalformed, Bytes: []byte(text)})})
+				put(s.ts.Rejects, 0,
+					stream.Record{Value: codec.AppendReject(nil, &codec.Reject{V: codec.Version, Topic: "outcomes", Partition: 1,
+						Offset: offsets[k] + int64(i-k), Time: times[k], Reason: codec.ReasonMalformed, Bytes: []byte(text)})})
 			}
 			s.no(log.Truncate(s.ts.Outcomes, 1, offsets[0]+c.dropped))
 			s.end()

@@ -25,9 +25,10 @@ type Config struct {
 	Name     string // of the model
 	Seed     []byte // the secret seed that the log was created with
 	Build    follow.Build
-	OneClock bool                    // log times of all partitions are of one clock, as those of the embedded log are
-	Dedup    int                     // rounds whose ids a decider remembers; 0: 100,000
-	Progress func(done, total int64) // records read of decisions and feedback; may be nil, called from several goroutines one at a time
+	OneClock bool // log times of all partitions are of one clock, as those of the embedded log are
+	Dedup    int  // rounds whose ids a decider remembers; 0: 100,000
+	// records read of decisions and feedback; may be nil, called from several goroutines one at a time
+	Progress func(done, total int64)
 }
 
 // ErrSeed reports that the log was created with another seed.

@@ -53,7 +53,8 @@ func TestVerifyFirst(t *testing.T) {
 			restore := w.edit(c.topic, 0, r.Offset, func(r *stream.Record) { r.Value[i+len(c.value)+3] ^= 1 })
 			f := w.verify().First
 			restore()
-			if f == nil || f.Topic != c.topic || f.Offset != r.Offset || f.Field != c.field || f.Round == 0 || f.ID == "" || f.Want == f.Got {
+			if f == nil || f.Topic != c.topic || f.Offset != r.Offset || f.Field != c.field || f.Round == 0 || f.ID == "" ||
+				f.Want == f.Got {
 				t.Errorf("%s at offset %d: %s: the first difference is %+v", c.topic, r.Offset, c.field, f)
 			}
 			break

@@ -97,7 +97,8 @@ func TestWarm(t *testing.T) {
 			for _, want := range []struct{ epoch, of, through int64 }{{3, 1, 30}, {4, 3, recs[4].WarmTo}} {
 				got := states[[2]int64{want.epoch, recs[want.epoch].Through}]
 				if b := states[[2]int64{want.of, want.through}]; b == nil || !bytes.Equal(got, b) {
-					t.Errorf("the learner of epoch %d does not begin as that of epoch %d after feedback %d", want.epoch, want.of, want.through)
+					t.Errorf("the learner of epoch %d does not begin as that of epoch %d after feedback %d", want.epoch, want.of,
+						want.through)
 				}
 				if r := recs[want.epoch]; r.WarmEpoch != want.of || r.WarmFrom != 1 {
 					t.Errorf("epoch %d starts from feedback %d of epoch %d", want.epoch, r.WarmFrom, r.WarmEpoch)
@@ -114,7 +115,8 @@ func TestWarm(t *testing.T) {
 				w.openDecider(p)
 			}
 			w.rounds(40)
-			if r := w.verify(); r.ExitCode() != Identical || r.Epochs.Checked != 5 || r.Snapshots.Checked < 5 || r.Decisions.Checked < 200 {
+			if r := w.verify(); r.ExitCode() != Identical || r.Epochs.Checked != 5 || r.Snapshots.Checked < 5 ||
+				r.Decisions.Checked < 200 {
 				t.Errorf("%+v\n%+v", r, r.First)
 			}
 		})
@@ -182,7 +184,8 @@ func TestWarmRefusals(t *testing.T) {
 	w.rounds(20)
 	w.no(w.log.Trim(w.ctx, w.ts.Feedback, 0, 25))
 	w.name(warmBase + "version: 3\nwarm: 9\n")
-	if err := w.tryJoiner(); !errors.Is(err, follow.ErrModel) || !strings.Contains(err.Error(), "warm: 9: the feedback that led to it is no longer kept, the first that is kept is ") {
+	if err := w.tryJoiner(); !errors.Is(err, follow.ErrModel) || !strings.Contains(err.Error(),
+		"warm: 9: the feedback that led to it is no longer kept, the first that is kept is ") {
 		t.Error(err)
 	}
 }

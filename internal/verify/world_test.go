@@ -30,7 +30,8 @@ const (
 var worldModels = []string{
 	`{name: m, version: 1, actions: [a, b, c], oracle: {kind: hedge, class: class.jsonl}, window: 8 rounds}`,
 	`{name: m, version: 2, window: 200ns, missing: impute, default_loss: 0.75, outcomes: mean, activation: required}`,
-	`{name: m, version: 3, actions: [a, b, c], oracle: {kind: hedge, class: class.jsonl}, window: 9 rounds, order: arrival}`,
+	`{name: m, version: 3, actions: [a, b, c], oracle: {kind: hedge, class: class.jsonl}, window: 9 rounds, order: ` +
+		`arrival}`,
 	`{name: m, version: 4, reward: {min: -1, max: 3, clip: true}, window: 150ns, outcomes: sum}`,
 	`{name: m, version: 5, window: 150ns, order: early}`,
 }
@@ -62,8 +63,9 @@ type lateOutcome struct {
 func worldSeed() []byte { return []byte("a secret seed") }
 
 func newWorld(t testing.TB, parts int, seed uint64) *world {
-	w := &world{TB: t, ctx: t.Context(), log: mem.New(mem.Options{Step: 4, MaxBatch: 30}), ts: join.TopicsOf(worldName), parts: parts,
-		rng: rand.New(rand.NewPCG(seed, 1)), read: make([]int64, parts), d: make([]*service.Decider, parts), overflow: 1000}
+	w := &world{TB: t, ctx: t.Context(), log: mem.New(mem.Options{Step: 4, MaxBatch: 30}), ts: join.TopicsOf(worldName),
+		parts: parts,
+		rng:   rand.New(rand.NewPCG(seed, 1)), read: make([]int64, parts), d: make([]*service.Decider, parts), overflow: 1000}
 	for _, topic := range []string{w.ts.Contexts, w.ts.Decisions, w.ts.Outcomes} {
 		w.no(w.log.Create(w.ctx, topic, parts, stream.TopicOptions{}))
 	}
@@ -118,7 +120,8 @@ func (w *world) tryJoiner() (err error) {
 		w.j.Close()
 		w.j = nil
 	}
-	j, err := service.OpenJoiner(w.ctx, service.SystemConfig{Log: w.log, Source: &w.source, Build: model.Epoch, Seed: worldSeed(),
+	j, err := service.OpenJoiner(w.ctx, service.SystemConfig{Log: w.log, Source: &w.source, Build: model.Epoch,
+		Seed:       worldSeed(),
 		Partitions: w.parts, MaxPending: w.overflow, Dedup: worldDedup, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		w.j = j
@@ -136,8 +139,8 @@ func (w *world) openDecider(p int) {
 }
 
 func (w *world) deciderConfig(p int) service.SystemConfig {
-	c := service.SystemConfig{Log: w.log, Name: worldName, Build: model.Epoch, Seed: worldSeed(), Partition: p, Partitions: w.parts,
-		Dedup: worldDedup, MaxInFlight: 100, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
+	c := service.SystemConfig{Log: w.log, Name: worldName, Build: model.Epoch, Seed: worldSeed(), Partition: p,
+		Partitions: w.parts, Dedup: worldDedup, MaxInFlight: 100, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
 	if p == 0 {
 		c.SnapshotEvery = 25
 	}
@@ -207,7 +210,8 @@ func (w *world) ask() {
 	case 0:
 		r.Value = []byte(`{` + body) // minted
 	case 1:
-		r = stream.Record{Value: []byte(`{` + body), Headers: []stream.Header{{Key: "ce_specversion", Value: "1.0"}, {Key: "ce_id", Value: "ce" + id}}}
+		r = stream.Record{Value: []byte(`{` + body), Headers: []stream.Header{{Key: "ce_specversion", Value: "1.0"},
+			{Key: "ce_id", Value: "ce" + id}}}
 	case 2:
 		r.Value = []byte(`{"id":"` + id + `","features":{"x":[]}}`)
 	case 3:
@@ -219,7 +223,8 @@ func (w *world) ask() {
 	case 5:
 		r.Value = fmt.Appendf(nil, `{"id":"c%d",%s`, max(1, w.asked-1-w.rng.IntN(4)), body) // perhaps used
 	case 6:
-		c := codec.Context{ID: id, Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: .5}}, Actions: []codec.Action{{Name: "a"}, {Name: "c"}}}
+		c := codec.Context{ID: id, Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: .5}},
+			Actions: []codec.Action{{Name: "a"}, {Name: "c"}}}
 		r.Value = codec.AppendContext(nil, &c)
 	}
 	_, err := w.in[p].Append(w.ctx, &r)
@@ -227,7 +232,8 @@ func (w *world) ask() {
 }
 
 func (w *world) request(data []byte) {
-	w.d[w.rng.IntN(w.parts)].Request(stream.Message{Data: data, Respond: func([]byte, ...stream.Header) error { return nil }})
+	w.d[w.rng.IntN(w.parts)].Request(
+		stream.Message{Data: data, Respond: func([]byte, ...stream.Header) error { return nil }})
 }
 
 // answer writes outcomes for the decisions that came up.

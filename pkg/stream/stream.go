@@ -274,5 +274,6 @@ type Bus interface {
 	// Request sends one request and waits for its reply, ErrNoResponder at once if
 	// nobody serves the subject, ErrUnavailable without a connection or when that
 	// breaks before the reply (whether the request arrived is then unknown).
-	Request(ctx context.Context, subject string, data []byte, headers ...Header) (reply []byte, replyHeaders []Header, err error)
+	Request(ctx context.Context, subject string, data []byte, headers ...Header) (reply []byte,
+		replyHeaders []Header, err error)
 }

@@ -468,7 +468,9 @@ func Long(t testing.TB, rounds int) *World {
 	for i := range 10 {
 		w.actions, w.law = append(w.actions, fmt.Sprint("action", i)), append(w.law, .1)
 	}
-	w.context = []byte(`{"features":{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9,"j":10,"k":11,"l":12,"m":13,"n":14,"o":15,"p":"x"}}`)
+	w.context = []byte(
+		`{"features":{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9,"j":10,"k":11,"l":12,"m":13,"n":14,"o":15,` +
+			`"p":"x"}}`)
 	w.restart()
 	for i := range rounds {
 		w.real += 1000
