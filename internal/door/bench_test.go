@@ -138,6 +138,9 @@ func (d *deaf) Write(b []byte) (int, error) { return len(b), nil }
 
 // TestAllocations holds what a request allocates between the server and who decides: its body.
 func TestAllocations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has pools forget what they hold")
+	}
 	f := Flags{}
 	d := &Door{o: Options{Model: "shop"}, bus: newBus(nil), subjects: map[string]string{"decide": "shop.decide"}}
 	var err error
