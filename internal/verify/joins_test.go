@@ -135,7 +135,12 @@ func TestJoinWorlds(t *testing.T) {
 }
 
 // TestJoinLosses plays worlds in which logs lose their tails, too.
-func TestJoinLosses(t *testing.T) { playAll(t, "plain", true) }
+func TestJoinLosses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
+	playAll(t, "plain", true)
+}
 
 // BenchmarkReplay reports rounds replayed a second.
 func BenchmarkReplay(b *testing.B) {

@@ -66,11 +66,14 @@ func TestVerifyReadsOnce(t *testing.T) {
 type growingLog struct {
 	stream.Log
 	topic string
+	mu    sync.Mutex // held while it grows
 	grow  func()
 }
 
 func (l *growingLog) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
 	first, next, err = l.Log.Bounds(ctx, topic, partition)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if grow := l.grow; topic == l.topic && grow != nil {
 		l.grow = nil
 		grow()

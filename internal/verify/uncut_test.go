@@ -68,6 +68,9 @@ func unnumbered(f codec.Feedback) string {
 // TestUncut plays on where a joiner that logged no cuts stopped, or crashed. What the joiners behind it
 // write follows from their cuts, and every decision has one feedback.
 func TestUncut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	eachUncut(t, func(t *testing.T, path string) {
 		for seed := range uint64(max(1, joinWorlds()/20)) {
 			w := testkit.Load(t, path, seed)
@@ -83,6 +86,9 @@ func TestUncut(t *testing.T) {
 
 // TestUncutLosses plays such worlds in which logs lose their tails as well.
 func TestUncutLosses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	eachUncut(t, func(t *testing.T, path string) {
 		for seed := range uint64(max(1, joinWorlds()/20)) {
 			w := testkit.Load(t, path, seed)

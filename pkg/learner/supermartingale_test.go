@@ -159,6 +159,9 @@ func (c halves) Eval(dst []float64, _ *oracle.Input, action int) {
 // on action a, the alarm on b, too. Either keeps its level; that one of them errs does not,
 // which is why it is not what refutes a class.
 func TestRefutedLevel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	const runs, rounds, alpha = 400, 4000, .35
 	refuted, either := 0, 0
 	for seed := range uint64(runs) {
