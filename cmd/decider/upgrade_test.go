@@ -71,6 +71,7 @@ func TestRollingUpgrade(t *testing.T) {
 	b := oldDecider().ready()
 	s.shares(map[*process]int{a: 1, b: 1})
 	u := s.newUsers(seed)
+	u.uncut = true
 	after(a, 700*time.Millisecond)
 
 	// Each decider is replaced, then a standby of this build takes over from the joiner.
