@@ -27,7 +27,7 @@ func (p *process) http() (url string) {
 // TestReadmeCurl runs the commands of README.md that ask and report, word for word but for the address.
 func TestReadmeCurl(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("no curl here")
+		t.Skip("curl is not installed: what README types is not tried")
 	}
 	page, err := os.ReadFile("../../README.md")
 	if err != nil {

@@ -43,22 +43,14 @@ type asked struct {
 }
 
 func (d *Door) batch(w http.ResponseWriter, r *http.Request, c client) *problem {
-	kind, p := contentType(r)
-	if p == nil && kind != typeJSON {
-		p = newProblem(http.StatusUnsupportedMediaType, "a batch is "+typeJSON)
-	}
-	if p != nil {
-		return p
-	}
-	headers, p := headersOf(r)
-	if p != nil {
-		return p
-	}
-	body, p := d.body(w, r)
+	kind, headers, body, p := d.read(w, r)
 	if p != nil {
 		return p
 	}
 	defer d.release(body)
+	if kind != typeJSON {
+		return newProblem(http.StatusUnsupportedMediaType, "a batch is "+typeJSON)
+	}
 	var items []batchItem
 	if err := json.Unmarshal(body, &items); err != nil {
 		return newProblem(http.StatusBadRequest, fmt.Sprintf("the body is not %s: %v", batchFormat, err))

@@ -30,17 +30,23 @@ func (d *Door) outcome(w http.ResponseWriter, r *http.Request, c client) *proble
 	return d.relay(w, r, c, "outcome", http.StatusAccepted)
 }
 
+// read reads a request: its content type, the headers that go on to who answers it, and its body, which is
+// held until it is released.
+func (d *Door) read(w http.ResponseWriter, r *http.Request) (kind string, headers []stream.Header, body []byte,
+	p *problem) {
+	if kind, p = contentType(r); p != nil {
+		return
+	}
+	if headers, p = headersOf(r); p != nil {
+		return
+	}
+	body, p = d.body(w, r)
+	return
+}
+
 // relay hands a request to who answers it on the bus, and answers with the reply.
 func (d *Door) relay(w http.ResponseWriter, r *http.Request, c client, subject string, status int) *problem {
-	kind, p := contentType(r)
-	if p != nil {
-		return p
-	}
-	headers, p := headersOf(r)
-	if p != nil {
-		return p
-	}
-	body, p := d.body(w, r)
+	kind, headers, body, p := d.read(w, r)
 	if p != nil {
 		return p
 	}

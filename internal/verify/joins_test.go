@@ -22,9 +22,6 @@ func joinWorlds() int {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		return 6000
 	}
-	if testing.Short() {
-		return 10
-	}
 	return 30
 }
 
