@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strconv"
 	"unsafe"
 )
@@ -21,6 +22,15 @@ const (
 
 // Encodings are the names of the encodings, in their order.
 func Encodings() []string { return []string{"msgpack", "json"} }
+
+// ParseEncoding returns the encoding of a name.
+func ParseEncoding(name string) (Encoding, error) {
+	i := slices.Index(Encodings(), name)
+	if i < 0 {
+		return 0, fmt.Errorf("unknown encoding %q: expected msgpack or json", label(name))
+	}
+	return Encoding(i), nil
+}
 
 // String returns the encoding's name in flags.
 func (e Encoding) String() string { return Encodings()[e] }
@@ -81,6 +91,21 @@ func Stored(dst []byte, e Encoding, kind string, record []byte) []byte {
 		return record
 	}
 	return dst
+}
+
+// EventTime returns the log time of what a record, which an Append function wrote, tells of, ns since 1970; 0: it says none.
+// Of feedback that is when the round was closed.
+func EventTime(record []byte) (at int64) {
+	r := newReader(record)
+	for s := r.open(tokMap); r.more(&s); {
+		switch r.key() {
+		case "time", "closed_at":
+			at = r.int()
+		default:
+			r.skip(contextDepth)
+		}
+	}
+	return at
 }
 
 // OpenValue returns the bytes of the record with which an owner opens a topic of a model.
