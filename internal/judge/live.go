@@ -13,16 +13,15 @@ import (
 )
 
 // Live opens what a live system decided from one log time to another as the log on which policies are judged: files,
-// learners and snapshots are none of them. Outcomes lie in a range of rewards, or of losses.
-func Live(ctx context.Context, log stream.Log, name string, from, to time.Time, r loop.Range, reward bool) (*OffPolicy,
-	error) {
+// learners and snapshots are none of them. Rewards, or losses, lie on a scale.
+func Live(ctx context.Context, log stream.Log, name string, from, to time.Time, scale loop.Range) (*OffPolicy, error) {
 	at := join.TopicsOf(name)
 	records, err := logs.OpenTopics(ctx, log, at.Decisions, at.Outcomes, logs.Options{Inactive: true,
 		From: from.UnixNano(), To: to.UnixNano()})
 	if err != nil {
 		return nil, err
 	}
-	table, err := dataset.Read(name, records, dataset.Options{Range: r, Reward: &reward})
+	table, err := dataset.Read(name, records, dataset.Options{Range: scale})
 	if err != nil {
 		return nil, err
 	}
