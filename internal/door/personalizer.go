@@ -330,6 +330,9 @@ func (d *Door) exchange(r *http.Request, c client, subject string, body []byte, 
 	}
 	defer e.release()
 	if p := problemOf(e.reply, e.headers); p != nil {
+		if p.Status == http.StatusBadRequest || p.Status == http.StatusConflict {
+			p.code = map[string]string{"decide": "InvalidRankRequest", "outcome": "InvalidRewardRequest"}[subject]
+		}
 		return p
 	}
 	if err := json.Unmarshal(e.reply, dst); err != nil {

@@ -74,7 +74,8 @@ func TestPersonalizerRank(t *testing.T) {
 		}
 		at := "/events/" + strings.ReplaceAll(id, " ", "%20")
 		for path, body := range map[string]string{at + "/reward": `{"value":0.5}`, at + "/activate": ""} {
-			if got := w.call("POST", ofVersion(version, path), body); got.status != 204 || len(got.body) != 0 {
+			got := w.call("POST", ofVersion(version, path), body, "X-Ms-Client-Request-Id: first")
+			if got.status != 204 || len(got.body) != 0 {
 				t.Errorf("%s: %d %s", path, got.status, got.body)
 			}
 		}
@@ -91,8 +92,13 @@ func TestPersonalizerRank(t *testing.T) {
 		t.Errorf("asked %s\nwant  %s", stored.Context, want)
 	}
 	outcomes := w.records("shop.outcomes")
-	if len(outcomes) != len(personalizerVersions()) || string(outcomes[0]) != `{"id":"event 0","reward":0.5}` {
+	if len(outcomes) != len(personalizerVersions()) ||
+		string(outcomes[0]) != `{"id":"event 0","reward":0.5,"outcome_id":"first"}` {
 		t.Errorf("outcomes %s", outcomes)
+	}
+	other := w.call("POST", "/personalizer/v1.0/rank", `{"actions":[{"id":"a","features":[]}],"eventId":"event 0"}`)
+	if e := other.asVendor(t); other.status != 409 || e.Code != "InvalidRankRequest" {
+		t.Errorf("an eventId of another event: %d %+v", other.status, e)
 	}
 	got := w.call("POST", "/personalizer/v1.0/rank", `{"actions":[{"id":"a","features":[]}]}`)
 	if m := got.object(t); got.status != 201 || m["eventId"] == "" || m["rewardActionId"] != "a" {
@@ -204,7 +210,7 @@ func TestPersonalizerRefusals(t *testing.T) {
 		{"a reward that is no number", "POST", v1 + "/events/a/reward", `{"value":"1"}`, "admin", 400,
 			"InvalidRewardRequest", "not what is expected"},
 		{"a long eventId of a reward", "POST", v1 + "/events/" + strings.Repeat("x", 257) + "/reward", `{"value":1}`,
-			"admin", 400, "BadRequest", "id: "},
+			"admin", 400, "InvalidRewardRequest", "id: "},
 		{"a long eventId to activate", "POST", v1 + "/events/" + strings.Repeat("x", 257) + "/activate", "", "admin", 400,
 			"InvalidEventIdToActivate", "at most 256 bytes"},
 		{"a page of another origin", "POST", v1 + "/events/a/activate", "", "foreign", 403, "InvalidApiAccess",
@@ -434,5 +440,18 @@ func TestPersonalizerEvaluation(t *testing.T) {
 	left := w.call("GET", ofVersion("/v1.0", "/evaluations"), "")
 	if json.Unmarshal(left.body, &all) != nil || len(all) != 2 {
 		t.Errorf("%s", left.body)
+	}
+}
+
+// TestPersonalizerEvaluationsKept holds how many evaluations are kept.
+func TestPersonalizerEvaluationsKept(t *testing.T) {
+	s := newEvaluations(t.Context())
+	for i := range mostEvaluations {
+		if p := s.add(&evaluation{id: fmt.Sprint(i)}); p != nil {
+			t.Fatal(p.Detail)
+		}
+	}
+	if p := s.add(&evaluation{id: "one more"}); p == nil || p.Status != 409 || p.code != "OperationNotAllowed" {
+		t.Errorf("%+v", p)
 	}
 }

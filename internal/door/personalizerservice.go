@@ -193,7 +193,7 @@ func (d *Door) personalizerStatus(w http.ResponseWriter, r *http.Request, _ clie
 
 // modelProperties tells since when feedback is kept, and when the last one came.
 func (d *Door) modelProperties(w http.ResponseWriter, r *http.Request, _ client) *problem {
-	from, to, p := d.span(r.Context(), join.TopicsOf(d.o.Model).Feedback)
+	from, to, p := d.span(r.Context(), join.TopicsOf(d.o.Model).Feedback, false)
 	if p != nil {
 		return p
 	}
@@ -202,7 +202,7 @@ func (d *Door) modelProperties(w http.ResponseWriter, r *http.Request, _ client)
 
 // logProperties tells from when to when decisions are kept.
 func (d *Door) logProperties(w http.ResponseWriter, r *http.Request, _ client) *problem {
-	from, to, p := d.span(r.Context(), join.TopicsOf(d.o.Model).Decisions)
+	from, to, p := d.span(r.Context(), join.TopicsOf(d.o.Model).Decisions, true)
 	if p != nil {
 		return p
 	}
@@ -212,8 +212,8 @@ func (d *Door) logProperties(w http.ResponseWriter, r *http.Request, _ client) *
 // spanLimit is how long the ends of a topic are looked for.
 const spanLimit = 5 * time.Second
 
-// span returns the log times of the first and the last record of a topic.
-func (d *Door) span(ctx context.Context, topic string) (from, to time.Time, p *problem) {
+// span returns the log times of the first and the last record of a topic; of data, control records are passed over.
+func (d *Door) span(ctx context.Context, topic string, data bool) (from, to time.Time, p *problem) {
 	ctx, cancel := context.WithTimeout(ctx, spanLimit)
 	defer cancel()
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
@@ -222,10 +222,15 @@ func (d *Door) span(ctx context.Context, topic string) (from, to time.Time, p *p
 		found := false
 		err = errors.Join(err, stream.Scan(ctx, d.o.Log, topic, i, stream.Earliest, math.MaxInt64,
 			func(r *stream.Record) error {
+				if data && r.Type != "" {
+					return nil
+				}
 				first = min(first, r.Time)
 				return stream.ErrStop
 			}), stream.ScanBack(ctx, d.o.Log, topic, i, math.MaxInt64, 1, func(r *stream.Record) error {
-			last, found = max(last, r.Time), true
+			if !data || r.Type == "" {
+				last, found = max(last, r.Time), true
+			}
 			return nil
 		}, func() bool { return found }))
 	}
