@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/follow"
 	"hindsight/internal/secret"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
@@ -94,6 +95,9 @@ type Options struct {
 	Pages    []daemon.Page // of the admin port
 	Metrics  *watch.Metrics
 	Logger   *slog.Logger
+
+	Log        stream.Log                // of the model
+	Definition func() *follow.Definition // of the model that decides here, nil if none does; nil: none ever does
 }
 
 // Door is the HTTP server of a process.
@@ -107,12 +111,13 @@ type Door struct {
 	held     atomic.Int64 // bytes of bodies
 	conns    atomic.Int64
 	ended    chan struct{}
+	judged   evaluations
 }
 
 // Open starts the server. When ctx ends, it takes no more connections. [Door.Close] must follow.
 func (f *Flags) Open(ctx context.Context, o Options) (*Door, error) {
 	d := &Door{o: o, bus: newBus(o.Bus), subjects: map[string]string{"decide": o.Model + ".decide",
-		"outcome": o.Model + ".outcome"}, ended: make(chan struct{})}
+		"outcome": o.Model + ".outcome"}, ended: make(chan struct{}), judged: newEvaluations(ctx)}
 	if f.address == "none" || !o.Requests && !f.flag.Changed {
 		close(d.ended)
 		return d, nil

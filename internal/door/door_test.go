@@ -50,6 +50,7 @@ type setting struct {
 	partitions int
 	clientRate int
 	slow       time.Duration
+	model      string // lines of the model file
 	change     func(*service.SystemConfig)
 }
 
@@ -67,8 +68,10 @@ func open(t testing.TB, s setting) *world {
 	if s.partitions == 0 {
 		s.partitions = 1
 	}
-	m := model.Default()
-	m.Name = "shop"
+	m, err := model.Parse("shop.yaml", []byte("name: shop\n"+s.model))
+	if err != nil {
+		t.Fatal(err)
+	}
 	source, err := modelfile.Source(m, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +89,7 @@ func open(t testing.TB, s setting) *world {
 	pages := append(sight.Pages(), daemon.Page{Path: "/certificate", Answer: insight.Certificate},
 		daemon.Page{Path: "/models", Answer: insight.Models})
 	w.door = w.listen(ctx, s, Options{Model: m.Name, Bus: s.bus, Requests: true, Pages: pages, Metrics: metrics,
-		Logger: logger})
+		Logger: logger, Log: w.log, Definition: insight.Definition})
 	config := service.SystemConfig{Log: w.log, Bus: w.door.Bus(), Name: m.Name, Source: source, Build: model.Epoch,
 		Seed: seed, Health: health, Insight: insight, Partitions: s.partitions, BusApart: true, ClientRate: s.clientRate,
 		Metrics: metrics, Logger: logger}

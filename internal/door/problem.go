@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"hindsight/pkg/stream"
 )
@@ -16,7 +17,8 @@ type problem struct {
 	Detail string `json:"detail"`
 	ID     string `json:"id,omitempty"` // of the round, if it could be read
 
-	counted bool // by the service
+	counted      bool   // by the service
+	code, target string // of Personalizer's error; "": what the status says, and nothing
 }
 
 func newProblem(status int, detail string) *problem {
@@ -49,17 +51,28 @@ func problemOf(reply []byte, headers []stream.Header) *problem {
 // retryAfter is the time, in seconds, after which to ask again; clients spread it at random.
 const retryAfter = "1"
 
-// write answers with the problem.
-func (p *problem) write(w http.ResponseWriter) {
+// refuse answers with a problem, in the shape of the API that is asked.
+func refuse(w http.ResponseWriter, r *http.Request, p *problem) {
+	if !strings.HasPrefix(r.URL.Path, personalizerRoot+"/") {
+		p.write(w, typeProblem, p)
+		return
+	}
+	e := p.personalizerError()
+	w.Header().Set("X-Ms-Error-Code", e.Code)
+	p.write(w, typeJSON, map[string]any{"error": e})
+}
+
+// write answers with the problem as some content type has it.
+func (p *problem) write(w http.ResponseWriter, kind string, as any) {
 	h := w.Header()
-	h.Set("Content-Type", typeProblem)
+	h.Set("Content-Type", kind)
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", retryAfter)
 	}
-	b, _ := json.Marshal(p) // of text and numbers
+	b, _ := json.Marshal(as) // of text and numbers
 	w.WriteHeader(p.Status)
 	w.Write(b) // an error is the client's: it is gone
 }
