@@ -41,7 +41,7 @@ func TestMessagePack(t *testing.T) {
 	}
 	other := codec.AppendContext(nil, &codec.Context{ID: "a", Actions: []codec.Action{{Name: "x"}}})
 	if p := w.call("POST", "/v1/decide", string(other), kind).problem(t); p.Status != 409 ||
-		!strings.Contains(p.Detail, "in round 1 of partition 0") {
+		p.ID != "a" || !strings.Contains(p.Detail, "in round 1 of partition 0") {
 		t.Errorf("%+v", p)
 	}
 }
