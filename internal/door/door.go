@@ -42,7 +42,8 @@ type Flags struct {
 	plain         bool
 	origins       []string
 	flag          *pflag.Flag
-	slow          time.Duration // that a request may take to come; 0: readRequest
+	slow          time.Duration    // that a request may take to come; 0: readRequest
+	now           func() time.Time // nil: time.Now
 }
 
 // Add adds the flags.
@@ -93,6 +94,7 @@ type Options struct {
 	Requests bool          // somebody may ask: without, HTTP is off unless --http is given
 	Pages    []daemon.Page // of the admin port
 	Metrics  *watch.Metrics
+	Window   func() time.Duration // that a round waits for its outcome; 0: unknown, or it is not a time
 	Logger   *slog.Logger
 }
 
@@ -104,6 +106,7 @@ type Door struct {
 	server   *http.Server
 	listener net.Listener
 	guard    guard
+	now      func() time.Time
 	held     atomic.Int64 // bytes of bodies
 	conns    atomic.Int64
 	ended    chan struct{}
@@ -112,7 +115,10 @@ type Door struct {
 // Open starts the server. When ctx ends, it takes no more connections. [Door.Close] must follow.
 func (f *Flags) Open(ctx context.Context, o Options) (*Door, error) {
 	d := &Door{o: o, bus: newBus(o.Bus), subjects: map[string]string{"decide": o.Model + ".decide",
-		"outcome": o.Model + ".outcome"}, ended: make(chan struct{})}
+		"outcome": o.Model + ".outcome"}, now: time.Now, ended: make(chan struct{})}
+	if f.now != nil {
+		d.now = f.now
+	}
 	if f.address == "none" || !o.Requests && !f.flag.Changed {
 		close(d.ended)
 		return d, nil

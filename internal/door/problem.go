@@ -17,6 +17,7 @@ type problem struct {
 	ID     string `json:"id,omitempty"` // of the round, if it could be read
 
 	counted bool // by the service
+	shape   any  // what is written instead, as JSON, where another API has errors of its own; nil: the problem
 }
 
 func newProblem(status int, detail string) *problem {
@@ -52,14 +53,18 @@ const retryAfter = "1"
 // write answers with the problem.
 func (p *problem) write(w http.ResponseWriter) {
 	h := w.Header()
-	h.Set("Content-Type", typeProblem)
+	kind, body := typeProblem, any(p)
+	if p.shape != nil {
+		kind, body = typeJSON, p.shape
+	}
+	h.Set("Content-Type", kind)
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", retryAfter)
 	}
-	b, _ := json.Marshal(p) // of text and numbers
+	b, _ := json.Marshal(body) // of text and numbers
 	w.WriteHeader(p.Status)
 	w.Write(b) // an error is the client's: it is gone
 }

@@ -62,6 +62,7 @@ type Decider struct {
 	at      struct {
 		contexts, feedback atomic.Int64 // next unread offsets
 		epoch              atomic.Int64 // at work; 0: none
+		window             atomic.Int64 // of the epoch at work, ns; 0: none, or it counts rounds
 	}
 }
 

@@ -150,6 +150,17 @@ func (i *Insight) outstanding(until time.Time) (n int64, partitions []int) {
 	return n, partitions
 }
 
+// Window returns how long a round of the model at work waits for its outcome; 0: no decider is at work, or the window
+// counts rounds.
+func (i *Insight) Window() time.Duration {
+	for _, d := range i.atWork() {
+		if ns := d.at.window.Load(); ns > 0 {
+			return time.Duration(ns)
+		}
+	}
+	return 0
+}
+
 // lateLosses returns what the joiner of this process saw, nil if there is none.
 func (i *Insight) lateLosses() *latelosses.Comparison {
 	i.mu.Lock()

@@ -90,6 +90,7 @@ func (d *Decider) show() {
 	d.m.Replica(d.follower.Replica())
 	if e := d.follower.Replica().Epoch(); e != nil {
 		d.at.epoch.Store(e.Number)
+		d.at.window.Store(e.Rules.Window.Nanos)
 		d.m.Mode(e.Rules.Mode)
 		d.cfg.Metrics.Scope().Worth(e.Number, rewardsOf(e.Rules, false))
 	}
