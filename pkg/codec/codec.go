@@ -277,7 +277,7 @@ type Epoch struct {
 	// Continues is the first of the epochs whose learner this one goes on with, as it is
 	// here; rounds of those are learned too. 0: the learner is a new one.
 	Continues int64  `msgpack:"continues,omitempty"`
-	Cause     string `msgpack:"cause,omitempty"` // who asked for Mode, for people (but see Alarm); "": the model file
+	Cause     string `msgpack:"cause,omitempty"` // who asked for Mode, for people and [CauseTaught]; "": the model file
 }
 
 // Class carries one piece of a file that the next [Epoch] names. A sequence
