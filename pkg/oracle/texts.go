@@ -227,22 +227,31 @@ func (t *Texts) terms(dst []Term, first int32) []Term {
 
 // normalise gives terms the norm 1, unless all are 0. Values of any size are fine.
 func normalise(terms []Term) {
-	most := 0.0
-	for i := range terms {
-		most = max(most, math.Abs(terms[i].Value))
+	sum := squares(terms)
+	if !(sum > 1e-200 && sum < 1e200) { // squares may have overflowed, or become 0
+		most := 0.0
+		for i := range terms {
+			most = max(most, math.Abs(terms[i].Value))
+		}
+		if most == 0 {
+			return
+		}
+		for i := range terms {
+			terms[i].Value /= most
+		}
+		sum = squares(terms)
 	}
-	if most == 0 {
-		return
-	}
-	sum := 0.0
+	scale := 1 / math.Sqrt(sum)
 	for i := range terms {
-		terms[i].Value /= most
+		terms[i].Value *= scale
+	}
+}
+
+func squares(terms []Term) (sum float64) {
+	for i := range terms {
 		sum += float64(terms[i].Value * terms[i].Value)
 	}
-	norm := math.Sqrt(sum)
-	for i := range terms {
-		terms[i].Value /= norm
-	}
+	return sum
 }
 
 // AppendVector appends the numbers that number returns for i < n as terms of norm 1, whose places begin at first.
