@@ -25,6 +25,9 @@ func manyFeatures(n int) []Feature {
 		case 4:
 			f = Feature{Name: f.Name, Kind: Bool, Value: 1}
 		}
+		if i == 7 {
+			f = VectorOf(f.Name, []float64{1, 2, 3})
+		}
 		out = append(out, f)
 	}
 	return out
