@@ -61,6 +61,7 @@ func (misread) Is(target error) bool { return target == ErrCorrupt }
 var (
 	errEmpty        = errors.New("is empty")
 	errLong         = errors.New("is too long")
+	errVector       = errors.New("is a list of numbers, which the model must declare: features: {NAME: {vector: LENGTH}}")
 	errUTF8         = errors.New("is not valid UTF-8")
 	errControl      = errors.New("has a control character")
 	errNotFinite    = errors.New("is not a finite number")

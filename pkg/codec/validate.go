@@ -68,11 +68,11 @@ func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 // that is not finite, too many actions or features. An empty id is fine: one is
 // minted; so is a nil list of actions, but not an empty one. It does not allocate
 // unless it fails or meets more than 512 names in one place.
-func (c *Context) Validate() error { return c.ValidateTexts(nil) }
+func (c *Context) Validate() error { return c.ValidateFor(nil) }
 
-// ValidateTexts is [Context.Validate] where some texts are no categories: those of the names that long
-// reports may have any length. nil: none.
-func (c *Context) ValidateTexts(long func(name string) bool) error {
+// ValidateFor is [Context.Validate] for a model that declares some features as long texts or as vectors,
+// which no other features may be. nil: none.
+func (c *Context) ValidateFor(long func(name string) bool) error {
 	if err := checkText(c.ID, MaxIDBytes); err != nil {
 		return wrong("context", "id", err)
 	}
@@ -143,6 +143,9 @@ func checkFeatures(features []Feature, long func(name string) bool) (string, err
 				err = errBool
 			}
 		case Vector:
+			if long == nil || !long(f.Name) {
+				return f.Name, errVector
+			}
 			for j := range f.Len() {
 				if !finite(f.At(j)) {
 					return item(f.Name, j), errNotFinite
