@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"hindsight/internal/latelosses"
@@ -20,7 +21,8 @@ import (
 type Bound struct {
 	Value   *float64 `json:"value"`
 	Vacuous bool     `json:"vacuous"`
-	Void    string   `json:"void,omitempty"` // class refuted: it needs a truth in the class
+	// class refuted: it needs a truth in the class; delays depend on losses: it needs that they do not
+	Void string `json:"void,omitempty"`
 }
 
 // NewBound judges a bound against the number T of rounds.
@@ -98,7 +100,11 @@ func (c *Certificate) Bounds() (out []KindOfBound) {
 		add(KindRealisedLoss, fmt.Sprintf("with probability %v, whatever the truth is", 1-r.Alpha), &r.Bound)
 	}
 	add(kindMeasuredDrift, "in expectation, with the drift that was measured", c.MeasuredDrift)
-	add(kindAPriori, "in expectation, known before the run but for the delays", c.APriori)
+	priori := "in expectation, known before the run but for the delays"
+	if slices.ContainsFunc(c.Assumptions, func(a Assumption) bool { return a.Name == Blind }) {
+		priori += ", while these are blind to losses that have not come"
+	}
+	add(kindAPriori, priori, c.APriori)
 	return out
 }
 
@@ -148,7 +154,7 @@ func of(l learner.Learner, o *Options) Certificate {
 
 func ofRegression(c learner.Certificate, evidence float64, o *Options) Certificate {
 	t, wait := o.total(c.Rounds), float64(o.Outstanding)
-	f := figuresOf(&c, wait)
+	f := figuresOf(&c, o)
 	bound := func(kind string) *Bound {
 		b := NewBound(f.Bounds[kind], t)
 		b.Void = f.void(kind)
@@ -170,10 +176,21 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 	}
 	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded), order(o, p), missing(c.Skipped),
 		silence(c.Imputed, p.Functions > 0), late(o.Late)}
+	switch f.by {
+	case byAdditive:
+		out.Assumptions = append(out.Assumptions, blind(o.Late))
+		out.note("a priori: the additive bound, θ = %v, rounds decided with more than %d outstanding charged 1 each; both "+
+			"are chosen from a grid by the delays seen: an estimate, unless delays are fixed beforehand", f.at.Theta, f.at.Late)
+	case byAnyDelay:
+		out.note("a priori: the bound for any delays, which may look at losses")
+	}
 	switch {
 	case f.Refuted:
 		out.note("the class is refuted at level %v: no function of it is the truth, and the bounds that need one are void",
 			p.Alpha)
+	case f.looks && c.Bounded:
+		out.note("delays depend on losses, and feedback is in the order of arrival: the bounds that need an order that " +
+			"does not are void; " + mend)
 	case c.Bounded:
 		out.note("measured drift and a priori hold in expectation if the class contains the truth (realizability)")
 	default:
@@ -182,6 +199,12 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 	out.notes(p, &c, o)
 	return out
 }
+
+// mend says what to do where feedback comes in an order that depends on losses.
+const mend = "use order: fifo, whose bounds need no such order, or oracle: {eta: outstanding} for a bound under any delays"
+
+// looks reports whether delays depend on losses, as far as is known.
+func (o *Options) looks() bool { return o.Late != nil && o.Late.Differ }
 
 // total returns T.
 func (o *Options) total(counted int64) int64 {

@@ -152,6 +152,9 @@ func (i *Insight) outstanding(until time.Time) (n int64, partitions []int) {
 
 // lateLosses returns what the joiner of this process saw, nil if there is none.
 func (i *Insight) lateLosses() *latelosses.Comparison {
+	if i == nil {
+		return nil
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.late == nil {

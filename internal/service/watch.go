@@ -80,7 +80,8 @@ func (d *Decider) showCertificate() {
 		return
 	}
 	d.m.Weights(ep.Learner)
-	if f, ok := certify.Measure(ep.Learner, d.outstanding()); ok {
+	o := certify.Options{Outstanding: d.outstanding(), Arrival: ep.Rules.Arrival, Late: d.cfg.Insight.lateLosses()}
+	if f, ok := certify.Measure(ep.Learner, &o); ok {
 		d.m.Certificate(&f)
 	}
 }

@@ -222,6 +222,9 @@ func (d *DAFA) Certificate() Certificate {
 	if p, ok := d.reg.(Proven); ok && p.Proved() {
 		c.Bounded, c.Beta = true, p.Beta()
 	}
+	if h, ok := d.reg.(*oracle.Hedge); ok && h.Proved() {
+		c.Potential.Eta, c.Potential.Scale = h.Rate()
+	}
 	if o, ok := d.reg.(interface{ Lost() float64 }); ok {
 		c.Lost, c.Counted = o.Lost(), true
 	}

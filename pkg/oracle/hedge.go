@@ -222,6 +222,9 @@ func (h *Hedge) Regret() float64 {
 // Proved reports whether Regret and Beta are theorems' bounds: η ≤ 1/2.
 func (h *Hedge) Proved() bool { return h.proved }
 
+// Rate returns η and log(1/min q_1), log|F| of a uniform prior; |F| = 1 counts as 2.
+func (h *Hedge) Rate() (eta, scale float64) { return h.eta, h.priorMin }
+
 // Beta returns the stability constant β ≥ Σ E‖f̂_t − f̂_{t+1}‖²_∞ (paper,
 // assum:stability), 0 if none is proved: half the bound on Σ E KL(q_t‖q_{t+1}),
 //
