@@ -6,6 +6,7 @@ package certify
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -120,11 +121,12 @@ func (c *Certificate) Sharpest() (b KindOfBound, ok bool) {
 
 // Options are what a learner does not know of its run.
 type Options struct {
-	Rounds      int64                  // released, withdrawn ones left out; 0: as many as the learner counted
-	Outstanding int64                  // decided, but not released: charged 1 each
-	Arrival     bool                   // feedback is in the order of arrival
-	Early       bool                   // that of rounds decided early is
-	Late        *latelosses.Comparison // nil: not measured here
+	Rounds      int64                    // released, withdrawn ones left out; 0: as many as the learner counted
+	Outstanding int64                    // decided, but not released
+	Decided     iter.Seq[*learner.Round] // of these, those that can be evaluated; nil, and the others: charged 1 each
+	Arrival     bool                     // feedback is in the order of arrival
+	Early       bool                     // that of rounds decided early is
+	Late        *latelosses.Comparison   // nil: not measured here
 }
 
 // Of returns the certificate of a learner.
@@ -147,9 +149,18 @@ func of(l learner.Learner, o *Options) Certificate {
 		if w, ok := l.(interface{ Models() *learner.Models }); ok && w.Models() != nil {
 			evidence = w.Models().Evidence()
 		}
-		return ofRegression(l.Certificate(), evidence, o)
+		return ofRegression(certificateOf(l, o), evidence, o)
 	}
 	return Certificate{Notes: []string{"this learner has no certificate"}}
+}
+
+// certificateOf returns that of a learner, with the rounds that were decided and can be evaluated.
+func certificateOf(l learner.Certified, o *Options) learner.Certificate {
+	c := l.Certificate()
+	if d, ok := l.(*learner.DAFA); ok && c.Plausible.Functions > 0 && o.Decided != nil {
+		c.Plausible = d.Decided(o.Decided)
+	}
+	return c
 }
 
 func ofRegression(c learner.Certificate, evidence float64, o *Options) Certificate {
@@ -167,7 +178,7 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 		out.PlausibleSet = &SetBound{Bound: *bound(KindPlausibleSet),
 			Alpha: p.Alpha, Surviving: p.Surviving, Functions: p.Functions}
 		if out.PlausibleSet.Void == "" {
-			out.PlausibleSet.MissingAtRandom = NewBound(p.Random+wait, t).Value
+			out.PlausibleSet.MissingAtRandom = NewBound(p.Random+wait-float64(p.Ahead), t).Value
 		}
 	}
 	if c.Counted {
@@ -231,7 +242,11 @@ func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Opt
 		}
 		c.note(text, s.Imputed)
 	}
-	if o.Outstanding > 0 {
+	switch {
+	case p.Ahead > 0:
+		c.note("rounds decided and not yet released: %d, charged 1 each; in the plausible set %d of them cost what its "+
+			"functions say", o.Outstanding, p.Ahead)
+	case o.Outstanding > 0:
 		c.note("rounds decided and not yet released are charged 1 each: %d", o.Outstanding)
 	}
 }

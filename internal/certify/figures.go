@@ -74,7 +74,7 @@ func Measure(l learner.Learner, o *Options) (f Figures, ok bool) {
 		return Figures{T: c.Rounds + outstanding, Bounds: map[string]float64{
 			kindMeasured: c.Measured + wait, kindMeasuredDrift: c.MeasuredDrift + wait, kindAPriori: c.APriori + wait}}, true
 	case learner.Certified:
-		c := l.Certificate()
+		c := certificateOf(l, o)
 		return figuresOf(&c, o), true
 	}
 	return f, false
@@ -90,7 +90,7 @@ func figuresOf(c *learner.Certificate, o *Options) Figures {
 		f.Bounds[KindRealisedLoss] = c.Realised(learner.DefaultAlpha) + wait
 	}
 	if f.Functions > 0 {
-		f.Bounds[KindPlausibleSet] = p.Bound + wait
+		f.Bounds[KindPlausibleSet] = p.Bound + wait - float64(p.Ahead)
 	}
 	for kind := range f.Bounds {
 		if f.void(kind) != "" {

@@ -117,6 +117,9 @@ func newModelSums(n int) modelSums {
 // Class returns the class.
 func (m *Models) Class() oracle.Class { return m.class }
 
+// Left returns the number of functions that are still evaluated.
+func (m *Models) Left() int { return len(m.which) }
+
 // Add takes the next round in the order of decisions. Observed ones are evidence;
 // skipped and imputed ones are charged 1 each, for what the model file says silence
 // means is no evidence; withdrawn ones are left out.
