@@ -200,8 +200,7 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 		out.note("the class is refuted at level %v: no function of it is the truth, and the bounds that need one are void",
 			p.Alpha)
 	case f.looks && c.Bounded:
-		out.note("delays depend on losses, and feedback is in the order of arrival: the bounds that need an order that " +
-			"does not are void; " + mend)
+		out.note("delays depend on losses: " + latelosses.Arrival)
 	case c.Bounded:
 		out.note("measured drift and a priori hold in expectation if the class contains the truth (realizability)")
 	default:
@@ -210,9 +209,6 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 	out.notes(p, &c, o)
 	return out
 }
-
-// mend says what to do where feedback comes in an order that depends on losses.
-const mend = "use order: fifo, whose bounds need no such order, or oracle: {eta: outstanding} for a bound under any delays"
 
 // looks reports whether delays depend on losses, as far as is known.
 func (o *Options) looks() bool { return o.Late != nil && o.Late.Differ }

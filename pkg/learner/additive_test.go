@@ -12,17 +12,20 @@ import (
 
 // potentials follows a run, with the weights that an oracle would have that knew all that was decided.
 type potentials struct {
-	t    *testing.T
-	e    *delayed
-	d    *learner.DAFA
-	eta  func() float64
-	rng  *rand.Rand
-	seen int64     // feedbacks in used
-	used []float64 // L of what the decision knew
-	all  []float64 // L of all that was decided before it
-	byN  map[int64]*round
+	t      *testing.T
+	e      *delayed
+	d      *learner.DAFA
+	eta    func() float64
+	rng    *rand.Rand
+	seen   int64     // feedbacks in used
+	used   []float64 // L of what the decision knew
+	all    []float64 // L of all that was decided before it
+	byN    map[int64]*round
+	rounds []*round
 
 	sum     float64    // Σ E_q e(f), q by all
+	mine    float64    // Σ E_q e(f), q by what the decision knew
+	behind  float64    // rounds decided with ησ > 1, left out of it
 	dropped [3]float64 // the largest excess of Lemma 1 without each of its terms
 }
 
@@ -48,6 +51,7 @@ func (p *potentials) look(all, _ []*round) {
 		p.byN, p.used, p.all = map[int64]*round{}, make([]float64, size), make([]float64, size)
 	}
 	r := all[len(all)-1]
+	p.rounds = all
 	f := make([][]float64, len(r.Propensities))
 	for a := range f {
 		f[a] = make([]float64, size)
@@ -74,11 +78,17 @@ func (p *potentials) look(all, _ []*round) {
 			square += prob * (f[a][i] - f[a][0]) * (f[a][i] - f[a][0])
 		}
 		p.sum += qt[i] * square
+		if eta*sigma <= 1 {
+			p.mine += qs[i] * square
+		}
 		if p.rng.IntN(2) == 0 {
 			lead += qs[i] * square
 		} else {
 			outside += 2 * qs[i]
 		}
+	}
+	if eta*sigma > 1 {
+		p.behind++
 	}
 	terms := [3]float64{float64(len(f)-1) / r.Gamma, r.Gamma / 4 * lead, outside}
 	excess := r.regret - terms[0] - terms[1] - terms[2]
@@ -164,6 +174,53 @@ func TestAdditive(t *testing.T) {
 		if x <= 1e-9 {
 			t.Errorf("without term %d Lemma 1 is never broken: the test does not see it", i)
 		}
+	}
+}
+
+// TestAnyDelay holds theorem 1 for η that follows what is outstanding, in both orders, delays that look at losses
+// included: ratios on every path, rounds decided before η had followed, and in the mean the sum and the regret.
+func TestAnyDelay(t *testing.T) {
+	seeds, rounds := 50, 200
+	if os.Getenv("HINDSIGHT_LONG") != "" {
+		seeds, rounds = 1000, 400
+	}
+	sum, most, slack := 0.0, 0.0, 0.0
+	for seed := range seeds {
+		e := overSigmoids(uint64(seed))
+		adversaries[seed%len(adversaries)](e)
+		fifo := seed%2 == 0
+		d := kept(e.class, oracle.HedgeOptions{Outstanding: true}, !fifo)
+		eta := []float64{.5} // at the decision that is next
+		rate := func() float64 { v, _ := d.Oracle().(*oracle.Hedge).Rate(); return v }
+		p := &potentials{t: t, e: e, d: d, rng: rand.New(rand.NewPCG(uint64(seed), 7)), eta: func() float64 { return eta[0] }}
+		e.play(d, rounds, fifo, func(all, missing []*round) {
+			p.look(all, missing)
+			eta[0] = rate()
+		})
+		regret := 0.0
+		for _, r := range p.byN {
+			regret += r.regret
+		}
+		c, behind := d.Certificate(), 0.0
+		for s := 4.0; s <= 1/rate(); s *= 2 {
+			behind += s + 1
+		}
+		late := 0.0 // of those that were not learned η knows nothing
+		for _, r := range p.rounds {
+			if r.N == 0 {
+				late++
+			}
+		}
+		if p.behind > behind+late {
+			t.Errorf("seed %d: %v rounds were decided with ησ > 1, at most %v + %v are charged", seed, p.behind, behind, late)
+		}
+		sum, most = sum+p.mine, most+1.6*math.E*math.Log(worldSize)/rate()
+		slack += c.AnyDelay() - regret
+	}
+	t.Logf("Σ E_q(f−f⋆)² %.1f of at most %.0f; bound − regret %.0f", sum/float64(seeds), most/float64(seeds),
+		slack/float64(seeds))
+	if sum > most || slack < 0 {
+		t.Errorf("sums %v of at most %v, bound − regret %v", sum, most, slack)
 	}
 }
 
