@@ -98,22 +98,15 @@ func elsewhere() []notHere {
 	}
 }
 
-// personalizer adds the calls of all versions.
-func (d *Door) personalizer(mux *http.ServeMux) {
+// personalizer returns the calls of all versions.
+func (d *Door) personalizer() (all []route) {
 	for _, version := range personalizerVersions() {
-		allow := map[string][]string{}
 		for _, t := range d.personalizerCalls(version) {
 			t.path = personalizerRoot + version + t.path
-			allow[t.path] = append(allow[t.path], t.method)
-			mux.HandleFunc(t.method+" "+t.path, func(w http.ResponseWriter, r *http.Request) { d.answer(&t, w, r) })
-		}
-		for path, methods := range allow {
-			mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Allow", strings.Join(methods, ", "))
-				refuse(w, r, newProblem(http.StatusMethodNotAllowed, path+" takes "+strings.Join(methods, ", ")))
-			})
+			all = append(all, t)
 		}
 	}
+	return all
 }
 
 // refused returns a problem with a code of Personalizer's, and the part of the request that it is about.
