@@ -86,6 +86,7 @@ func elsewhere() []notHere {
 		{"PUT", "/model", mayRead, "a model cannot be imported: replayer teach starts a log with what another one teaches"},
 		{"DELETE", "/model", mayRead, "set a higher version in the model file: it starts a fresh learner"},
 		{"DELETE", "/configurations/policy", mayRead, "set the keys learner, explore and oracle in the model file"},
+		{"POST", "/configurations/client", mayRead, "decisions are made here: create the client without local inference"},
 		{"POST", "/configurations/applyFromEvaluation", mayRead,
 			"set the keys learner, explore and oracle in the model file"},
 		{"DELETE", "/logs", mayRead, "records are dropped by age: decider --retention, when the log is made"},
