@@ -41,8 +41,8 @@ func (r reply) object(t testing.TB) (m map[string]any) {
 	return m
 }
 
-const rankOf = `{"contextFeatures":[{"timeOfDay":"evening","weekend":true},{"user":{"country":"DE","visits":12}},null,{"weekend":false}],
-"actions":[{"id":"pasta","features":[{"taste":"salty","price":8.50},{"nutrition":{"calories":450}}]},
+const rankOf = `{"contextFeatures":[{"timeOfDay":"evening","weekend":true},{"user":{"country":"DE","visits":12}},null,
+{"weekend":false}],"actions":[{"id":"pasta","features":[{"taste":"salty","price":8.50},{"nutrition":{"calories":450}}]},
 {"id":"ice cream","features":[{"taste":"sweet"}]},{"id":"juice","features":[]},
 {"id":"salad","features":[{"a":[1,{"b":2}]}]}],
 "excludedActions":["juice","nothing"],"eventId":"%s","deferActivation":false}`
