@@ -189,7 +189,7 @@ func (d *Door) rank(w http.ResponseWriter, r *http.Request, c client) *problem {
 		ID, Action   string
 		Propensities map[string]float64
 	}
-	if p := d.exchange(r, c, "decide", codec.AppendContextJSON(nil, asked), &decision); p != nil {
+	if p := d.hand(r, c, "decide", codec.AppendContextJSON(nil, asked), &decision); p != nil {
 		return p
 	}
 	if activation && !request.DeferActivation {
@@ -309,34 +309,20 @@ func features(text json.RawMessage) ([]codec.Feature, error) { return logs.Appen
 // tell stores an outcome.
 func (d *Door) tell(r *http.Request, c client, o outcome) *problem {
 	b, _ := json.Marshal(o) // of texts and a number
-	var stored struct{}
-	return d.exchange(r, c, "outcome", b, &stored)
+	return d.hand(r, c, "outcome", b, nil)
 }
 
-// exchange hands a request to who answers it on the bus, and reads the reply into dst.
-func (d *Door) exchange(r *http.Request, c client, subject string, body []byte, dst any) *problem {
+// hand hands a request to who answers it on the bus, and reads the reply into v.
+func (d *Door) hand(r *http.Request, c client, subject string, body []byte, v any) *problem {
 	headers, p := headersOf(r)
 	if p != nil {
 		return p
 	}
-	e, p := d.ask(subject, body, headers, c)
-	if p != nil {
-		return p
+	if _, p = d.exchange(r, c, subject, body, headers, v); p != nil &&
+		(p.Status == http.StatusBadRequest || p.Status == http.StatusConflict) {
+		p.code = map[string]string{"decide": "InvalidRankRequest", "outcome": "InvalidRewardRequest"}[subject]
 	}
-	if p := e.answered(r.Context(), longest); p != nil {
-		return p
-	}
-	defer e.release()
-	if p := problemOf(e.reply, e.headers); p != nil {
-		if p.Status == http.StatusBadRequest || p.Status == http.StatusConflict {
-			p.code = map[string]string{"decide": "InvalidRankRequest", "outcome": "InvalidRewardRequest"}[subject]
-		}
-		return p
-	}
-	if err := json.Unmarshal(e.reply, dst); err != nil {
-		return newProblem(http.StatusInternalServerError, "the reply cannot be read: "+err.Error())
-	}
-	return nil
+	return p
 }
 
 // readJSON reads a request's body, which must be one JSON object.

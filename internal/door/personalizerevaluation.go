@@ -114,7 +114,7 @@ func (d *Door) createEvaluation(w http.ResponseWriter, r *http.Request, _ client
 		cancel()
 		return p
 	}
-	go d.evaluate(ctx, e, d.rules().Range)
+	go d.evaluateInTurn(ctx, e, d.rules().Range)
 	w.Header().Set("Location", strings.TrimSuffix(r.URL.Path, "/"+r.PathValue("id"))+"/"+e.id)
 	return sendJSON(w, r, status, d.judged.view(e, ofLatest(r)))
 }
@@ -133,8 +133,8 @@ func (s *evaluations) add(e *evaluation) *problem {
 	return nil
 }
 
-// evaluate judges when no other evaluation does.
-func (d *Door) evaluate(ctx context.Context, e *evaluation, scale loop.Range) {
+// evaluateInTurn judges when no other evaluation does.
+func (d *Door) evaluateInTurn(ctx context.Context, e *evaluation, scale loop.Range) {
 	defer e.cancel()
 	s := &d.judged
 	select {

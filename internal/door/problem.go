@@ -19,6 +19,7 @@ type problem struct {
 
 	counted      bool   // by the service
 	code, target string // of Personalizer's error; "": what the status says, and nothing
+	shape        any    // what is written instead, as JSON, where another API has errors of its own; nil: the problem
 }
 
 func newProblem(status int, detail string) *problem {
@@ -53,18 +54,21 @@ const retryAfter = "1"
 
 // refuse answers with a problem, in the shape of the API that is asked.
 func refuse(w http.ResponseWriter, r *http.Request, p *problem) {
-	if !strings.HasPrefix(r.URL.Path, personalizerRoot+"/") {
-		p.write(w, typeProblem, p)
-		return
+	if strings.HasPrefix(r.URL.Path, personalizerRoot+"/") {
+		e := p.personalizerError()
+		w.Header().Set("X-Ms-Error-Code", e.Code)
+		p.shape = map[string]any{"error": e}
 	}
-	e := p.personalizerError()
-	w.Header().Set("X-Ms-Error-Code", e.Code)
-	p.write(w, typeJSON, map[string]any{"error": e})
+	p.write(w)
 }
 
-// write answers with the problem as some content type has it.
-func (p *problem) write(w http.ResponseWriter, kind string, as any) {
+// write answers with the problem, or what stands for it.
+func (p *problem) write(w http.ResponseWriter) {
 	h := w.Header()
+	kind, body := typeProblem, any(p)
+	if p.shape != nil {
+		kind, body = typeJSON, p.shape
+	}
 	h.Set("Content-Type", kind)
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
@@ -72,7 +76,7 @@ func (p *problem) write(w http.ResponseWriter, kind string, as any) {
 	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", retryAfter)
 	}
-	b, _ := json.Marshal(as) // of text and numbers
+	b, _ := json.Marshal(body) // of text and numbers
 	w.WriteHeader(p.Status)
 	w.Write(b) // an error is the client's: it is gone
 }

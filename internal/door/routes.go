@@ -20,6 +20,9 @@ func (d *Door) calls() []route {
 		{"POST", "/v1/models/{model}/decide", mayDecide, "decide", d.decide},
 		{"POST", "/v1/outcome", mayOutcome, "outcome", d.outcome},
 		{"POST", "/v1/batch", mayDecide | mayOutcome, "", d.batch},
+		{"POST", "/ofrep/v1/evaluate/flags/{key}", mayDecide, "decide", d.evaluateFlag},
+		{"POST", "/ofrep/v1/evaluate/flags", mayDecide, "decide", d.evaluateFlags},
+		{"POST", "/ofrep/v1/track/{key}", mayOutcome, "outcome", d.track},
 		{"GET", "/v1/rounds/{id}", mayRead, "", d.round},
 		{"GET", "/v1/state", mayRead, "", d.page("/state")},
 		{"GET", "/v1/certificate", mayRead, "", d.page("/certificate")},
@@ -47,6 +50,9 @@ func (d *Door) routes() http.Handler {
 		if r.Method != http.MethodPost { // whose answers nobody caches
 			w.Header()["Cache-Control"] = noStore
 		}
+		if d.guard.proxied && r.TransferEncoding != nil { // the proxy may have gone by a Content-Length beside it
+			w.Header()["Connection"] = closed
+		}
 		if p := d.guard.check(r); p != nil {
 			refuse(w, r, p)
 			return
@@ -62,6 +68,7 @@ func (d *Door) routes() http.Handler {
 var (
 	noStore = []string{"no-store"}
 	noSniff = []string{"nosniff"}
+	closed  = []string{"close"}
 )
 
 // answer answers a request, and counts it with those of the bus if it is refused here.
