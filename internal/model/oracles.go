@@ -29,6 +29,8 @@ type Oracle struct {
 	Class     string  // of Hedge: a class file, relative to the model file
 	Unproved  bool    // of Hedge: accept what has no proof
 	Vovk      bool    // of Hedge: Vovk's substitution instead of the mean
+	// of Hedge: the learning rate starts at Eta = 1/2 and follows what is outstanding
+	Outstanding bool
 }
 
 // Number is a parameter that may be left to the program.
