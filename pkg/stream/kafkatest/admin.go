@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -296,7 +297,24 @@ func elect(ctx context.Context, cl *kgo.Client, topic string, partition int) err
 // Tool runs one of Kafka's command line tools by its class, org.apache.kafka.tools.…,
 // and returns what it prints.
 func (c *Cluster) Tool(ctx context.Context, class string, args ...string) ([]byte, error) {
-	cmd := c.jars.command([]string{"-Xmx512m"}, class, args...)
+	return c.jars.run(ctx, class, args...)
+}
+
+// Program compiles and runs a Java program of one source file with Kafka's clients and Kafka
+// Connect's JSON converter, and returns what it prints.
+func (c *Cluster) Program(ctx context.Context, source string, args ...string) ([]byte, error) {
+	j := c.jars
+	found, err := filepath.Glob(filepath.Join(j.dir, "connect", "*.jar"))
+	if err != nil || len(found) == 0 {
+		return nil, fmt.Errorf("no jars of Kafka Connect in %s: run .ci/kafka, which fetches them", j.dir)
+	}
+	j.path = strings.Join(append(found, j.path), ":")
+	j.archive = ""
+	return j.run(ctx, source, args...)
+}
+
+func (j jars) run(ctx context.Context, class string, args ...string) ([]byte, error) {
+	cmd := j.command([]string{"-Xmx512m"}, class, args...)
 	out := new(strings.Builder)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := begin(cmd); err != nil {
