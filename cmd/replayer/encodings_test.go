@@ -35,12 +35,8 @@ func TestKafkaRealEncodings(t *testing.T) {
 	kafkatest.Heavy(t)
 	c := kafkatest.Shared(t)
 	want := equalEncodings(t, "kafka://"+strings.Join(c.Brokers(), ","))
-	out, err := c.Program(t.Context(), "testdata/Connect.java", strings.Join(c.Brokers(), ","), "alike.decisions",
-		"alike.feedback", "alike.rejects", "alike.snapshots")
-	if err != nil {
-		t.Fatal(err)
-	}
-	readByConnect(t, string(out), want)
+	readByConnect(t, kafkatest.Program(t, "testdata/Connect.java", strings.Join(c.Brokers(), ","), "alike.decisions",
+		"alike.feedback", "alike.rejects", "alike.snapshots"), want)
 }
 
 // readByConnect checks the lines that Kafka Connect's converter made of topics.

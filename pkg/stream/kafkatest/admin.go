@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -300,17 +301,21 @@ func (c *Cluster) Tool(ctx context.Context, class string, args ...string) ([]byt
 	return c.jars.run(ctx, class, args...)
 }
 
-// Program compiles and runs a Java program of one source file with Kafka's clients and Kafka
-// Connect's JSON converter, and returns what it prints.
-func (c *Cluster) Program(ctx context.Context, source string, args ...string) ([]byte, error) {
-	j := c.jars
-	found, err := filepath.Glob(filepath.Join(j.dir, "connect", "*.jar"))
+// Program compiles and runs a Java program of one source file with Kafka's clients, Kafka Connect's
+// JSON converter and Flink's SQL parser, and returns what it prints.
+func Program(t testing.TB, source string, args ...string) string {
+	t.Helper()
+	j := find(t)
+	found, err := filepath.Glob(filepath.Join(j.dir, "others", "*.jar"))
 	if err != nil || len(found) == 0 {
-		return nil, fmt.Errorf("no jars of Kafka Connect in %s: run .ci/kafka, which fetches them", j.dir)
+		t.Fatalf("no jars in %s/others: run .ci/kafka, which fetches them", j.dir)
 	}
-	j.path = strings.Join(append(found, j.path), ":")
-	j.archive = ""
-	return j.run(ctx, source, args...)
+	j.path, j.archive = strings.Join(append(found, j.path), ":"), ""
+	out, err := j.run(t.Context(), source, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
 }
 
 func (j jars) run(ctx context.Context, class string, args ...string) ([]byte, error) {
