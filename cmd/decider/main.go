@@ -191,7 +191,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	http, err := c.http.Open(ctx, door.Options{Model: source.Name, Bus: e.Bus, Requests: c.requests != access.None,
-		Pages: pages, Metrics: metrics, Logger: env.Logger})
+		Pages: pages, Metrics: metrics, Logger: env.Logger, Log: e.Log, Definition: insight.Definition})
 	if err != nil {
 		return err
 	}

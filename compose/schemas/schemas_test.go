@@ -272,7 +272,7 @@ properties:
   v: {type: integer, minimum: 1, description: of the record's layout}
   id: {type: [string, 'null'], maxLength: 256, description: 'of the round; minted if it is absent: <partition>-<offset>, of a request r-<partition>-<n>, and if that is taken the same with - and 16 hexadecimal digits'}
   features:
-    oneOf: [{oneOf: [{type: object, additionalProperties: {type: [number, string, boolean, 'null']}}, {type: array, items: {type: number}}]}, {type: 'null'}]
+    oneOf: [{oneOf: [{type: object, additionalProperties: {type: [number, string, boolean, array, 'null'], items: {type: number}}}, {type: array, items: {type: number}}]}, {type: 'null'}]
   actions:
     type: [array, 'null']
     description: absent, those of the model
@@ -281,7 +281,7 @@ properties:
         - {type: string}
         - type: object
           required: [name]
-          properties: {name: {type: string}, features: {oneOf: [{type: object, additionalProperties: {type: [number, string, boolean, 'null']}}, {type: array, items: {type: number}}]}}
+          properties: {name: {type: string}, features: {oneOf: [{type: object, additionalProperties: {type: [number, string, boolean, array, 'null'], items: {type: number}}}, {type: array, items: {type: number}}]}}
   baseline:
     description: what the caller would do without a learner
     oneOf:

@@ -63,8 +63,9 @@ type Decider struct {
 	part    *watch.Part // of the process's health; may be nil
 	batchAt time.Time   // when the contexts at work were taken up
 	at      struct {
-		contexts, feedback atomic.Int64 // next unread offsets
-		epoch              atomic.Int64 // at work; 0: none
+		contexts, feedback atomic.Int64                      // next unread offsets
+		epoch              atomic.Int64                      // at work; 0: none
+		definition         atomic.Pointer[follow.Definition] // of that epoch
 	}
 }
 
