@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/follow"
 	"hindsight/internal/secret"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
@@ -94,8 +95,10 @@ type Options struct {
 	Requests bool          // somebody may ask: without, HTTP is off unless --http is given
 	Pages    []daemon.Page // of the admin port
 	Metrics  *watch.Metrics
-	Window   func() time.Duration // that a round waits for its outcome; 0: unknown, or it is not a time
 	Logger   *slog.Logger
+
+	Log        stream.Log                // of the model
+	Definition func() *follow.Definition // of the model that decides here, nil if none does; nil: none ever does
 }
 
 // Door is the HTTP server of a process.
@@ -110,12 +113,13 @@ type Door struct {
 	held     atomic.Int64 // bytes of bodies
 	conns    atomic.Int64
 	ended    chan struct{}
+	judged   evaluations
 }
 
 // Open starts the server. When ctx ends, it takes no more connections. [Door.Close] must follow.
 func (f *Flags) Open(ctx context.Context, o Options) (*Door, error) {
 	d := &Door{o: o, bus: newBus(o.Bus), subjects: map[string]string{"decide": o.Model + ".decide",
-		"outcome": o.Model + ".outcome"}, now: time.Now, ended: make(chan struct{})}
+		"outcome": o.Model + ".outcome"}, now: time.Now, ended: make(chan struct{}), judged: newEvaluations(ctx)}
 	if f.now != nil {
 		d.now = f.now
 	}

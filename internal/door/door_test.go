@@ -51,7 +51,7 @@ type setting struct {
 	clientRate int
 	slow       time.Duration
 	now        func() time.Time
-	model      func(*model.Model)
+	model      string // lines of the model file
 	change     func(*service.SystemConfig)
 }
 
@@ -69,10 +69,9 @@ func open(t testing.TB, s setting) *world {
 	if s.partitions == 0 {
 		s.partitions = 1
 	}
-	m := model.Default()
-	m.Name = "shop"
-	if s.model != nil {
-		s.model(m)
+	m, err := model.Parse("shop.yaml", []byte("name: shop\n"+s.model))
+	if err != nil {
+		t.Fatal(err)
 	}
 	source, err := modelfile.Source(m, nil)
 	if err != nil {
@@ -91,7 +90,7 @@ func open(t testing.TB, s setting) *world {
 	pages := append(sight.Pages(), daemon.Page{Path: "/certificate", Answer: insight.Certificate},
 		daemon.Page{Path: "/models", Answer: insight.Models})
 	w.door = w.listen(ctx, s, Options{Model: m.Name, Bus: s.bus, Requests: true, Pages: pages, Metrics: metrics,
-		Window: insight.Window, Logger: logger})
+		Logger: logger, Log: w.log, Definition: insight.Definition})
 	config := service.SystemConfig{Log: w.log, Bus: w.door.Bus(), Name: m.Name, Source: source, Build: model.Epoch,
 		Seed: seed, Health: health, Insight: insight, Partitions: s.partitions, BusApart: true, ClientRate: s.clientRate,
 		Metrics: metrics, Logger: logger}

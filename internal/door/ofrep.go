@@ -183,10 +183,15 @@ func (d *Door) lastRound(r *http.Request, c client, q *flagRequest) (id string, 
 		"outcome: evaluate first, or name its round in details.id")
 }
 
+// period returns how long an evaluation stands: the model's window, if that is known and a time.
+func (d *Door) period() time.Duration {
+	return cmp.Or(time.Duration(d.rules().Window.Nanos), defaultPeriod)
+}
+
 // roundOf returns the id of the round that a targeting key has in the period at hand, or so many periods back.
 // The periods of a key begin at a time of its own, so that not all keys are decided anew at once.
 func (d *Door) roundOf(key string, back int) string {
-	period := cmp.Or(d.o.Window(), defaultPeriod)
+	period := d.period()
 	h := fnv.New64a()
 	h.Write([]byte(key))
 	phase := time.Duration(h.Sum64() % uint64(period)).Truncate(time.Second)

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"hindsight/internal/model"
+	"hindsight/internal/follow"
+	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 )
 
@@ -17,9 +18,8 @@ import (
 func flagSetting() (setting, *atomic.Int64) {
 	now := new(atomic.Int64)
 	now.Store(time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC).UnixNano())
-	return setting{partitions: 4, now: func() time.Time { return time.Unix(0, now.Load()) }, model: func(m *model.Model) {
-		m.Actions, m.Window.Nanos = []string{"a", "b", "c"}, int64(time.Hour)
-	}}, now
+	return setting{partitions: 4, now: func() time.Time { return time.Unix(0, now.Load()) },
+		model: "actions: [a, b, c]\nwindow: 1h\n"}, now
 }
 
 func (w *world) flag(body string) (f flagAnswer) {
@@ -94,7 +94,9 @@ func TestFlag(t *testing.T) {
 // TestFlagPeriods holds that every time is in one period of a key, as long as the window, and that keys change apart.
 func TestFlagPeriods(t *testing.T) {
 	var at time.Time
-	d := &Door{now: func() time.Time { return at }, o: Options{Window: func() time.Duration { return time.Hour }}}
+	d := &Door{now: func() time.Time { return at }, o: Options{Definition: func() *follow.Definition {
+		return &follow.Definition{Rules: &loop.Rules{Window: loop.Window{Nanos: int64(time.Hour)}}}
+	}}}
 	changes := map[int]bool{}
 	for _, key := range []string{"a", "b", "c"} {
 		var seen []string

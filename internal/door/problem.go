@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"hindsight/pkg/stream"
 )
@@ -16,8 +17,9 @@ type problem struct {
 	Detail string `json:"detail"`
 	ID     string `json:"id,omitempty"` // of the round, if it could be read
 
-	counted bool // by the service
-	shape   any  // what is written instead, as JSON, where another API has errors of its own; nil: the problem
+	counted      bool   // by the service
+	code, target string // of Personalizer's error; "": what the status says, and nothing
+	shape        any    // what is written instead, as JSON, where another API has errors of its own; nil: the problem
 }
 
 func newProblem(status int, detail string) *problem {
@@ -50,7 +52,17 @@ func problemOf(reply []byte, headers []stream.Header) *problem {
 // retryAfter is the time, in seconds, after which to ask again; clients spread it at random.
 const retryAfter = "1"
 
-// write answers with the problem.
+// refuse answers with a problem, in the shape of the API that is asked.
+func refuse(w http.ResponseWriter, r *http.Request, p *problem) {
+	if strings.HasPrefix(r.URL.Path, personalizerRoot+"/") {
+		e := p.personalizerError()
+		w.Header().Set("X-Ms-Error-Code", e.Code)
+		p.shape = map[string]any{"error": e}
+	}
+	p.write(w)
+}
+
+// write answers with the problem, or what stands for it.
 func (p *problem) write(w http.ResponseWriter) {
 	h := w.Header()
 	kind, body := typeProblem, any(p)

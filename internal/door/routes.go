@@ -35,22 +35,23 @@ func (d *Door) calls() []route {
 func (d *Door) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		newProblem(http.StatusNotFound, "there is no such path").write(w)
+		refuse(w, r, newProblem(http.StatusNotFound, "there is no such path"))
 	})
 	for _, t := range d.calls() {
 		mux.HandleFunc(t.method+" "+t.path, func(w http.ResponseWriter, r *http.Request) { d.answer(&t, w, r) })
 		mux.HandleFunc(t.path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Allow", t.method)
-			newProblem(http.StatusMethodNotAllowed, fmt.Sprintf("%s takes %s", t.path, t.method)).write(w)
+			refuse(w, r, newProblem(http.StatusMethodNotAllowed, fmt.Sprintf("%s takes %s", t.path, t.method)))
 		})
 	}
+	d.personalizer(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["X-Content-Type-Options"] = noSniff
 		if r.Method != http.MethodPost { // whose answers nobody caches
 			w.Header()["Cache-Control"] = noStore
 		}
 		if p := d.guard.check(r); p != nil {
-			p.write(w)
+			refuse(w, r, p)
 			return
 		}
 		if d.guard.share(w, r) {
@@ -81,5 +82,5 @@ func (d *Door) answer(t *route, w http.ResponseWriter, r *http.Request) {
 	if t.subject != "" && !p.counted {
 		d.o.Metrics.Refuse(t.subject, p.Status)
 	}
-	p.write(w)
+	refuse(w, r, p)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/follow"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/pkg/learner"
@@ -49,6 +50,21 @@ func (i *Insight) atWork() []*Decider {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.Clone(i.deciders)
+}
+
+// Definition returns the model that the process decides by, nil if it decides by none. It must not be changed.
+func (i *Insight) Definition() *follow.Definition {
+	if i == nil {
+		return nil
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, d := range i.deciders {
+		if m := d.at.definition.Load(); m != nil {
+			return m
+		}
+	}
+	return nil
 }
 
 // see notes the late losses of the joiner of this process.
@@ -148,17 +164,6 @@ func (i *Insight) outstanding(until time.Time) (n int64, partitions []int) {
 	}
 	slices.Sort(partitions)
 	return n, partitions
-}
-
-// Window returns how long a round of the model at work waits for its outcome; 0: no decider is at work, or the window
-// counts rounds.
-func (i *Insight) Window() time.Duration {
-	for _, d := range i.atWork() {
-		if ns := d.at.window.Load(); ns > 0 {
-			return time.Duration(ns)
-		}
-	}
-	return 0
 }
 
 // lateLosses returns what the joiner of this process saw, nil if there is none.
