@@ -1,13 +1,22 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
 )
 
 var httpLine = regexp.MustCompile(`http=(https?://\S+)`)
@@ -22,6 +31,43 @@ func (p *process) http() (url string) {
 		return url != ""
 	})
 	return url
+}
+
+// inTurn is a bus whose requests come by it and by HTTP in turn.
+type inTurn struct {
+	stream.Bus
+	url, name string // of the model
+	turn      atomic.Int64
+}
+
+// Request implements [stream.Bus].
+func (b *inTurn) Request(ctx context.Context, subject string, data []byte, headers ...stream.Header) ([]byte,
+	[]stream.Header, error) {
+	if b.turn.Add(1)%2 == 0 {
+		return b.Bus.Request(ctx, subject, data, headers...)
+	}
+	r, err := http.NewRequestWithContext(ctx, "POST", b.url+"/v1"+strings.Replace(subject[len(b.name):], ".", "/", 1),
+		bytes.NewReader(data))
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if codec.IsMap(data) {
+		r.Header.Set("Content-Type", "application/msgpack")
+	}
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", stream.ErrUnavailable, err)
+	}
+	defer got.Body.Close()
+	reply, err := io.ReadAll(got.Body)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", stream.ErrUnavailable, err)
+	}
+	if got.StatusCode >= 400 {
+		return reply, []stream.Header{{Key: "Nats-Service-Error-Code", Value: strconv.Itoa(got.StatusCode)}}, nil
+	}
+	return reply, nil, nil
 }
 
 // TestReadmeCurl runs the commands of README.md that ask and report, word for word but for the address.

@@ -22,6 +22,7 @@ import (
 	"hindsight/internal/service"
 	"hindsight/internal/topics"
 	"hindsight/internal/verify"
+	"hindsight/pkg/codec"
 )
 
 type teach struct {
@@ -151,6 +152,7 @@ func (t *teach) system(ctx context.Context, e *engine.Engine, m *model.Model,
 	if err := follow.CheckTaught(ctx, e.Log, m.Name, m.Version); err != nil {
 		return nil, err
 	}
+	source.Cause = codec.CauseTaught
 	partitions, err := topics.Ensure(ctx, e.Log, m.Name, t.partitions, topics.Retention{Age: taughtRetention})
 	if err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ const (
 	atRandom      = "missing at random"
 	Silence       = "no losses imputed"
 	stillness     = "predictions go on to hold"
+	Blind         = "delays are blind to losses that have not come"
 	LateLosses    = "those that came late are like the others"
 )
 
@@ -122,4 +123,12 @@ func late(l *latelosses.Comparison) Assumption {
 		return Assumption{LateLosses, refuted, "mean loss " + l.Line(nil) + ": what is missing depends on the loss"}
 	}
 	return Assumption{LateLosses, NotRefuted, "mean loss " + l.Line(nil)}
+}
+
+// blind is what the additive bound needs of delays; the late-loss test is what there is to measure it.
+func blind(l *latelosses.Comparison) Assumption {
+	if l == nil || l.Late.N == 0 {
+		return Assumption{Blind, assumed, "no loss came after its window, so nothing measures it"}
+	}
+	return Assumption{Blind, NotRefuted, "by the losses that came after the window: mean loss " + l.Line(nil)}
 }

@@ -141,7 +141,7 @@ func (f *Flags) Open(ctx context.Context, o Options) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.guard.byCert = f.ca != ""
+	d.guard.byCert, d.guard.proxied = f.ca != "", f.plain
 	if d.listener, err = daemon.Listen(o.Logger, "http", f.address, f.flag.Changed, "requests by HTTP"); err != nil {
 		return nil, err
 	}

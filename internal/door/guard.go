@@ -16,6 +16,7 @@ type guard struct {
 	origins []string // whose web pages may ask
 	keys    *keys    // nil: there are none
 	byCert  bool     // a client certificate that was verified lets in
+	proxied bool     // a proxy stands between this and its clients
 }
 
 // open reports whether everybody who reaches the port may ask.

@@ -50,6 +50,9 @@ func (d *Door) routes() http.Handler {
 		if r.Method != http.MethodPost { // whose answers nobody caches
 			w.Header()["Cache-Control"] = noStore
 		}
+		if d.guard.proxied && r.TransferEncoding != nil { // the proxy may have gone by a Content-Length beside it
+			w.Header()["Connection"] = closed
+		}
 		if p := d.guard.check(r); p != nil {
 			refuse(w, r, p)
 			return
@@ -65,6 +68,7 @@ func (d *Door) routes() http.Handler {
 var (
 	noStore = []string{"no-store"}
 	noSniff = []string{"nosniff"}
+	closed  = []string{"close"}
 )
 
 // answer answers a request, and counts it with those of the bus if it is refused here.

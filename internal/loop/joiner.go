@@ -1,6 +1,10 @@
 package loop
 
-import "hindsight/pkg/codec"
+import (
+	"errors"
+
+	"hindsight/pkg/codec"
+)
 
 // Joiner joins decisions with outcomes and emits exactly one feedback for each decision, of each
 // partition in the order of N. The order in which it takes its inputs is logged: [Joiner.Take]
@@ -42,7 +46,8 @@ type Joiner struct {
 	told    ring[told] // ascending
 	rewards bool       // the last outcome with a value told a reward
 	guard   Guard
-	past    *past // while the joiner is restored: what was released
+	past    *past           // while the joiner is restored: what was released
+	counted map[Place]int64 // outcomes that an era takes again → N of the feedback that names them
 
 	unfinished []codec.Reject // by a joiner that logged no cuts
 }
@@ -277,15 +282,22 @@ func (j *Joiner) takeOutcome(partition int, e *OutcomeEvent) {
 		j.apply(p, partition, e)
 		return
 	}
-	if !j.tookBefore(known, partition, e) {
+	switch {
+	case !j.tookBefore(known, partition, e):
 		j.reject(partition, e, reasonAfter(known.fate, known.reason, j.rules(known.epoch)), nil, e.O.ID)
+	case j.limits.Heart > 1 && j.counted[Place{partition, e.Offset}] != known.n:
+		j.reject(partition, e, codec.ReasonDuplicate, errTakenBefore, e.O.ID)
 	}
 	if e.Last {
 		j.Over(e.O.ID)
 	}
 }
 
-// tookBefore reports whether an outcome had its part in a round that was closed in an earlier era:
+// errTakenBefore tells of an outcome that may have been rejected in an earlier era, and its reject lost, or may be
+// one of several that counted: feedback names only the last.
+var errTakenBefore = errors.New("it was taken before, in an earlier era, and its round was closed there")
+
+// tookBefore reports whether an outcome may have had its part in a round that was closed in an earlier era:
 // its partition lost the tail that this outcome lay in, or may have lain in.
 func (j *Joiner) tookBefore(k *knownRound, partition int, e *OutcomeEvent) bool {
 	return k.n <= j.eraN && e.Offset < j.parts[partition].again && e.Time <= k.closedAt

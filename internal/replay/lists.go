@@ -46,7 +46,7 @@ func Oracles() []grammar.Entry {
 			"hashed: for actions that come and go; beta, lambda, hashed"),
 		grammar.Word("hybrid", "", "the same, and the context's features for each action's name; beta, lambda, hashed"),
 		grammar.Word("hedge", "", "Hedge-Vovk over a finite class of functions from a class file; eta, class; "+
-			"substitution: vovk with "+
+			"eta: outstanding lowers it with the rounds outstanding, for a bound under any delays; substitution: vovk with "+
 			"unproved: true predicts by Vovk's substitution at eta 2"),
 	}
 }

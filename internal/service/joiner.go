@@ -224,6 +224,6 @@ const warnEvery = time.Hour
 func (j *Joiner) warnLate() {
 	if l := &j.late.Losses; l.Differ() && (j.warned.IsZero() || time.Since(j.warned) >= warnEvery) {
 		j.warned = time.Now()
-		j.cfg.Logger.Warn(latelosses.Warning(l))
+		j.cfg.Logger.Warn(latelosses.Warning(l, j.epochs.Last != nil && j.epochs.Rules(j.epochs.Last.Rec.Epoch).Arrival))
 	}
 }

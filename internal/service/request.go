@@ -136,10 +136,11 @@ func (d *Decider) usedIn(n int64) string {
 }
 
 func reply(dec *codec.Decision, unread string, duplicate, json bool) []byte {
+	b := make([]byte, 0, 192+len(dec.ID)+len(unread)+32*len(dec.Actions)) // a short name and a number each
 	if json {
-		return codec.AppendDecisionJSON(nil, dec, unread, duplicate)
+		return codec.AppendDecisionJSON(b, dec, unread, duplicate)
 	}
-	return codec.AppendDecisionReply(nil, dec, unread, duplicate)
+	return codec.AppendDecisionReply(b, dec, unread, duplicate)
 }
 
 // sameButForID reports whether a context has no id, and another, which has one, is else the

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"hindsight/internal/follow"
 	"hindsight/internal/join"
@@ -370,16 +369,10 @@ func (f *fateCheck) begin(r *stream.Record) {
 		return
 	}
 	guard := f.heart.Guard()
-	if raised := guard.Sums().Raised; byGuard(&rec) && raised == 0 {
+	if raised := guard.Sums().Raised; rec.ByGuard() && raised == 0 {
 		f.wrong(r, "cause", "not the guard, which has not alarmed", rec.Cause)
-	} else if byGuard(&rec) && rec.Alarm() != raised {
+	} else if rec.ByGuard() && rec.Alarm() != raised {
 		f.wrong(r, "cause", codec.AlarmCause(raised), rec.Cause)
 	}
 	guard.Begin(rec.Epoch, rec.Continues > 0, rules)
-}
-
-// byGuard reports whether the guard began an epoch.
-func byGuard(rec *codec.Epoch) bool {
-	by, _, _ := strings.Cut(rec.Cause, ":")
-	return by == "guard"
 }

@@ -34,9 +34,10 @@ type reader struct {
 	i    int // next unread byte
 	json bool
 
-	inner    bool // reading the data of a CloudEvent
-	cloud    bool // met the mark of a CloudEvent
-	features int  // read so far, those of actions included
+	inner    bool    // reading the data of a CloudEvent
+	cloud    bool    // met the mark of a CloudEvent
+	features int     // read so far, those of actions included
+	numbers  *[]byte // where those of vectors go
 
 	unread int    // keys of a context, and of its actions, that neither has
 	strays *Names // what they are called; nil: nobody asks

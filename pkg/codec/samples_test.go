@@ -260,7 +260,7 @@ func sameValue(a, b reflect.Value) bool {
 		return math.Float64bits(a.Float()) == math.Float64bits(b.Float())
 	case reflect.Struct:
 		for i := range a.NumField() {
-			if !sameValue(a.Field(i), b.Field(i)) {
+			if a.Type().Field(i).IsExported() && !sameValue(a.Field(i), b.Field(i)) {
 				return false
 			}
 		}

@@ -126,6 +126,9 @@ func (d *DAFA) Learn(r *Round) {
 		d.borrow(r)
 		return
 	}
+	if h, ok := d.reg.(*oracle.Hedge); ok {
+		h.Slow(d.outstanding(r))
+	}
 	learned := d.cert.count(r)
 	together := d.hedge != nil && r.Fate == Observed // see observe
 	switch {
@@ -155,6 +158,15 @@ func (d *DAFA) Learn(r *Round) {
 		d.cert.Drift += drift(fhat, r.Propensities, r.Gamma)
 	}
 	d.reg.Update(r.Input, r.Action, r.Loss)
+}
+
+// outstanding returns how many rounds before r were outstanding when it was decided: in the order of
+// arrival as decisions were made.
+func (d *DAFA) outstanding(r *Round) int64 {
+	if d.ordered != nil {
+		return r.Decision - 1 - r.LearnedThrough
+	}
+	return r.N - 1 - r.LearnedThrough
 }
 
 // borrow learns what a round says that another law played: nothing of it is charged or
@@ -221,6 +233,12 @@ func (d *DAFA) Certificate() Certificate {
 	c.Regret = d.reg.Regret()
 	if p, ok := d.reg.(Proven); ok && p.Proved() {
 		c.Bounded, c.Beta = true, p.Beta()
+	}
+	if h, ok := d.reg.(*oracle.Hedge); ok && h.Proved() {
+		c.Potential.Eta, c.Potential.Scale = h.Rate()
+		if c.Slowed = h.Slows(); c.Slowed {
+			c.Regret = 1.6 * c.Potential.Scale / c.Potential.Eta
+		}
 	}
 	if o, ok := d.reg.(interface{ Lost() float64 }); ok {
 		c.Lost, c.Counted = o.Lost(), true
