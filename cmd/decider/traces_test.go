@@ -127,7 +127,7 @@ func (p *process) ask(path, traceparent, body string) {
 }
 
 // TestTraces follows rounds from requests by HTTP and by NATS through the decider and a joiner in another process to a
-// collector, which gets the spans at the latest when the processes stop.
+// collector, which gets the spans at the latest when the processes stop. Rounds wait while one joiner follows another.
 func TestTraces(t *testing.T) {
 	dir, c := t.TempDir(), newCollector(t)
 	model := writeModel(t, dir, strings.Replace(shop, "300ms", "1h", 1))
@@ -136,7 +136,10 @@ func TestTraces(t *testing.T) {
 		"--joiner=false"), c.URL, late))
 	url := asService(d.reached(dir))
 	eventually(t, "the topics are there", func() bool { return hasTopics(t, dir) })
-	j := start(t, traced(feedbackJoiner(t, "--log", "embedded:"+dir, "--model", model), c.URL, late)).ready()
+	startJoiner := func() *process {
+		return start(t, traced(feedbackJoiner(t, "--log", "embedded:"+dir, "--model", model), c.URL, late)).ready()
+	}
+	j := startJoiner()
 	d.ready()
 	bus, err := (&nats.Access{URL: url}).Dial("test", nats.Options{})
 	if err != nil {
@@ -146,33 +149,46 @@ func TestTraces(t *testing.T) {
 	parents := map[string]string{"http": "00-" + strings.Repeat("a", 32) + "-" + strings.Repeat("1", 16) + "-01",
 		"nats": "00-" + strings.Repeat("b", 32) + "-" + strings.Repeat("2", 16) + "-01", "invalid": "00-x",
 		"unsampled": "00-" + strings.Repeat("c", 32) + "-" + strings.Repeat("3", 16) + "-00"}
-	for _, id := range slices.Sorted(maps.Keys(parents)) {
-		decide, outcome := fmt.Sprintf(`{"id":%q,"actions":["x","y"]}`, id), fmt.Sprintf(`{"id":%q,"loss":0.5}`, id)
+	joined := func(want int) {
+		t.Helper()
+		eventually(t, "the rounds are joined", func() bool {
+			n := 0
+			scan(t, bus.Log(), "shop.feedback", 0, func(r *stream.Record) error {
+				if r.Type == "" {
+					n++
+				}
+				return nil
+			})
+			return n == want
+		})
+	}
+	send := func(id, call, body string) {
+		t.Helper()
 		if id != "nats" {
-			d.ask("/v1/decide", parents[id], decide)
-			d.ask("/v1/outcome", parents[id], outcome)
-			continue
+			d.ask("/v1/"+call, parents[id], body)
+			return
 		}
-		for subject, body := range map[string]string{"shop.decide": decide, "shop.outcome": outcome} {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			_, headers, err := bus.Bus().Request(ctx, subject, []byte(body),
-				stream.Header{Key: "traceparent", Value: parents[id]})
-			if err != nil || errorCode(headers) != 0 {
-				t.Fatal(err, headers)
-			}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		_, headers, err := bus.Bus().Request(ctx, "shop."+call, []byte(body),
+			stream.Header{Key: "traceparent", Value: parents[id]})
+		if err != nil || errorCode(headers) != 0 {
+			t.Fatal(err, headers)
 		}
 	}
-	eventually(t, "the rounds are joined", func() bool {
-		n := 0
-		scan(t, bus.Log(), "shop.feedback", 0, func(r *stream.Record) error {
-			if r.Type == "" {
-				n++
-			}
-			return nil
-		})
-		return n == len(parents)
-	})
+	decide := func(id string) { send(id, "decide", fmt.Sprintf(`{"id":%q,"actions":["x","y"]}`, id)) }
+	outcome := func(id string) { send(id, "outcome", fmt.Sprintf(`{"id":%q,"loss":0.5}`, id)) }
+	for _, id := range []string{"nats", "invalid", "unsampled", "http"} {
+		decide(id)
+	}
+	outcome("http")
+	joined(1) // and the joiner has taken the other decisions, which are earlier
+	j.stop(patience)
+	j = startJoiner()
+	for _, id := range []string{"nats", "invalid", "unsampled"} {
+		outcome(id)
+	}
+	joined(4)
 	bus.Close()
 	j.stop(patience)
 	d.stop(patience)

@@ -76,6 +76,7 @@ func (j *Joiner) open(ctx context.Context) (err error) {
 	if j.core, err = join.Open(ctx, j.coreConfig()); err != nil {
 		return err
 	}
+	j.traced.forget(j.Heart())
 	j.adoptModel()
 	if err := j.announce(ctx); err != nil {
 		return err
@@ -90,7 +91,7 @@ func (j *Joiner) coreConfig() join.Config {
 		MarkEvery: int64(j.cfg.MarkEvery), Seed: loop.TableSeed(j.cfg.Seed), Owner: j.cfg.Owner, Skew: join.ClockSkew,
 		AcceptLoss: j.cfg.AcceptLoss, Logger: j.cfg.Logger, Epochs: j.epochs, Wake: j.wake, Believe: j.believe,
 		Claims: j.readClaims, Hooks: join.Hooks{
-			Cut: j.tookCut, Era: j.m.Era, Decision: j.tookDecision, Outcome: j.tookOutcome, Feedback: j.released,
+			Cut: j.tookCut, Era: j.m.Era, Decision: j.tookDecision, Again: j.traced.decided, Outcome: j.tookOutcome, Feedback: j.released,
 			Reject: j.rejected, Foreign: j.others.Pass, Append: j.appendFailed}}
 }
 
@@ -104,7 +105,7 @@ func (j *Joiner) tookDecision(e *loop.DecisionEvent, r *stream.Record) {
 	if e.D.N > 0 && e.GapTo == 0 {
 		j.m.Decided(e.Time)
 		j.cfg.Metrics.Scope().Decision(&e.D)
-		j.traced.decided(&e.D, r)
+		j.traced.decided(e, r)
 	}
 }
 
