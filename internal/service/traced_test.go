@@ -48,8 +48,8 @@ func (notedSpan) Stored(error) {}
 // End implements [trace.Span].
 func (notedSpan) End(bool) {}
 
-// TestTraced holds that each round that is released is told once, with the traceparent of its decision, whichever joiner
-// took it in, and that a joiner remembers those of the rounds that wait, and no others.
+// TestTraced holds that each round that is released is told once, with the traceparent of its decision, whichever
+// joiner took it in, and that a joiner remembers those of the rounds that wait, and no others.
 func TestTraced(t *testing.T) {
 	tracer := &notedTracer{joined: map[string]string{}}
 	r := newRig(t, func(r *rig) { r.jc.Trace, r.dc.Trace = tracer, tracer })
