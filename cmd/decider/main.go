@@ -21,6 +21,7 @@ import (
 	"hindsight/internal/see"
 	"hindsight/internal/service"
 	"hindsight/internal/topics"
+	"hindsight/internal/trace/otlp"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 )
@@ -159,6 +160,11 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	defer admin.Close()
 	metrics := watch.NewMetrics(admin.Registry, health)
 	sight.Watch(ctx, admin.Registry, metrics.Scope())
+	tracer, flush, err := otlp.Open("decider", daemon.Version(), env.Getenv, env.Logger)
+	if err != nil {
+		return err
+	}
+	defer flush()
 	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, Requesters: c.requesters, Access: c.access,
 		Requests: c.requests, Logger: env.Logger})
 	if err != nil {
@@ -199,7 +205,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	system := service.SystemConfig{Log: e.Log, Bus: http.Bus(), Name: source.Name, Build: model.Epoch, Seed: seed,
 		Partitions: partitions, Encoding: encoding, Sharing: sharing, BusApart: e.BusApart || e.Bus == nil, AcceptLoss: c.acceptLoss,
 		Owner:  daemon.Owner("decider"),
-		Logger: env.Logger, Metrics: metrics, Health: health, Insight: insight, Control: control}
+		Logger: env.Logger, Metrics: metrics, Health: health, Insight: insight, Control: control, Trace: tracer}
 	system.ClientRate, system.PendingBytes = c.clientRate, c.pendingMiB<<20
 	if c.joiner {
 		system.Source = source

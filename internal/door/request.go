@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"hindsight/internal/trace"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -117,6 +118,9 @@ func headersOf(r *http.Request) (headers []stream.Header, p *problem) {
 		if t > 0 {
 			headers = append(headers, stream.Header{Key: "hindsight-timeout", Value: t.String()})
 		}
+	}
+	if v := r.Header["Traceparent"]; len(v) == 1 && trace.Valid(v[0]) {
+		headers = append(headers, stream.Header{Key: trace.Header, Value: v[0]})
 	}
 	if r.Header.Get("Ce-Specversion") == "" {
 		return headers, nil
