@@ -70,7 +70,8 @@ var docsTemplate = template.Must(template.New("docs").Funcs(template.FuncMap{"ya
 overflow:auto}code{font-weight:bold}</style>
 <h1>{{.Info.Title}}</h1><p>{{.Info.Description}} <a href="/openapi.yaml">openapi.yaml</a></p>
 <h2>Calls</h2>{{range $path, $calls := .Paths}}{{range $method, $call := $calls}}{{if ne $method "parameters"}}
-<details><summary><code>{{$method}} {{$path}}</code> {{$call.summary}}</summary><pre>{{yaml $call}}</pre></details>
+<details id="{{$call.operationId}}"><summary><code>{{$method}} {{$path}}</code> {{$call.summary}}</summary>
+<pre>{{yaml $call}}</pre></details>
 {{end}}{{end}}{{end}}
 <h2>Schemas</h2>{{range $name, $schema := .Components.Schemas}}
 <details><summary><code>{{$name}}</code></summary><pre>{{yaml $schema}}</pre></details>{{end}}
