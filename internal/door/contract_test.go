@@ -252,7 +252,9 @@ func TestDescribedAnswers(t *testing.T) {
 	w.decide(context1)
 	w.call("POST", "/ofrep/v1/evaluate/flags/shop", `{"context":{"targetingKey":"a"}}`)
 	induce := func(method, template string, status int) reply {
-		path := strings.NewReplacer("{model}", "shop", "{key}", "shop", "{id}", "a").Replace(template)
+		path := strings.NewReplacer("{model}", "shop", "{key}", "shop", "{file}", "decisions.json", "{id}",
+			"a").Replace(template)
+		other := strings.NewReplacer("shop", "other", "decisions", "other").Replace(path)
 		body := context1
 		switch {
 		case method == "GET":
@@ -274,6 +276,8 @@ func TestDescribedAnswers(t *testing.T) {
 			return w.call(method, path, body, "Host: example.org")
 		case status == 405:
 			return w.call("DELETE", path, "")
+		case status == 404 && other != path:
+			return w.call(method, other, body)
 		case method == "GET" && status >= 400:
 			broken.door.o.Pages = nil
 			for _, p := range []string{"/explain", "/state", "/certificate", "/models"} {
@@ -288,8 +292,6 @@ func TestDescribedAnswers(t *testing.T) {
 			return w.call(method, path, body, "If-None-Match: *")
 		case status == 400:
 			return w.call(method, path, "{")
-		case status == 404:
-			return w.call(method, strings.Replace(path, "shop", "other", 1), body)
 		case status == 408:
 			return slow.halfSent(method, path)
 		case status == 409:
