@@ -3,6 +3,7 @@ package door
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -302,7 +303,7 @@ func TestDescribedAnswers(t *testing.T) {
 				broken.door.o.Pages = append(broken.door.o.Pages, daemon.Page{Path: p,
 					Answer: func(w http.ResponseWriter, _ *http.Request) {
 						w.WriteHeader(status)
-						io.WriteString(w, `{"error":{"message":"away"}}`)
+						fmt.Fprintf(w, `{"error":{"code":%d,"message":"away"}}`, status)
 					}})
 			}
 			return broken.call(method, path, body)
