@@ -172,3 +172,42 @@ func TestKeysCommand(t *testing.T) {
 		}
 	}
 }
+
+// TestSDKHTTPClients has each of the shortest programs ask for a decision and report its outcome.
+func TestSDKHTTPClients(t *testing.T) {
+	p := start(t, decider(t, "--log", "embedded:"+t.TempDir(), "--listen", "127.0.0.1:0")).ready()
+	const dir = "../../compose/clients/http"
+	source, err := os.ReadFile(filepath.Join(dir, "ask.ts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+		cmd.Dir, cmd.Stdin = dir, bytes.NewReader(source) // which node 20 does not take by its name
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for name, c := range map[string]struct{ needs, start []string }{
+		"curl":     {[]string{"curl", "--version"}, []string{"sh", "ask.sh"}},
+		"requests": {[]string{"python3", "-c", "import requests"}, []string{"python3", "ask_requests.py"}},
+		"httpx":    {[]string{"python3", "-c", "import httpx"}, []string{"python3", "ask_httpx.py"}},
+		"fetch":    {[]string{"node", "--version"}, []string{"node", "--input-type=module", "-"}},
+		"java":     {[]string{"javac", "--version"}, []string{"java", "Ask.java"}},
+		"dotnet":   {[]string{"dotnet", "--version"}, []string{"dotnet", "run", "Ask.cs"}},
+		"go":       {[]string{"go", "version"}, []string{"go", "run", "main.go"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if out, err := run(c.needs...); err != nil {
+				if os.Getenv("HINDSIGHT_SDKS") == "require" && name != "dotnet" && name != "java" {
+					t.Fatal(err, out)
+				}
+				t.Skip("it is not installed")
+			}
+			if out, err := run(append(c.start, p.http())...); err != nil || !strings.Contains(out, `"stored":true`) ||
+				!regexp.MustCompile("banner|video|none").MatchString(out) {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+	p.stop(patience)
+}

@@ -20,92 +20,90 @@ const personalizerRoot = "/personalizer"
 // latestAPI is the version that a parameter names.
 const latestAPI = "2022-09-01-preview"
 
+// personalizerVersions are the versions as folders of the API, "" the latest.
 func personalizerVersions() []string {
 	return []string{"", "/v1.0", "/v1.1-preview.1", "/v1.1-preview.2", "/v1.1-preview.3"}
 }
 
-// personalizerCalls are the calls of a version, "" the latest. Where versions differ in a method, all have both.
-func (d *Door) personalizerCalls(version string) []route {
-	latest := version == ""
-	all := []route{
+// ofLatest reports whether a request is one of the latest version.
+func ofLatest(r *http.Request) bool { return !strings.HasPrefix(r.URL.Path, personalizerRoot+"/v1.") }
+
+// personalizerCalls are the calls of every version. Where versions differ in a method, all have both.
+func (d *Door) personalizerCalls() []route {
+	service := d.configuration(d.settings, settingKeys(), "InvalidServiceConfiguration")
+	policy := d.configuration(d.policy, policyKeys(), "InvalidPolicyConfiguration")
+	return []route{
 		{"POST", "/rank", mayDecide, "decide", d.rank},
 		{"POST", "/events/{id}/reward", mayOutcome, "outcome", d.reward},
 		{"POST", "/events/{id}/activate", mayOutcome, "outcome", d.activate},
 		{"GET", "/status", mayRead, "", d.personalizerStatus},
 		{"GET", "/model/properties", mayRead, "", d.modelProperties},
 		{"GET", "/logs/properties", mayRead, "", d.logProperties},
-		{"GET", "/configurations/service", mayRead, "", d.serviceConfiguration},
-		{"PUT", "/configurations/service", mayRead, "", d.configureService},
-		{"PATCH", "/configurations/service", mayRead, "", d.configureService},
-		{"GET", "/configurations/policy", mayRead, "", d.policyConfiguration},
-		{"PUT", "/configurations/policy", mayRead, "", d.configurePolicy},
-		{"PATCH", "/configurations/policy", mayRead, "", d.configurePolicy},
-		{"GET", "/evaluations", mayRead, "", d.listEvaluations(latest)},
+		{"GET", "/configurations/service", mayRead, "", service},
+		{"PUT", "/configurations/service", mayRead, "", service},
+		{"PATCH", "/configurations/service", mayRead, "", service},
+		{"GET", "/configurations/policy", mayRead, "", policy},
+		{"PUT", "/configurations/policy", mayRead, "", policy},
+		{"PATCH", "/configurations/policy", mayRead, "", policy},
+		{"GET", "/evaluations", mayRead, "", d.listEvaluations},
 		{"POST", "/evaluations", mayRead, "", d.createEvaluation},
 		{"PUT", "/evaluations/{id}", mayRead, "", d.createEvaluation},
-		{"GET", "/evaluations/{id}", mayRead, "", d.showEvaluation(latest)},
+		{"GET", "/evaluations/{id}", mayRead, "", d.showEvaluation},
 		{"DELETE", "/evaluations/{id}", mayRead, "", d.deleteEvaluation},
 	}
-	for _, x := range elsewhere() {
-		all = append(all, route{x.method, x.path, x.needs, "", func(http.ResponseWriter, *http.Request, client) *problem {
-			return refused(http.StatusNotImplemented, "OperationNotAllowed", "", x.instead)
-		}})
-	}
-	for i := range all {
-		if answer := all[i].answer; latest {
-			all[i].answer = func(w http.ResponseWriter, r *http.Request, c client) *problem {
-				if v := r.URL.Query().Get("api-version"); v != latestAPI {
-					return refused(http.StatusBadRequest, "BadRequest", "api-version", fmt.Sprintf("api-version is %.64q: send "+
-						"api-version=%s, or ask below %s/v1.0", v, latestAPI, personalizerRoot))
-				}
-				return answer(w, r, c)
-			}
+}
+
+// personalizerElsewhere are the calls that have no meaning here. They say what to do instead.
+func personalizerElsewhere() []route {
+	instead := func(text string) func(http.ResponseWriter, *http.Request, client) *problem {
+		return func(http.ResponseWriter, *http.Request, client) *problem {
+			return refused(http.StatusNotImplemented, "OperationNotAllowed", "", text)
 		}
 	}
-	return all
-}
-
-// notHere is a call that Hindsight has no use for, and what to do instead.
-type notHere struct {
-	method, path string
-	needs        role
-	instead      string
-}
-
-func elsewhere() []notHere {
-	const (
-		slots      = "several slots are not ranked here: rank once for each slot, with the actions that are left"
-		importance = "importances of features are not computed here: replayer backtest --report shows what a log tells"
-	)
-	return []notHere{
-		{"POST", "/multislot/rank", mayDecide, slots},
-		{"POST", "/multislot/events/{id}/reward", mayOutcome, slots},
-		{"POST", "/multislot/events/{id}/activate", mayOutcome, slots},
-		{"GET", "/model", mayRead, "there is no model file to export: the learner's state is in the log, with which it " +
-			"moves and is backed up"},
-		{"PUT", "/model", mayRead, "a model cannot be imported: replayer teach starts a log with what another one teaches"},
-		{"DELETE", "/model", mayRead, "set a higher version in the model file: it starts a fresh learner"},
-		{"DELETE", "/configurations/policy", mayRead, "set the keys learner, explore and oracle in the model file"},
-		{"POST", "/configurations/applyFromEvaluation", mayRead,
-			"set the keys learner, explore and oracle in the model file"},
-		{"DELETE", "/logs", mayRead, "records are dropped by age: decider --retention, when the log is made"},
-		{"POST", "/logs/interactions", mayRead, "write decisions by rank"},
-		{"POST", "/logs/observations", mayRead, "write outcomes by reward"},
-		{"GET", "/featureImportances", mayRead, importance},
-		{"PUT", "/featureImportances/{id}", mayRead, importance},
-		{"GET", "/featureImportances/{id}", mayRead, importance},
-		{"DELETE", "/featureImportances/{id}", mayRead, importance},
+	slots := instead("several slots are not ranked here: rank once for each slot, with the actions that are left")
+	importance := instead("importances of features are not computed here: replayer backtest --report shows what a log " +
+		"tells")
+	policy := instead("set the keys learner, explore and oracle in the model file")
+	records := instead("write decisions by rank and outcomes by reward")
+	return []route{
+		{"POST", "/multislot/rank", mayDecide, "", slots},
+		{"POST", "/multislot/events/{id}/reward", mayOutcome, "", slots},
+		{"POST", "/multislot/events/{id}/activate", mayOutcome, "", slots},
+		{"GET", "/model", mayRead, "", instead("there is no model file to export: the learner's state is in the log, with " +
+			"which it moves and is backed up")},
+		{"PUT", "/model", mayRead, "", instead("a model cannot be imported: replayer teach starts a log with what another " +
+			"one teaches")},
+		{"DELETE", "/model", mayRead, "", instead("set a higher version in the model file: it starts a fresh learner")},
+		{"DELETE", "/configurations/policy", mayRead, "", policy},
+		{"POST", "/configurations/applyFromEvaluation", mayRead, "", policy},
+		{"POST", "/configurations/client", mayRead, "", instead("decisions are made here: create the client without local " +
+			"inference")},
+		{"DELETE", "/logs", mayRead, "", instead("records are dropped by age: decider --retention, when the log is made")},
+		{"POST", "/logs/interactions", mayRead, "", records},
+		{"POST", "/logs/observations", mayRead, "", records},
+		{"GET", "/featureImportances", mayRead, "", importance},
+		{"PUT", "/featureImportances/{id}", mayRead, "", importance},
+		{"GET", "/featureImportances/{id}", mayRead, "", importance},
+		{"DELETE", "/featureImportances/{id}", mayRead, "", importance},
 	}
 }
 
 // personalizer adds the calls of all versions.
 func (d *Door) personalizer(mux *http.ServeMux) {
+	calls := append(d.personalizerCalls(), personalizerElsewhere()...)
 	for _, version := range personalizerVersions() {
 		allow := map[string][]string{}
-		for _, t := range d.personalizerCalls(version) {
+		for _, t := range calls {
 			t.path = personalizerRoot + version + t.path
 			allow[t.path] = append(allow[t.path], t.method)
-			mux.HandleFunc(t.method+" "+t.path, func(w http.ResponseWriter, r *http.Request) { d.answer(&t, w, r) })
+			mux.HandleFunc(t.method+" "+t.path, func(w http.ResponseWriter, r *http.Request) {
+				if v := r.URL.Query().Get("api-version"); v != latestAPI && ofLatest(r) {
+					refuse(w, r, refused(http.StatusBadRequest, "BadRequest", "api-version", fmt.Sprintf("api-version is %.64q: "+
+						"send api-version=%s, or ask below %s/v1.0", v, latestAPI, personalizerRoot)))
+					return
+				}
+				d.answer(&t, w, r)
+			})
 		}
 		for path, methods := range allow {
 			mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {

@@ -41,8 +41,8 @@ func (r reply) object(t testing.TB) (m map[string]any) {
 	return m
 }
 
-const rankOf = `{"contextFeatures":[{"timeOfDay":"evening","weekend":true},{"user":{"country":"DE","visits":12}},null],
-"actions":[{"id":"pasta","features":[{"taste":"salty","price":8.50},{"nutrition":{"calories":450}}]},
+const rankOf = `{"contextFeatures":[{"timeOfDay":"evening","weekend":true},{"user":{"country":"DE","visits":12}},null,
+{"weekend":false}],"actions":[{"id":"pasta","features":[{"taste":"salty","price":8.50},{"nutrition":{"calories":450}}]},
 {"id":"ice cream","features":[{"taste":"sweet"}]},{"id":"juice","features":[]},
 {"id":"salad","features":[{"a":[1,{"b":2}]}]}],
 "excludedActions":["juice","nothing"],"eventId":"%s","deferActivation":false}`
@@ -85,7 +85,7 @@ func TestPersonalizerRank(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `{"id":"event 0","features":{"timeOfDay":"evening","user.country":"DE","user.visits":12,` +
-		`"weekend":true},"baseline":"pasta","actions":[` +
+		`"weekend":true,"weekend#2":false},"baseline":"pasta","actions":[` +
 		`{"name":"pasta","features":{"nutrition.calories":450,"price":8.5,"taste":"salty"}},` +
 		`{"name":"ice cream","features":{"taste":"sweet"}},{"name":"salad","features":{"a.0":1,"a.b":2}}]}`
 	if string(stored.Context) != want {
@@ -248,14 +248,68 @@ func TestPersonalizerRefusals(t *testing.T) {
 	}
 }
 
-// TestPersonalizerElsewhere holds that calls without a meaning here answer 501 and say what to do.
-func TestPersonalizerElsewhere(t *testing.T) {
+// TestPersonalizerOperations asks for every operation that the specifications list, of each version in turn: it is
+// answered with the status that they give it and the members that they require, or with 501 and what to do instead.
+func TestPersonalizerOperations(t *testing.T) {
+	const evaluation = `{"name":"e","startTime":"2026-01-01T00:00:00Z","endTime":"2026-01-02T00:00:00Z","policies":[]}`
+	const v10, p1, p2, p3, latest = 1, 2, 4, 8, 16
+	const all = v10 | p1 | p2 | p3 | latest
+	versions := append(personalizerVersions()[1:], "")
 	w := open(t, setting{})
-	for _, version := range personalizerVersions() {
-		for _, x := range elsewhere() {
-			path := ofVersion(version, strings.ReplaceAll(x.path, "{id}", "an-id"))
-			if got := w.call(x.method, path, ""); got.status != 501 || got.asVendor(t).Message != x.instead {
-				t.Errorf("%s %s: %d %s", x.method, path, got.status, got.body)
+	for i, version := range versions {
+		for _, o := range []struct {
+			versions           int
+			method, path, body string
+			status             int
+			members            string
+		}{
+			{all, "POST", "/rank", fmt.Sprintf(rankOf, version), 201, "ranking eventId rewardActionId"},
+			{all, "POST", "/events/e/reward", `{"value":1}`, 204, ""},
+			{all, "POST", "/events/e/activate", "", 204, ""},
+			{all, "GET", "/configurations/service", "", 200, "rewardWaitTime rewardAggregation learningMode"},
+			{v10, "PATCH", "/configurations/service", "{}", 200, "rewardWaitTime"},
+			{all - v10, "PUT", "/configurations/service", "{}", 200, "rewardWaitTime"},
+			{all, "GET", "/configurations/policy", "", 200, "name arguments"},
+			{v10, "PATCH", "/configurations/policy", "{}", 200, "name arguments"},
+			{all - v10, "PUT", "/configurations/policy", "{}", 200, "name arguments"},
+			{all, "DELETE", "/configurations/policy", "", 501, ""},
+			{all - v10, "POST", "/configurations/applyFromEvaluation", `{"evaluationId":"e","policyName":"p"}`, 501, ""},
+			{all - latest, "POST", "/evaluations", evaluation, 201, "id name startTime endTime status"},
+			{latest, "PUT", "/evaluations/e", evaluation, 200, "id name startTime endTime status"},
+			{latest, "GET", "/evaluations/e", "", 200, "id name startTime endTime creationTime status evaluationType"},
+			{latest, "GET", "/evaluations", "", 200, "value"},
+			{latest, "DELETE", "/evaluations/e", "", 204, ""},
+			{all, "DELETE", "/logs", "", 501, ""},
+			{all, "GET", "/logs/properties", "", 200, "dateRange"},
+			{p2 | p3 | latest, "POST", "/logs/interactions", "", 501, ""},
+			{p2 | p3 | latest, "POST", "/logs/observations", "", 501, ""},
+			{all, "GET", "/model", "", 501, ""},
+			{p3 | latest, "PUT", "/model", "", 501, ""},
+			{all, "DELETE", "/model", "", 501, ""},
+			{all, "GET", "/model/properties", "", 200, "creationTime lastModifiedTime"},
+			{all - v10, "POST", "/multislot/rank", "{}", 501, ""},
+			{all - v10, "POST", "/multislot/events/e/reward", "{}", 501, ""},
+			{all - v10, "POST", "/multislot/events/e/activate", "", 501, ""},
+			{latest, "GET", "/featureImportances", "", 501, ""},
+			{latest, "PUT", "/featureImportances/f", "{}", 501, ""},
+			{latest, "GET", "/featureImportances/f", "", 501, ""},
+			{latest, "DELETE", "/featureImportances/f", "", 501, ""},
+		} {
+			if o.versions&(1<<i) == 0 {
+				continue
+			}
+			got := w.call(o.method, ofVersion(version, o.path), o.body)
+			if got.status != o.status {
+				t.Errorf("%s %s%s: %d %s", o.method, version, o.path, got.status, got.body)
+			}
+			if o.status == 501 {
+				got.asVendor(t)
+				continue
+			}
+			for _, key := range strings.Fields(o.members) {
+				if got.object(t)[key] == nil {
+					t.Errorf("%s %s%s has no %s: %s", o.method, version, o.path, key, got.body)
+				}
 			}
 		}
 	}

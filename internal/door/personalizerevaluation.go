@@ -116,7 +116,7 @@ func (d *Door) createEvaluation(w http.ResponseWriter, r *http.Request, _ client
 	}
 	go d.evaluateInTurn(ctx, e, d.rules().Range)
 	w.Header().Set("Location", strings.TrimSuffix(r.URL.Path, "/"+r.PathValue("id"))+"/"+e.id)
-	return sendJSON(w, r, status, d.judged.view(e, r.PathValue("id") != ""))
+	return sendJSON(w, r, status, d.judged.view(e, ofLatest(r)))
 }
 
 func (s *evaluations) add(e *evaluation) *problem {
@@ -249,42 +249,36 @@ func (s *evaluations) find(r *http.Request) (*evaluation, *problem) {
 		"there is no such evaluation; it is kept while the process runs")
 }
 
-func (d *Door) showEvaluation(latest bool) func(http.ResponseWriter, *http.Request, client) *problem {
-	return func(w http.ResponseWriter, r *http.Request, _ client) *problem {
-		e, p := d.judged.find(r)
-		if p != nil {
-			return p
-		}
-		return sendJSON(w, r, http.StatusOK, d.judged.view(e, latest))
+func (d *Door) showEvaluation(w http.ResponseWriter, r *http.Request, _ client) *problem {
+	e, p := d.judged.find(r)
+	if p != nil {
+		return p
 	}
+	return sendJSON(w, r, http.StatusOK, d.judged.view(e, ofLatest(r)))
 }
 
-// listEvaluations lists those that were asked for; the latest version in pages, without their results.
-func (d *Door) listEvaluations(latest bool) func(http.ResponseWriter, *http.Request, client) *problem {
-	return func(w http.ResponseWriter, r *http.Request, _ client) *problem {
-		d.judged.mu.Lock()
-		all := slices.Clone(d.judged.all)
-		d.judged.mu.Unlock()
-		list := []any{}
-		for _, e := range all {
-			view := d.judged.view(e, latest)
-			if latest {
-				delete(view, "content")
-			}
-			list = append(list, view)
-		}
-		if !latest {
-			return sendJSON(w, r, http.StatusOK, list)
-		}
-		query := r.URL.Query()
-		if n, err := strconv.Atoi(query.Get("skip")); err == nil {
-			list = list[min(max(n, 0), len(list)):]
-		}
-		if n, err := strconv.Atoi(query.Get("top")); err == nil {
-			list = list[:min(max(n, 0), len(list))]
-		}
-		return sendJSON(w, r, http.StatusOK, map[string]any{"value": list})
+// listEvaluations lists those that were asked for; for the latest version without their results.
+func (d *Door) listEvaluations(w http.ResponseWriter, r *http.Request, _ client) *problem {
+	d.judged.mu.Lock()
+	all := slices.Clone(d.judged.all)
+	d.judged.mu.Unlock()
+	list := []any{}
+	for _, e := range all {
+		view := d.judged.view(e, ofLatest(r))
+		delete(view, "content")
+		list = append(list, view)
 	}
+	if !ofLatest(r) {
+		return sendJSON(w, r, http.StatusOK, list)
+	}
+	query := r.URL.Query()
+	if n, err := strconv.Atoi(query.Get("skip")); err == nil {
+		list = list[min(max(n, 0), len(list)):]
+	}
+	if n, err := strconv.Atoi(query.Get("top")); err == nil {
+		list = list[:min(max(n, 0), len(list))]
+	}
+	return sendJSON(w, r, http.StatusOK, map[string]any{"value": list})
 }
 
 // deleteEvaluation forgets an evaluation, and ends it if it runs.

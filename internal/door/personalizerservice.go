@@ -2,6 +2,7 @@ package door
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,42 +31,56 @@ func (d *Door) definition() *follow.Definition {
 	return d.o.Definition()
 }
 
-// model returns the model that the process decides by.
-func (d *Door) model() (*model.Model, *problem) {
-	at := d.definition()
-	if at == nil {
-		return nil, newProblem(http.StatusServiceUnavailable, "not ready: this process decides by no model now")
+// configuration answers with values at work. It takes values that are those; for another one it says what sets it.
+func (d *Door) configuration(values func(*follow.Definition) (map[string]any, error), keys map[string]string,
+	code string) func(http.ResponseWriter, *http.Request, client) *problem {
+	return func(w http.ResponseWriter, r *http.Request, _ client) *problem {
+		at := d.definition()
+		if at == nil {
+			return newProblem(http.StatusServiceUnavailable, "not ready: this process decides by no model now")
+		}
+		now, err := values(at)
+		if err != nil {
+			return newProblem(http.StatusInternalServerError, err.Error())
+		}
+		var asked map[string]any
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			if p := d.readJSON(w, r, &asked, code); p != nil {
+				return p
+			}
+		}
+		for _, key := range slices.Sorted(maps.Keys(asked)) {
+			if v := asked[key]; v != nil && !reflect.DeepEqual(v, now[key]) {
+				return refused(http.StatusBadRequest, code, key, fmt.Sprintf("%s cannot be set by a request, it is %v; what "+
+					"sets it: %s", key, cmp.Or(now[key], any("not set")), cmp.Or(keys[key], "nothing, there is no such thing here")))
+			}
+		}
+		return sendJSON(w, r, http.StatusOK, now)
 	}
-	m, err := model.ParseLogged("model", at.Rec.LoggedModel())
-	if err != nil {
-		return nil, newProblem(http.StatusInternalServerError, err.Error())
-	}
-	return m, nil
 }
 
-// settingKeys are the settings of a service, and what sets each here.
+// settingKeys says what sets each setting of a service here.
 func settingKeys() map[string]string {
-	const (
-		none   = "there is no such thing here"
-		atOnce = "nothing: the learner learns at once, from each feedback"
-	)
+	const atOnce = "nothing, the learner learns at once from each feedback"
 	return map[string]string{
-		"rewardWaitTime":            "window in the model file",
-		"defaultReward":             "missing: impute and default_loss in the model file",
-		"rewardAggregation":         "outcomes in the model file",
-		"explorationPercentage":     "learner: {egreedy: …} in the model file",
-		"learningMode":              "mode in the model file: live, apprentice, or shadow to log only",
-		"modelExportFrequency":      atOnce,
-		"modelRetrainDays":          atOnce,
-		"logRetentionDays":          "decider --retention, when the log is made",
-		"isAutoOptimizationEnabled": none,
-		"logMirrorEnabled":          none,
+		"rewardWaitTime":        "window in the model file",
+		"defaultReward":         "missing: impute and default_loss in the model file",
+		"rewardAggregation":     "outcomes in the model file",
+		"explorationPercentage": "learner: {egreedy: …} in the model file",
+		"learningMode":          "mode in the model file: live, apprentice, or shadow to log only",
+		"modelExportFrequency":  atOnce,
+		"modelRetrainDays":      atOnce,
+		"logRetentionDays":      "decider --retention, when the log is made",
 	}
 }
 
 // settings are those of a model as Personalizer has them. What the model does not have is left out: a wait in rounds,
 // a default reward where silence is skipped, a share of exploration of a learner that explores where it is unsure.
-func settings(m *model.Model) map[string]any {
+func (d *Door) settings(at *follow.Definition) (map[string]any, error) {
+	m, err := model.ParseLogged("model", at.Rec.LoggedModel())
+	if err != nil {
+		return nil, err
+	}
 	modes := []string{codec.Live: "Online", codec.Shadow: "LoggingOnly", codec.Apprentice: "Apprentice",
 		codec.Paused: "LoggingOnly"}
 	out := map[string]any{"rewardAggregation": loop.Aggregates()[m.Outcomes], "learningMode": modes[m.Mode],
@@ -83,7 +98,7 @@ func settings(m *model.Model) map[string]any {
 	if share, ok := m.Learner.Explores(); ok {
 		out["explorationPercentage"] = share
 	}
-	return out
+	return out, nil
 }
 
 // iso writes a window as ISO 8601 does.
@@ -94,31 +109,13 @@ func iso(w loop.Window) string {
 	return "PT" + strings.ToUpper(model.FormatWindow(w))
 }
 
-func (d *Door) serviceConfiguration(w http.ResponseWriter, r *http.Request, _ client) *problem {
-	m, p := d.model()
-	if p != nil {
-		return p
-	}
-	return sendJSON(w, r, http.StatusOK, settings(m))
+func policyKeys() map[string]string {
+	return map[string]string{"name": "name in the model file",
+		"arguments": "learner, explore and oracle in the model file"}
 }
 
-// configureService takes settings that are those at work. For another one it says what sets it.
-func (d *Door) configureService(w http.ResponseWriter, r *http.Request, _ client) *problem {
-	m, p := d.model()
-	if p != nil {
-		return p
-	}
-	now := settings(m)
-	return d.configure(w, r, "InvalidServiceConfiguration", now, settingKeys())
-}
-
-// policyOf is the learner of a model as a policy.
-func (d *Door) policyOf() (map[string]any, *problem) {
-	at := d.definition()
-	if at == nil {
-		_, p := d.model()
-		return nil, p
-	}
+// policy is the learner of a model as a policy.
+func (d *Door) policy(at *follow.Definition) (map[string]any, error) {
 	var lines []string
 	for line := range bytes.Lines(at.Rec.Model) {
 		switch key, _, _ := strings.Cut(string(line), ":"); key {
@@ -127,48 +124,6 @@ func (d *Door) policyOf() (map[string]any, *problem) {
 		}
 	}
 	return map[string]any{"name": d.o.Model, "arguments": strings.Join(lines, ", ")}, nil
-}
-
-func (d *Door) policyConfiguration(w http.ResponseWriter, r *http.Request, _ client) *problem {
-	policy, p := d.policyOf()
-	if p != nil {
-		return p
-	}
-	return sendJSON(w, r, http.StatusOK, policy)
-}
-
-func (d *Door) configurePolicy(w http.ResponseWriter, r *http.Request, _ client) *problem {
-	policy, p := d.policyOf()
-	if p != nil {
-		return p
-	}
-	return d.configure(w, r, "InvalidPolicyConfiguration", policy, map[string]string{"name": "name in the model file",
-		"arguments": "learner, explore and oracle in the model file"})
-}
-
-// configure answers with what is at work, if that is what a request asks for.
-func (d *Door) configure(w http.ResponseWriter, r *http.Request, code string, now map[string]any,
-	keys map[string]string) *problem {
-	var asked map[string]any
-	if p := d.readJSON(w, r, &asked, code); p != nil {
-		return p
-	}
-	for _, key := range slices.Sorted(maps.Keys(asked)) {
-		if v := asked[key]; v == nil || reflect.DeepEqual(v, now[key]) {
-			continue
-		}
-		by, known := keys[key]
-		if !known {
-			by = "there is no such thing here"
-		}
-		at := "it is not set"
-		if now[key] != nil {
-			at = fmt.Sprintf("it is %v", now[key])
-		}
-		return refused(http.StatusBadRequest, code, key, fmt.Sprintf("%s cannot be set by a request: %s; what sets it: %s",
-			key, at, by))
-	}
-	return sendJSON(w, r, http.StatusOK, now)
 }
 
 func (d *Door) personalizerStatus(w http.ResponseWriter, r *http.Request, _ client) *problem {

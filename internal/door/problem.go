@@ -3,9 +3,9 @@ package door
 import (
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"strings"
 
+	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
 
@@ -31,21 +31,20 @@ func problemOf(reply []byte, headers []stream.Header) *problem {
 	if len(headers) == 0 {
 		return nil
 	}
-	p := newProblem(http.StatusInternalServerError, "")
-	p.counted = true
-	for _, h := range headers {
-		switch h.Key {
-		case "Nats-Service-Error-Code":
-			p.Status, _ = strconv.Atoi(h.Value) // a number of ours
-			p.Title = http.StatusText(p.Status)
-		case "Nats-Service-Error":
-			p.Detail = h.Value
+	if codec.IsMap(reply) {
+		reply = codec.AppendJSON(nil, "", reply)
+	}
+	var e struct {
+		Error struct {
+			Code        int
+			Message, ID string
 		}
 	}
-	var told struct{ Error struct{ Message, ID string } }
-	if json.Unmarshal(reply, &told) == nil { // of MessagePack the headers tell all but the id
-		p.Detail, p.ID = told.Error.Message, told.Error.ID
+	if json.Unmarshal(reply, &e) != nil || e.Error.Code == 0 {
+		return newProblem(http.StatusInternalServerError, "the reply cannot be read")
 	}
+	p := newProblem(e.Error.Code, e.Error.Message)
+	p.ID, p.counted = e.Error.ID, true
 	return p
 }
 

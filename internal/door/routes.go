@@ -29,6 +29,7 @@ func (d *Door) calls() []route {
 		{"GET", "/v1/policies", mayRead, "", d.page("/models")},
 		{"GET", "/openapi.yaml", 0, "", d.description},
 		{"GET", "/docs", 0, "", d.docs},
+		{"GET", "/schemas/{file}", 0, "", d.schema},
 	}
 }
 

@@ -39,6 +39,7 @@ type Decider struct {
 	dec      codec.Decision
 	buf      []byte
 	encoder  envelope.Encoder
+	carry    []byte // of carried
 	unread   unread
 	outside  unread
 	unmarked bool  // contexts were rejected that no record in decisions tells of

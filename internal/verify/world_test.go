@@ -93,7 +93,11 @@ func (w *world) no(err error) {
 
 // open starts or restarts everything with a model.
 func (w *world) use(epoch int) {
-	w.name(worldModels[epoch])
+	w.useModel(worldModels[epoch])
+}
+
+func (w *world) useModel(text string) {
+	w.name(text)
 	w.openJoiner()
 	for p := range w.parts {
 		w.openDecider(p)

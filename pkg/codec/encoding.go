@@ -60,7 +60,7 @@ func AppendJSON(dst []byte, kind string, record []byte) []byte {
 	for s := r.open(tokMap); r.more(&s); {
 		switch key := r.key(); key {
 		case "context":
-			dst = jsonContext(jsonKey(dst, key), r.bytes())
+			dst = CarriedContext(jsonKey(dst, key), r.bytes())
 		case "crc":
 			sum := crc32.Checksum(dst[from:], castagnoli)
 			dst = jsonInt(jsonKey(dst, key), int64(sum))
@@ -116,18 +116,9 @@ func OpenValue(e Encoding) []byte {
 	return []byte(`{"type":"open"}`)
 }
 
-// SameContext reports whether a context that a record carries is the one that came.
-func SameContext(came, carried []byte) bool {
-	return bytes.Equal(came, carried) || IsJSON(carried) && bytes.Equal(jsonContext(nil, came), carried)
-}
-
-// contextDepth is the depth at which a context begins that is skipped as a whole: what is inside
-// it, or inside the CloudEvent around it, was allowed to be as deep as any value.
-const contextDepth = -8
-
-// jsonContext appends a context as it came, or as JSON if it came as MessagePack. It appends its own
-// result as it is. Bytes that are no context are base64.
-func jsonContext(dst, raw []byte) []byte {
+// CarriedContext appends a context as records in JSON carry it: as it came, or as JSON if it came as
+// MessagePack. Of its own result that is the same. Bytes that are no context are base64.
+func CarriedContext(dst, raw []byte) []byte {
 	r := newReader(raw)
 	if r.json {
 		from := r.i
@@ -146,6 +137,15 @@ func jsonContext(dst, raw []byte) []byte {
 	}
 	return jsonBytes(dst, string(raw))
 }
+
+// SameContext reports whether a context that a record carries is the one that came.
+func SameContext(came, carried []byte) bool {
+	return bytes.Equal(came, carried) || IsJSON(carried) && bytes.Equal(CarriedContext(nil, came), carried)
+}
+
+// contextDepth is the depth at which a context begins that is skipped as a whole: what is inside
+// it, or inside the CloudEvent around it, was allowed to be as deep as any value.
+const contextDepth = -8
 
 func jsonBytes(dst []byte, b string) []byte {
 	return append(base64.StdEncoding.AppendEncode(append(dst, '"'), []byte(b)), '"')

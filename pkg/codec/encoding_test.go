@@ -39,7 +39,7 @@ func stored[T any](t failer, x T, appendTo func([]byte, *T) []byte, parse func(*
 
 // contextOf returns a record with the context that is read where raw was written.
 func contextOf[T any](raw []byte, set func([]byte) T) T {
-	if text := jsonContext(nil, raw); text[0] == '{' {
+	if text := CarriedContext(nil, raw); text[0] == '{' {
 		return set(text)
 	}
 	return set(raw)
@@ -81,12 +81,12 @@ func TestStoredEqual(t *testing.T) {
 		if err != nil {
 			return
 		}
-		text := jsonContext(nil, raw)
+		text := CarriedContext(nil, raw)
 		more, err := ReadContext(&carried, text, nil)
 		if err != nil || !same(came, carried) || unread != more {
 			t.Fatalf("%v\n got %+v\nwant %+v\nfrom %q", err, carried, came, text)
 		}
-		if !SameContext(raw, text) || !bytes.Equal(jsonContext(nil, text), text) {
+		if !SameContext(raw, text) || !bytes.Equal(CarriedContext(nil, text), text) {
 			t.Fatalf("%q is carried as %q", raw, text)
 		}
 	})
