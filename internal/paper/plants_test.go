@@ -239,7 +239,7 @@ var noticed = map[string]map[string]string{
 	"order": {wrongSign: below, uniform: below, never: below, seer: higher, tenth: room, root: oneSize, wholeR: oneSize},
 	"dmax": {wrongSign: below, uniform: below, never: below, seer: higher, tenth: below, root: oneSize,
 		wholeR: oneSize},
-	"oracles": {wrongSign: below, uniform: below, never: below, seer: higher, tenth: room, root: oneSize, wholeR: oneSize},
+	"oracles":  {wrongSign: below, uniform: below, never: below, seer: higher, tenth: room, root: oneSize, wholeR: oneSize},
 	"additive": {wrongSign: overT, uniform: overT, never: overT, root: overT, tenth: room, wholeR: room, seer: higher},
 	"stages": {wrongSign: "over five times", uniform: quarter, never: quarter, tenth: room, root: oneSize, wholeR: oneSize,
 		seer: higher},
