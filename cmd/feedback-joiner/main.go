@@ -105,6 +105,10 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
+	encoding, err := topics.Encoding(ctx, p.log, source.Name, "")
+	if err != nil {
+		return err
+	}
 	modelfile.Announce(env.Logger, source)
 	owner := daemon.Owner(program)
 	sharing, err := p.sharing(ctx, source.Name, owner)
@@ -112,7 +116,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	return service.RunSharedJoiner(ctx, sharing, service.SystemConfig{
-		Log: p.log, Source: source, Build: model.Epoch, Seed: seed, Partitions: partitions,
+		Log: p.log, Source: source, Build: model.Epoch, Seed: seed, Partitions: partitions, Encoding: encoding,
 		PendingBytes: c.pendingMiB << 20, AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: metrics,
 		Health: health, Control: control,
 	}, func() { env.Logger.Info("ready", "model", source.Name, "log", access.Show(c.log)) })

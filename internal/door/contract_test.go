@@ -96,6 +96,12 @@ func (c *contract) check(t testing.TB, r *http.Request, got reply) {
 		t.Errorf("%s %s: %d is not described: %.200s", r.Method, path, got.status, got.body)
 		return
 	}
+	if response.(map[string]any)["content"] == nil {
+		if len(got.body) > 0 {
+			t.Errorf("%s %s: %d with a body is not described: %.200s", r.Method, path, got.status, got.body)
+		}
+		return
+	}
 	kind, _, _ := mime.ParseMediaType(got.header.Get("Content-Type"))
 	schema, pointer := c.at(response, pointer, "content", kind, "schema")
 	if schema == nil {

@@ -20,6 +20,9 @@ func (d *Door) calls() []route {
 		{"POST", "/v1/models/{model}/decide", mayDecide, "decide", d.decide},
 		{"POST", "/v1/outcome", mayOutcome, "outcome", d.outcome},
 		{"POST", "/v1/batch", mayDecide | mayOutcome, "", d.batch},
+		{"POST", "/ofrep/v1/evaluate/flags/{key}", mayDecide, "decide", d.evaluateFlag},
+		{"POST", "/ofrep/v1/evaluate/flags", mayDecide, "decide", d.evaluateFlags},
+		{"POST", "/ofrep/v1/track/{key}", mayOutcome, "outcome", d.track},
 		{"GET", "/v1/rounds/{id}", mayRead, "", d.round},
 		{"GET", "/v1/state", mayRead, "", d.page("/state")},
 		{"GET", "/v1/certificate", mayRead, "", d.page("/certificate")},
@@ -32,22 +35,26 @@ func (d *Door) calls() []route {
 func (d *Door) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		newProblem(http.StatusNotFound, "there is no such path").write(w)
+		refuse(w, r, newProblem(http.StatusNotFound, "there is no such path"))
 	})
 	for _, t := range d.calls() {
 		mux.HandleFunc(t.method+" "+t.path, func(w http.ResponseWriter, r *http.Request) { d.answer(&t, w, r) })
 		mux.HandleFunc(t.path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Allow", t.method)
-			newProblem(http.StatusMethodNotAllowed, fmt.Sprintf("%s takes %s", t.path, t.method)).write(w)
+			refuse(w, r, newProblem(http.StatusMethodNotAllowed, fmt.Sprintf("%s takes %s", t.path, t.method)))
 		})
 	}
+	d.personalizer(mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["X-Content-Type-Options"] = noSniff
 		if r.Method != http.MethodPost { // whose answers nobody caches
 			w.Header()["Cache-Control"] = noStore
 		}
+		if d.guard.proxied && r.TransferEncoding != nil { // the proxy may have gone by a Content-Length beside it
+			w.Header()["Connection"] = closed
+		}
 		if p := d.guard.check(r); p != nil {
-			p.write(w)
+			refuse(w, r, p)
 			return
 		}
 		if d.guard.share(w, r) {
@@ -61,6 +68,7 @@ func (d *Door) routes() http.Handler {
 var (
 	noStore = []string{"no-store"}
 	noSniff = []string{"nosniff"}
+	closed  = []string{"close"}
 )
 
 // answer answers a request, and counts it with those of the bus if it is refused here.
@@ -78,5 +86,5 @@ func (d *Door) answer(t *route, w http.ResponseWriter, r *http.Request) {
 	if t.subject != "" && !p.counted {
 		d.o.Metrics.Refuse(t.subject, p.Status)
 	}
-	p.write(w)
+	refuse(w, r, p)
 }

@@ -56,7 +56,16 @@ func NewServer(c Config) *Server {
 	}
 	s := &Server{Config: c, rates: newRates(c.ClientRate), pass: passOf(c.Seed, c.Name), rooms: make([]Room, c.Partitions)}
 	s.here.Store(&local{gates: make([]*Gate, c.Partitions)})
+	if b, ok := c.Bus.(Fallback); ok {
+		b.ServeElse(s.Name+".decide", s.limit("decide", s.Decide))
+	}
 	return s
+}
+
+// Fallback is a bus that has requests of its own, which no other process gets.
+type Fallback interface {
+	// ServeElse has h take those requests while nothing else serves the subject.
+	ServeElse(subject string, h func(stream.Message))
 }
 
 // subject is where the owner of a partition takes requests.
@@ -159,6 +168,8 @@ func (s *Server) owner(m *stream.Message) (p int, g *Gate) {
 		p = s.partitionOf(id)
 	case len(here.ours) > 0:
 		p = here.ours[s.turn.Add(1)%uint64(len(here.ours))]
+	default:
+		p = int(s.turn.Add(1) % uint64(s.Partitions))
 	}
 	return p, here.gates[p]
 }

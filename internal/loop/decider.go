@@ -108,6 +108,15 @@ func (d *Decider) Resume(next, contextsThrough int64) {
 // Pass notes that contexts before the offset were dealt with without a decision.
 func (d *Decider) Pass(contextsThrough int64) { d.through = contextsThrough }
 
+// Find returns the round that has an id, and whether one of those that are remembered has it.
+func (d *Decider) Find(id string) (n int64, ok bool) {
+	s := d.ids.get(id)
+	if s < 0 {
+		return 0, false
+	}
+	return d.ids.value(s).n, true
+}
+
 // Decide decides one context and fills dst, whose slices it reuses and whose
 // strings and bytes alias raw and the decider's own memory until its next call. id is
 // used when the context itself carries none (a CloudEvents header); if that is

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/envelope"
 	"hindsight/internal/follow"
 	"hindsight/internal/front"
 	"hindsight/internal/intake"
@@ -36,6 +37,7 @@ type Decider struct {
 	old      readBacks
 	dec      codec.Decision
 	buf      []byte
+	encoder  envelope.Encoder
 	unread   unread
 	outside  unread
 	unmarked bool  // contexts were rejected that no record in decisions tells of
@@ -60,8 +62,9 @@ type Decider struct {
 	part    *watch.Part // of the process's health; may be nil
 	batchAt time.Time   // when the contexts at work were taken up
 	at      struct {
-		contexts, feedback atomic.Int64 // next unread offsets
-		epoch              atomic.Int64 // at work; 0: none
+		contexts, feedback atomic.Int64                      // next unread offsets
+		epoch              atomic.Int64                      // at work; 0: none
+		definition         atomic.Pointer[follow.Definition] // of that epoch
 	}
 }
 
@@ -75,9 +78,10 @@ func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
 	d.cfg.complete()
 	d.m = d.cfg.Metrics.Decider(cfg.Partition)
 	d.flight = newFlight(d)
+	d.encoder.Encoding = cfg.Encoding
 	d.recent.init(cfg.Dedup, cfg.recentShare())
 	out, tail, err := cfg.Log.Open(ctx, d.topics.Decisions, cfg.Partition,
-		stream.OpenOptions{Owner: cfg.Owner, Ack: d.flight.ack})
+		stream.OpenOptions{Owner: cfg.Owner, Ack: d.flight.ack, Value: codec.OpenValue(cfg.Encoding)})
 	if err != nil {
 		d.cfg.Metrics.AppendError(watch.DecisionsKind, err)
 		d.m.Close()
@@ -96,7 +100,7 @@ func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
 func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	c := &d.cfg
 	d.follower, err = follow.Open(ctx, follow.Config{Log: c.Log, Name: c.Name, Partitions: c.Partitions, Build: c.Build,
-		Logger: c.Logger, Metrics: c.Metrics, Warns: c.Partition == 0})
+		Logger: c.Logger, Metrics: c.Metrics, Warns: c.Partition == 0, Encoding: c.Encoding})
 	if err != nil {
 		return err
 	}
@@ -161,6 +165,7 @@ func (d *Decider) append(ctx context.Context, r *stream.Record, t ticket) error 
 		return err
 	}
 	d.flight.add(t)
+	d.encoder.Encode(r)
 	_, err := d.out.Append(ctx, r)
 	d.cfg.Metrics.AppendError(watch.DecisionsKind, err)
 	d.fail(err)
@@ -290,7 +295,9 @@ func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result)
 	d.heart.Pass(r.Offset + 1)
 	d.unmarked = true
 	rej.Fit()
-	_, err := d.rejects.Append(ctx, &stream.Record{Value: codec.AppendReject(nil, &rej)})
+	rec := stream.Record{Value: codec.AppendReject(nil, &rej)}
+	d.encoder.Encode(&rec)
+	_, err := d.rejects.Append(ctx, &rec)
 	d.cfg.Metrics.AppendError(watch.RejectsKind, err)
 	if err == nil {
 		d.cfg.Metrics.NoteReject(&rej)

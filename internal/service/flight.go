@@ -21,8 +21,9 @@ type flight struct {
 	// waiting[head:] are the tickets in the order of their appends.
 	waiting []ticket
 	head    int
-	topic   int // of those, decisions of contexts that came by the topic
-	most    int // decisions that may wait
+	topic   int  // of those, decisions of contexts that came by the topic
+	most    int  // decisions that may wait
+	starved bool // contexts of the topic wait for room
 
 	freed chan struct{} // signalled when one of them is done, or the decider has failed
 }
@@ -93,7 +94,8 @@ func (f *flight) topicRoom() bool {
 		}
 		most = max(most, 1)
 	}
-	return f.topic < most && len(f.waiting)-f.head < f.most
+	f.starved = f.topic >= most || len(f.waiting)-f.head >= f.most
+	return !f.starved
 }
 
 func (f *flight) add(t ticket) {
@@ -139,6 +141,10 @@ func (f *flight) pop() (ticket, bool) {
 	}
 	t := f.waiting[f.head]
 	signal(f.freed)
+	if f.starved { // what made it so is on its way: it is popped later, or now
+		f.starved = false
+		f.d.wake()
+	}
 	f.waiting[f.head] = ticket{}
 	if t.ofTopic() {
 		f.topic--
@@ -174,7 +180,6 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 	for _, answer := range t.more {
 		f.d.spawn(func() { answer(true) })
 	}
-	f.d.wake()
 }
 
 // refuse tells those who wait that their decision's fate is unknown.

@@ -83,7 +83,7 @@ func (j *Joiner) open(ctx context.Context) (err error) {
 
 func (j *Joiner) coreConfig() join.Config {
 	return join.Config{Log: j.cfg.Log, Partitions: j.cfg.Partitions, Limits: j.cfg.limits(),
-		Topics:    j.topics,
+		Topics: j.topics, Encoding: j.cfg.Encoding,
 		MarkEvery: int64(j.cfg.MarkEvery), Seed: loop.TableSeed(j.cfg.Seed), Owner: j.cfg.Owner, Skew: join.ClockSkew,
 		AcceptLoss: j.cfg.AcceptLoss, Logger: j.cfg.Logger, Epochs: j.epochs, Wake: j.wake, Believe: j.believe,
 		Claims: j.readClaims, Hooks: join.Hooks{
@@ -219,6 +219,6 @@ const warnEvery = time.Hour
 func (j *Joiner) warnLate() {
 	if l := &j.late.Losses; l.Differ() && (j.warned.IsZero() || time.Since(j.warned) >= warnEvery) {
 		j.warned = time.Now()
-		j.cfg.Logger.Warn(latelosses.Warning(l))
+		j.cfg.Logger.Warn(latelosses.Warning(l, j.epochs.Last != nil && j.epochs.Rules(j.epochs.Last.Rec.Epoch).Arrival))
 	}
 }

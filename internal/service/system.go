@@ -47,12 +47,13 @@ type SystemConfig struct {
 	Build      follow.Build
 	Seed       []byte // the secret one, of which nothing is stored
 	Partitions int
-	Owned      []int   // without Sharing: the partitions decided here; nil: all
-	Sharing    Sharing // shares the work with other processes; nil: it is not shared
-	BusApart   bool    // with Sharing: requests on this process's bus reach no other process
-	AcceptLoss bool    // go on without records that retention has dropped before they were read
-	ClientRate int     // most requests a second that one client may send; 0: any number
-	Owner      string  // for people
+	Encoding   codec.Encoding // of what is written
+	Owned      []int          // without Sharing: the partitions decided here; nil: all
+	Sharing    Sharing        // shares the work with other processes; nil: it is not shared
+	BusApart   bool           // with Sharing: requests on this process's bus reach no other process
+	AcceptLoss bool           // go on without records that retention has dropped before they were read
+	ClientRate int            // most requests a second that one client may send; 0: any number
+	Owner      string         // for people
 	Logger     *slog.Logger
 	Metrics    *watch.Metrics // nil: disabled
 	Health     *watch.Health  // nil: disabled
