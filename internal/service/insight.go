@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/follow"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -51,6 +52,21 @@ func (i *Insight) atWork() []*Decider {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.Clone(i.deciders)
+}
+
+// Definition returns the model that the process decides by, nil if it decides by none. It must not be changed.
+func (i *Insight) Definition() *follow.Definition {
+	if i == nil {
+		return nil
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, d := range i.deciders {
+		if m := d.at.definition.Load(); m != nil {
+			return m
+		}
+	}
+	return nil
 }
 
 // see notes the late losses of the joiner of this process.

@@ -1,7 +1,6 @@
 package learner
 
 import (
-	"iter"
 	"math"
 
 	"hindsight/pkg/oracle"
@@ -20,7 +19,7 @@ type ahead struct {
 // functions that survive instead of 1 each, for what they were drawn from is known (package comment). In the order of
 // arrival rounds that wait for their turn are evaluated, too, and their losses refute functions
 // as far as the losses before them that are missing cannot save them.
-func (d *DAFA) Decided(rounds iter.Seq[*Round]) Plausible {
+func (d *DAFA) Decided(rounds func(yield func(*Round) bool)) Plausible {
 	m := d.models
 	if m == nil {
 		return Plausible{}
@@ -122,7 +121,7 @@ func (a *ahead) bound(m *Models, p *Plausible, rival int, unknown float64) {
 	for i, t := range m.top {
 		if rival >= 0 {
 			lead := m.loss[i] + a.loss[i] - m.loss[rival] - a.loss[rival]
-			t = math.Max(t, 2*(lead-a.most[i]-unknown)-m.log)
+			t = math.Max(t, float64(2*(lead-a.most[i]-unknown))-m.log)
 		}
 		if t >= level {
 			continue
