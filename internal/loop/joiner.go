@@ -107,6 +107,9 @@ func (j *Joiner) LastN() int64 { return j.n }
 // LastCut returns the number of the last cut taken.
 func (j *Joiner) LastCut() int64 { return j.cut }
 
+// Era returns the era of the feedback log.
+func (j *Joiner) Era() int64 { return j.era }
+
 // Now returns the log time reached.
 func (j *Joiner) Now() int64 { return j.now }
 
