@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -125,7 +126,10 @@ func CarriedContext(dst, raw []byte) []byte {
 		r.skip(contextDepth)
 		to := r.i
 		if r.end("") == nil {
-			return append(dst, bytes.ToValidUTF8(raw[from:to], []byte("\ufffd"))...)
+			if raw = raw[from:to]; !utf8.Valid(raw) { // where nobody reads it
+				raw = bytes.ToValidUTF8(raw, []byte("\ufffd"))
+			}
+			return append(dst, raw...)
 		}
 	} else if r.kind() == tokMap {
 		from := len(dst)
