@@ -123,7 +123,8 @@ func BenchmarkParse(b *testing.B) {
 	})
 }
 
-// BenchmarkStored tells what a model in JSON costs beyond one in MessagePack: a decision with 10 actions of 16 features.
+// BenchmarkStored tells what a model in JSON costs beyond one in MessagePack: a decision with 10 actions
+// of 16 features.
 func BenchmarkStored(b *testing.B) {
 	c := largeContext(10, 16)
 	for name, context := range map[string][]byte{"json": AppendContextJSON(nil, &c), "msgpack": AppendContext(nil, &c)} {

@@ -82,8 +82,8 @@ func Like(other, record []byte) []byte {
 	return Stored(nil, JSON, "", record)
 }
 
-// Stored returns a record, which an Append function wrote, as a model stores it, in memory of dst or its own. One that
-// is too large as JSON stays MessagePack.
+// Stored returns a record, which an Append function wrote, as a model stores it, in memory of dst or
+// its own. One that is too large as JSON stays MessagePack.
 func Stored(dst []byte, e Encoding, kind string, record []byte) []byte {
 	if e == MessagePack {
 		return record
@@ -94,8 +94,8 @@ func Stored(dst []byte, e Encoding, kind string, record []byte) []byte {
 	return dst
 }
 
-// EventTime returns the log time of what a record, which an Append function wrote, tells of, ns since 1970; 0: it says none.
-// Of feedback that is when the round was closed.
+// EventTime returns the log time of what a record, which an Append function wrote, tells of, ns since
+// 1970; 0: it says none. Of feedback that is when the round was closed.
 func EventTime(record []byte) (at int64) {
 	r := newReader(record)
 	for s := r.open(tokMap); r.more(&s); {
