@@ -42,12 +42,15 @@ func losses() Assumption {
 	return Assumption{Losses, Enforced, "what is out of range is rejected, or clipped"}
 }
 
-func realizability(p *learner.Plausible, evidence float64, bounded bool) Assumption {
+func realizability(p *learner.Plausible, evidence float64, bounded, linear bool) Assumption {
 	a := Assumption{Name: Realizability}
 	switch {
 	case p.Functions == 0 && !bounded:
 		a.State, a.Detail = assumed, "that losses are linear in the features, as this oracle sees them; nothing watches "+
 			"it, and no bound is proved"
+	case linear:
+		a.State, a.Detail = assumed, "that losses are linear in the features, with values in [0,1] wherever these lie in "+
+			"their bounds; nothing watches it"
 	case p.Functions == 0:
 		a.State, a.Detail = assumed, "that a function of the class is the truth; nothing watches it"
 	case p.Raised > 0:

@@ -181,17 +181,22 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 			out.PlausibleSet.MissingAtRandom = NewBound(p.Random+wait-float64(p.Ahead), t).Value
 		}
 	}
+	linear := c.Linear.Lambda > 0
 	if c.Counted {
 		out.RealisedLoss = &RiskBound{*bound(KindRealisedLoss), learner.DefaultAlpha}
 		out.note("the bound by realised loss stands whatever the truth is")
 	}
-	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded), order(o, p), missing(c.Skipped),
-		silence(c.Imputed, p.Functions > 0), late(o.Late)}
+	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded, linear), order(o, p),
+		missing(c.Skipped), silence(c.Imputed, p.Functions > 0), late(o.Late)}
 	switch f.by {
 	case byAdditive:
 		out.Assumptions = append(out.Assumptions, blind(o.Late))
+		if linear {
+			break
+		}
 		out.note("a priori: the additive bound, θ = %v, rounds decided with more than %d outstanding charged 1 each; both "+
-			"are chosen from a grid by the delays seen: an estimate, unless delays are fixed beforehand", f.at.Theta, f.at.Late)
+			"are chosen from a grid by the delays seen: an estimate, unless delays are fixed beforehand",
+			f.at.Theta, f.at.Late)
 	case byAnyDelay:
 		out.note("a priori: the bound for any delays, which may look at losses")
 	}
@@ -201,6 +206,9 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 			p.Alpha)
 	case f.looks && c.Bounded:
 		out.note("delays depend on losses: " + latelosses.Arrival)
+	case linear:
+		out.note("measured drift and a priori hold in expectation if losses are linear in the features; rounds decided with "+
+			"less than half the determinant, which a priori may charge 1 each: %d", c.Linear.Bad)
 	case c.Bounded:
 		out.note("measured drift and a priori hold in expectation if the class contains the truth (realizability)")
 	default:

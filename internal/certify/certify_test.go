@@ -95,6 +95,8 @@ func TestStates(t *testing.T) {
 		{"the alarm is off", set(func(p *learner.Plausible) { p.Alarm = false }), Options{}, Realizability, assumed, ""},
 		{"no models", learner.Certificate{Rounds: 10, Bounded: true}, Options{}, Realizability, assumed, ""},
 		{"linear", learner.Certificate{Rounds: 10}, Options{}, Realizability, assumed, "no theorem"},
+		{"certified ridge", learner.Certificate{Rounds: 10, Bounded: true, Linear: learner.Determinant{Lambda: 1, Bad: 3}},
+			Options{}, Realizability, assumed, "may charge 1 each: 3"},
 		{"FIFO", set(nil), Options{}, Order, Enforced, ""},
 		{"arrival", set(nil), Options{Arrival: true}, Order, Measured, ""},
 		{"early", learner.Certificate{Rounds: 10}, Options{Early: true}, Order, Measured, ""},
@@ -247,7 +249,8 @@ func TestAPriori(t *testing.T) {
 		{"late, alike", cert, Options{Late: lateLosses(40, false)}, additive, NotRefuted, ""},
 		{"late, different", cert, Options{Late: lateLosses(40, true)}, cert.APriori(), "not there", ""},
 		{"arrival", cert, Options{Arrival: true}, additive, assumed, ""},
-		{"arrival, different", cert, Options{Arrival: true, Late: lateLosses(40, true)}, math.Inf(1), "not there", delaysLook},
+		{"arrival, different", cert, Options{Arrival: true, Late: lateLosses(40, true)}, math.Inf(1), "not there",
+			delaysLook},
 		{"outstanding, arrival, different", slow, Options{Arrival: true, Late: lateLosses(40, true)}, slow.AnyDelay(),
 			"not there", delaysLook},
 	} {

@@ -107,6 +107,9 @@ func (j *Joiner) LastN() int64 { return j.n }
 // LastCut returns the number of the last cut taken.
 func (j *Joiner) LastCut() int64 { return j.cut }
 
+// Era returns the era of the feedback log.
+func (j *Joiner) Era() int64 { return j.era }
+
 // Now returns the log time reached.
 func (j *Joiner) Now() int64 { return j.now }
 
@@ -220,6 +223,15 @@ func (j *Joiner) takeDecision(partition int, e *DecisionEvent, time int64) {
 // has reports whether a decision is of a round that has its feedback.
 func (j *Joiner) has(partition int, n int64) bool {
 	return j.parts[partition].isDone(n) || j.past.has(partition, n)
+}
+
+// Waiting yields the rounds that have no feedback yet, in the order of their decisions.
+func (j *Joiner) Waiting(yield func(partition int, n int64) bool) {
+	for i := range j.queue.len() {
+		if x := j.queue.at(i); x.p != nil && !yield(int(x.partition), x.n) {
+			return
+		}
+	}
 }
 
 // admit puts a new round in line.

@@ -122,7 +122,7 @@ func (d *decisionCheck) decision(ctx context.Context, l *decisionLane) error {
 	if string(l.rec.Key) != got.ID {
 		l.wrong("key", got.ID, string(l.rec.Key))
 	}
-	if n, used := l.ids.round(got.ID); used && n < got.N {
+	if n, used := l.used(got.ID); used && n < got.N {
 		l.wrong("id", "a new id", "that of round "+i64(n))
 	}
 	monotone := l.follows(p)

@@ -281,13 +281,12 @@ func (f *fateCheck) takeCut(ctx context.Context, r *stream.Record) error {
 // forward checks that a cut moves the inputs on that it has ranges of.
 func (f *fateCheck) forward(r *stream.Record, topic string, first int, ranges []codec.Range) bool {
 	for i, x := range ranges {
-		field := fmt.Sprintf("%s[%d]", topic, i)
 		if x.Partition >= f.v.partitions {
-			f.wrong(r, field+".partition", "less than "+i64(int64(f.v.partitions)), x.Partition)
+			f.wrong(r, fmt.Sprintf("%s[%d].partition", topic, i), "less than "+i64(int64(f.v.partitions)), x.Partition)
 			return false
 		}
 		if from := f.history.Position(f.heart, first+x.Partition); x.Next <= from {
-			f.wrong(r, field+".next", "more than "+i64(from), x.Next)
+			f.wrong(r, fmt.Sprintf("%s[%d].next", topic, i), "more than "+i64(from), x.Next)
 			return false
 		}
 	}

@@ -6,9 +6,8 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Potential is what theorems 1 and 3 take from an oracle over a finite class (ALGORITHMS.md, 5.1
-// and 5.2): weights proportional to prior·exp(−η·L), η < 2. The zero Potential is that of an
-// oracle without them.
+// Potential is what theorems 1 and 3 of ALGORITHMS.md, 3.4, take from an oracle over a finite class: weights
+// proportional to prior·exp(−η·L), η < 2. The zero Potential is that of an oracle without them.
 type Potential struct {
 	Eta   float64 // η
 	Scale float64 // log(1/min prior), which is log|F| of a uniform one
@@ -65,9 +64,14 @@ func delayGrid(longest int64) (grid []int64) {
 }
 
 // Additive returns the bound of theorem 3 on the regret in expectation, +Inf if the oracle has
-// none: delay is an additive cost. It needs delays that are blind to losses that have not come.
+// none: delay is an additive cost. It needs delays that are blind to losses that have not come. Of ridge regression it
+// is the less of two, that with the factor max σ + 1, and that by the determinant, where bad rounds are the cost.
 // How many rounds were decided with more than W outstanding is bounded by Markov's inequality, from Σσ and Σσ².
 func (c Certificate) Additive() (bound float64, at Free) {
+	if c.Linear.Lambda > 0 {
+		all := c.Barrier + float64(c.MaxGamma*float64(c.MaxSigma+1)*c.Regret)/4 + float64(c.Skipped)
+		return math.Min(all, c.linear(0.25, 0)), at
+	}
 	if !(c.Potential.Eta > 0) || c.Slowed {
 		return math.Inf(1), at
 	}
@@ -88,10 +92,13 @@ func (c Certificate) Additive() (bound float64, at Free) {
 //	Σ(K_t−1)/γ_t + (max γ/4)·e^{η·max σ}·R_η
 //
 // With η by the largest σ that was learned it has 1.6e·log|F|/η in place of the second factor, and
-// charges 1 to each round that was decided with σ > 1/η (package comment).
+// charges 1 to each round that may have been decided with σ > 1/η (ALGORITHMS.md, 3.4).
 func (c Certificate) AnyDelay() float64 {
 	p := c.Potential
-	if !(p.Eta > 0) {
+	switch {
+	case c.Linear.Lambda > 0:
+		return c.linear(0.5, float64(c.MaxSigma))
+	case !(p.Eta > 0):
 		return math.Inf(1)
 	}
 	sum, surprised := oracle.Exp(float64(p.Eta*float64(c.MaxSigma)))*p.Sum(), 0.0
@@ -102,4 +109,23 @@ func (c Certificate) AnyDelay() float64 {
 		}
 	}
 	return c.Barrier + float64(c.MaxGamma*sum)/4 + surprised + float64(c.Skipped)
+}
+
+// Determinant is what the theorems on ridge regression take from its oracle ([oracle.Frozen]); zero: it is another.
+type Determinant struct {
+	Lambda float64 // λ
+	Square float64 // b², bounds the sum of squares of the true weights
+	LogDet float64 // Λ
+	Bad    int64   // rounds decided with less than half the determinant
+}
+
+// linear returns the bound by the determinant, with α = 1/T:
+//
+//	Σ(K_t−1)/γ_t + (max γ/4)·2.89·β·Λ + bad + 1,  β = max(½, (√(scale·(Λ + 2 log T)) + √λ·b + √selected)²)
+func (c Certificate) linear(scale, selected float64) float64 {
+	l := &c.Linear
+	width := math.Sqrt(float64(scale*(l.LogDet+2*oracle.Log(math.Max(2, float64(c.Rounds)))))) +
+		math.Sqrt(float64(l.Lambda*l.Square)) + math.Sqrt(selected)
+	beta := math.Max(0.5, float64(width*width))
+	return c.Barrier + float64(c.MaxGamma*float64(2.89*beta))*l.LogDet/4 + float64(l.Bad+1+c.Skipped)
 }

@@ -128,7 +128,8 @@ func TestAdditive(t *testing.T) {
 		e := overSigmoids(uint64(seed))
 		blind[seed%len(blind)](e)
 		fifo := seed%2 == 0
-		d := dafaOver(&world{class: e.class.(*oracle.LogisticClass)}, oracle.HedgeOptions{}, learner.Anytime{C: learner.Cautious})
+		d := dafaOver(&world{class: e.class.(*oracle.LogisticClass)}, oracle.HedgeOptions{},
+			learner.Anytime{C: learner.Cautious})
 		p := &potentials{t: t, e: e, d: d, rng: rand.New(rand.NewPCG(uint64(seed), 7)), eta: func() float64 { return .5 }}
 		regret := 0.0
 		e.play(d, rounds, fifo, p.look)
@@ -159,8 +160,8 @@ func TestAdditive(t *testing.T) {
 		return m
 	}
 	r := learner.Potential{Eta: .5, Scale: math.Log(worldSize)}.Sum()
-	t.Logf("Σ E_q(f−f⋆)² %.2f of at most %.2f; bound − regret %.0f; Lemma 1 without a term is broken by %.2g", mean(sums), r,
-		mean(slack), dropped)
+	t.Logf("Σ E_q(f−f⋆)² %.2f of at most %.2f; bound − regret %.0f; Lemma 1 without a term is broken by %.2g",
+		mean(sums), r, mean(slack), dropped)
 	if math.Abs(r-3.1976*math.Log(worldSize)) > 1e-3 {
 		t.Errorf("R_η is %v·log|F|", r/math.Log(worldSize))
 	}

@@ -23,6 +23,7 @@ type Certificate struct {
 
 	Potential  Potential // of the oracle
 	Slowed     bool      // its η follows what is outstanding
+	Linear     Determinant
 	Plausible  Plausible // by the surviving models of a finite class; zero: none are kept
 	Lost       float64   // ΣL of learned rounds, where the oracle knows it
 	Counted    bool      // it does

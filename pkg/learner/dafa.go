@@ -126,8 +126,11 @@ func (d *DAFA) Learn(r *Round) {
 		d.borrow(r)
 		return
 	}
-	if h, ok := d.reg.(*oracle.Hedge); ok {
-		h.Slow(d.outstanding(r))
+	switch reg := d.reg.(type) {
+	case *oracle.Hedge:
+		reg.Slow(d.outstanding(r))
+	case *oracle.Frozen:
+		reg.Met(r.N, r.LearnedThrough, r.Fate == Observed || r.Fate == Imputed)
 	}
 	learned := d.cert.count(r)
 	together := d.hedge != nil && r.Fate == Observed // see observe
@@ -182,6 +185,9 @@ func (d *DAFA) borrow(r *Round) {
 	if r.Fate != Observed && r.Fate != Imputed {
 		return
 	}
+	if f, ok := d.reg.(*oracle.Frozen); ok {
+		f.Met(r.N, r.LearnedThrough, false)
+	}
 	d.learned++
 	d.reg.Update(r.Input, r.Action, r.Loss)
 }
@@ -234,11 +240,17 @@ func (d *DAFA) Certificate() Certificate {
 	if p, ok := d.reg.(Proven); ok && p.Proved() {
 		c.Bounded, c.Beta = true, p.Beta()
 	}
-	if h, ok := d.reg.(*oracle.Hedge); ok && h.Proved() {
-		c.Potential.Eta, c.Potential.Scale = h.Rate()
-		if c.Slowed = h.Slows(); c.Slowed {
+	switch reg := d.reg.(type) {
+	case *oracle.Hedge:
+		if !reg.Proved() {
+			break
+		}
+		c.Potential.Eta, c.Potential.Scale = reg.Rate()
+		if c.Slowed = reg.Slows(); c.Slowed {
 			c.Regret = 1.6 * c.Potential.Scale / c.Potential.Eta
 		}
+	case *oracle.Frozen:
+		c.Linear.Lambda, c.Linear.Square, c.Linear.LogDet, c.Linear.Bad = reg.Determinant()
 	}
 	if o, ok := d.reg.(interface{ Lost() float64 }); ok {
 		c.Lost, c.Counted = o.Lost(), true

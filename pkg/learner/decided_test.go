@@ -107,7 +107,8 @@ func overSigmoids(seed uint64) *delayed {
 // overStages are rounds of so many contexts, one after the other.
 func overStages(seed uint64, contexts, rounds int) *delayed {
 	return &delayed{class: stages(contexts), rng: rand.New(rand.NewPCG(seed, 9)), input: func(t int) *oracle.Input {
-		return &oracle.Input{Vector: []float64{float64(t * contexts / rounds)}, Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
+		return &oracle.Input{Vector: []float64{float64(t * contexts / rounds)},
+			Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
 	}}
 }
 

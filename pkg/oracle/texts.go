@@ -12,9 +12,15 @@ const (
 	TextStatistics = 8        // numbers that describe it
 )
 
-// TextStatistic returns the name of the i-th number that describes a text.
-func TextStatistic(i int) string {
-	return [...]string{"chars", "words", "word_length", "lines", "digits", "capitals", "signs", "code"}[i]
+// TextStatistic returns the i-th number that describes a text: its name, and the range by which learners map it. Sizes are
+// logarithms, the last four are shares of all characters. The ranges are about ten times as wide as what is common: a
+// statistic then moves a prediction by little until many examples agree. Standardised ones cost more at the start than they
+// gained in 1,800 rounds.
+func TextStatistic(i int) FeatureSpec {
+	return [...]FeatureSpec{
+		{Name: "chars", Lo: -4.5, Hi: 15.5}, {Name: "words", Lo: -6, Hi: 14}, {Name: "word_length", Lo: -5.5, Hi: 14.5},
+		{Name: "lines", Lo: -10, Hi: 10}, {Name: "digits", Lo: -.6, Hi: .6}, {Name: "capitals", Lo: -.6, Hi: .6},
+		{Name: "signs", Lo: -.6, Hi: .6}, {Name: "code", Lo: -.6, Hi: .6}}[i]
 }
 
 // Texts makes terms and statistics of texts: the same of the same bytes, on every machine and for good. It
@@ -264,7 +270,7 @@ func AppendVector(dst []Term, first int32, n int, number func(i int) float64) []
 	return dst
 }
 
-// statistics makes the numbers of [TextStatistic] of counts: logarithms of sizes, and shares of all characters.
+// statistics makes the numbers of [TextStatistic] of counts.
 func (n *textCounts) statistics() [TextStatistics]float64 {
 	log := func(n int) float64 { return Log(1 + float64(n)) }
 	share := func(k int) float64 { return float64(k) / float64(max(n.chars, 1)) }

@@ -94,7 +94,7 @@ func TestTextStatistics(t *testing.T) {
 	want[1] = math.Log(6)
 	for i, v := range s {
 		if math.Abs(v-want[i]) > 1e-12 {
-			t.Errorf("%s is %v, want %v", TextStatistic(i), v, want[i])
+			t.Errorf("%s is %v, want %v", TextStatistic(i).Name, v, want[i])
 		}
 	}
 	if _, empty := read(""); empty != [TextStatistics]float64{} {
