@@ -45,11 +45,11 @@ func writeCSV(t *testing.T, rows [][]string) string {
 
 var askedColumns = []string{"--action-column", "action", "--reward-column", "reward", "--propensity-column", "p"}
 
-const textModel = "name: replay\nactions: [a, b]\nfeatures: {prompt: {text: ngrams}, subject: text}\nreward: {min: 0, max: 1}\n" +
-	"window: 200 rounds\n"
+const textModel = "name: replay\nactions: [a, b]\nfeatures: {prompt: {text: ngrams}, subject: text}\n" +
+	"reward: {min: 0, max: 1}\nwindow: 200 rounds\n"
 
-// TestTextColumns: a column of texts in a CSV, declared by a flag or by a model file, and the same log as events give the
-// same run; the words are learned.
+// TestTextColumns: a column of texts in a CSV, declared by a flag or by a model file, and the same log as events
+// give the same run; the words are learned.
 func TestTextColumns(t *testing.T) {
 	t.Parallel()
 	rows := asked(400)
@@ -64,7 +64,8 @@ func TestTextColumns(t *testing.T) {
 	byFlag := play(append([]string{"--data", data}, flags...)...)
 	byFile := play(append([]string{"--data", data, "--model", model, "--features", "prompt,subject"}, askedColumns...)...)
 	events := filepath.Join(t.TempDir(), "asked.jsonl")
-	if got := execute(t.Context(), append([]string{"convert", data, "--to", "jsonl", "--out", events}, flags...)...); got.code != 0 {
+	args := append([]string{"convert", data, "--to", "jsonl", "--out", events}, flags...)
+	if got := execute(t.Context(), args...); got.code != 0 {
 		t.Fatal(got.stderr)
 	}
 	asEvents := play("--data", events, "--model", model)
@@ -86,8 +87,8 @@ func TestTextColumns(t *testing.T) {
 	}
 }
 
-// TestTextsLive plays a text, a vector and named features, of contexts and of actions, live, and recomputes all decisions and
-// snapshots from the log alone.
+// TestTextsLive plays a text, a vector and named features, of contexts and of actions, live, and recomputes all
+// decisions and snapshots from the log alone.
 func TestTextsLive(t *testing.T) {
 	t.Parallel()
 	var b []byte

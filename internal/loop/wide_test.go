@@ -16,8 +16,8 @@ func wideRules() *Rules {
 		{Name: "prompt", Kind: NgramsFeature}, {Name: "title", Kind: NgramsFeature}}}
 }
 
-// TestWideInput: a learner sees statistics and terms of texts and vectors in place of them, beside named features,
-// of the context and of actions.
+// TestWideInput: a learner sees statistics and terms of texts and vectors in place of them, beside named
+// features, of the context and of actions.
 func TestWideInput(t *testing.T) {
 	r := newReader(wideRules())
 	if err := r.parse([]byte(`{"features":{"prompt":"Two words","hour":3,"embedding":[3,4],"other":1},
@@ -29,8 +29,8 @@ func TestWideInput(t *testing.T) {
 	for _, f := range in.Features {
 		names += f.Name + " "
 	}
-	const statistics = "prompt.chars prompt.words prompt.word_length prompt.lines prompt.digits prompt.capitals prompt.signs " +
-		"prompt.code "
+	const statistics = "prompt.chars prompt.words prompt.word_length prompt.lines prompt.digits prompt.capitals " +
+		"prompt.signs prompt.code "
 	if names != statistics+"hour " {
 		t.Errorf("features %s", names)
 	}
@@ -73,8 +73,8 @@ func TestWideRefused(t *testing.T) {
 		codec.VectorOf("embedding", []float64{1, math.NaN()})}})
 	long := `"` + strings.Repeat("x", codec.MaxTextBytes+1) + `"`
 	for _, c := range []struct{ raw, want string }{
-		{`{"features":{"embedding":[1]}}`, "context: features.embedding: wrong length of a vector: it has 1 numbers, and the " +
-			"model says 2"},
+		{`{"features":{"embedding":[1]}}`, "context: features.embedding: wrong length of a vector: it has 1 numbers, " +
+			"and the model says 2"},
 		{`{"features":{"embedding":[1,2,3]}}`, "features.embedding: wrong length"},
 		{string(nan), "context: features.embedding[1]: is not a finite number"},
 		{`{"features":{"embedding":[1,1e999]}}`, "features.embedding[1]: corrupt record: number out of range"},
@@ -93,7 +93,8 @@ func TestWideRefused(t *testing.T) {
 			t.Errorf("%.80s: %v, want %s", c.raw, err, c.want)
 		}
 	}
-	for _, raw := range []string{`{"features":{"prompt":` + long + `,"embedding":[0,0]}}`, `{"features":{"prompt":""}}`, `{}`} {
+	for _, raw := range []string{`{"features":{"prompt":` + long + `,"embedding":[0,0]}}`,
+		`{"features":{"prompt":""}}`, `{}`} {
 		if err := newReader(wideRules()).parse([]byte(raw)); err != nil {
 			t.Errorf("%.80s: %v", raw, err)
 		}

@@ -26,8 +26,8 @@ type prompts struct {
 	rewards  [][]float64
 }
 
-// ask decides and learns all rounds in an order of a seed, each outcome at once or so many rounds late, and returns the
-// mean of the expected reward under the law that was logged.
+// ask decides and learns all rounds in an order of a seed, each outcome at once or so many rounds late, and returns
+// the mean of the expected reward under the law that was logged.
 func (p *prompts) ask(t *testing.T, text string, seed uint64, late int) float64 {
 	t.Helper()
 	m, err := model.Parse("m.yaml", []byte(text))
@@ -55,14 +55,15 @@ func (p *prompts) ask(t *testing.T, text string, seed uint64, late int) float64 
 		}
 		raw := codec.AppendContext(nil, &c)
 		var dec codec.Decision
-		if res := d.Decide(&dec, raw, fmt.Sprint("r", n), loop.Source{Offset: int64(n), Through: int64(n + 1)}); res.Verdict !=
-			loop.Decided {
+		from := loop.Source{Offset: int64(n), Through: int64(n + 1)}
+		if res := d.Decide(&dec, raw, fmt.Sprint("r", n), from); res.Verdict != loop.Decided {
 			t.Fatal(res.Err)
 		}
 		for a, q := range dec.Propensities {
 			sum += q * p.rewards[at][a]
 		}
-		loss := (m.Range.Max - min(max(p.rewards[at][dec.Action], m.Range.Min), m.Range.Max)) / (m.Range.Max - m.Range.Min)
+		g := m.Range
+		loss := (g.Max - min(max(p.rewards[at][dec.Action], g.Min), g.Max)) / (g.Max - g.Min)
 		waiting = append(waiting, codec.Feedback{N: dec.N, Round: dec.N, ID: fmt.Sprint("r", n), Epoch: 1,
 			LearnedThrough: dec.LearnedThrough, Gamma: dec.Gamma, Actions: slices.Clone(dec.Actions),
 			Propensities: slices.Clone(dec.Propensities), Action: dec.Action, Context: raw, Fate: codec.Observed, Loss: loss})
@@ -150,8 +151,8 @@ func twoModels(t *testing.T, w float64) *prompts {
 
 // modelFile returns that of some actions and features.
 func (p *prompts) modelFile(least float64, features, rest string) string {
-	return fmt.Sprintf("actions: [%s]\nreward: {min: %v, max: 1, clip: true}\nfeatures: {%s}\n%s", strings.Join(p.actions, ", "),
-		least, features, rest)
+	return fmt.Sprintf("actions: [%s]\nreward: {min: %v, max: 1, clip: true}\nfeatures: {%s}\n%s",
+		strings.Join(p.actions, ", "), least, features, rest)
 }
 
 // over returns the mean of what ask returns over seeds.
@@ -165,8 +166,8 @@ func (p *prompts) over(t *testing.T, least float64, features, rest string, seeds
 
 const ngrams = "prompt: {text: ngrams}"
 
-// TestTextNeverHurts: with four models, outcomes at once and late, whatever a dollar is worth and whatever the range of
-// rewards, a text costs at most .002 of reward in 1,766 rounds, beside a named feature too.
+// TestTextNeverHurts: with four models, outcomes at once and late, whatever a dollar is worth and whatever the range
+// of rewards, a text costs at most .002 of reward in 1,766 rounds, beside a named feature too.
 func TestTextNeverHurts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")
