@@ -168,13 +168,13 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 	}
 	f.d.recent.stored(t.n, offset)
 	f.d.m.Decision(t.send != nil, t.at)
+	f.d.wake() // first: Go runs next what was woken last, and that is who sends the reply
 	if t.send != nil {
 		t.send(t.reply)
 	}
 	for _, answer := range t.more {
 		f.d.spawn(func() { answer(true) })
 	}
-	f.d.wake()
 }
 
 // refuse tells those who wait that their decision's fate is unknown.
