@@ -71,7 +71,7 @@ func TestOracleAndTwistFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--oracle", "hedge"}, "expected auto, linear, fourier, shared or hybrid; hedge needs a model file"},
+		{[]string{"--oracle", "hedge"}, "expected auto, linear, fourier, shared, hybrid or diagonal; hedge needs a model file"},
 		{[]string{"--twist", "permute"}, "permute takes the parameters share"},
 		{[]string{"--twist", "turn:1"}, `unknown twist "turn:1"`},
 		{[]string{"--data", data, "--action-column", "who", "--reward-column", "paid", "--twist", "permute:0.5"},

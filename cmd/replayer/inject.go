@@ -43,6 +43,7 @@ type injection struct {
 	speed   string
 
 	partitions int
+	encoding   string
 	seedFile   string // of a log on servers or brokers
 	access     logAccess
 }
@@ -77,6 +78,7 @@ what the logs hold, and audits them.`,
 	f.StringVar(&in.speed, "speed", "max", "pace of the contexts: max, or so many times that of the log's own times "+
 		"(1x, 10x)")
 	f.IntVar(&in.partitions, "partitions", 1, "partitions of contexts, decisions and outcomes, with a decider each")
+	f.StringVar(&in.encoding, "encoding", "", "msgpack or json: how the records are written (default msgpack)")
 	f.StringVar(&in.seedFile, "seed-file", "", "where the secret seed of a log on servers or brokers is written "+
 		"(default ./hindsight.seed)")
 	daemon.Bounds{"lead": {1, 1e6}, "partitions": {1, service.MaxPartitions}}.Set(f)
@@ -229,7 +231,11 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: name, Source: source, Build: model.Epoch, Seed: seed,
+	encoding, err := topics.Encoding(ctx, e.Log, name, l.encoding)
+	if err != nil {
+		return nil, nil, err
+	}
+	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: name, Encoding: encoding, Source: source, Build: model.Epoch, Seed: seed,
 		Partitions: l.partitions, Owner: "replayer", Logger: logger}
 	result, err := l.play(ctx, &system)
 	if err != nil {

@@ -93,7 +93,7 @@ func (s *source) runFlags(f *pflag.FlagSet, window bool) {
 	grouped(f, "Learners and delays", func() {
 		f.StringVar(&s.model, "model", "", "model file; its learner is used unless --learner is given")
 		f.StringVar(&s.oracle, "oracle", "", "oracle with its defaults instead of the environment's or the model file's: "+
-			"auto, linear, fourier (linear with 128 random features), shared or hybrid")
+			"auto, linear, fourier (linear with 128 random features), shared, hybrid or diagonal")
 		f.Float64Var(&s.accept, "accept", 1, "replay of a log with propensities: a row whose action the learner draws is "+
 			"accepted with probability min(1, ACCEPT/propensity); 1: always, 0: by the smallest propensity (rejection sampling)")
 		if window {

@@ -6,12 +6,16 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"hindsight/internal/daemon"
 )
 
 // contract is what openapi.yaml says, which every answer of the tests must keep.
@@ -94,6 +98,12 @@ func (c *contract) check(t testing.TB, r *http.Request, got reply) {
 	response, pointer := c.at(c.doc, "#", "paths", path, method, "responses", string(number))
 	if response == nil {
 		t.Errorf("%s %s: %d is not described: %.200s", r.Method, path, got.status, got.body)
+		return
+	}
+	if response.(map[string]any)["content"] == nil {
+		if len(got.body) > 0 {
+			t.Errorf("%s %s: %d with a body is not described: %.200s", r.Method, path, got.status, got.body)
+		}
 		return
 	}
 	kind, _, _ := mime.ParseMediaType(got.header.Get("Content-Type"))
@@ -221,6 +231,111 @@ func TestDocs(t *testing.T) {
 	if got.status != 200 || !strings.HasPrefix(got.header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("%d %v", got.status, got.header)
 	}
+}
+
+// class is a model over two functions, and its file.
+const class = "oracle: {kind: hedge, eta: 0.5, class: c.jsonl}\n"
+
+var classFile = map[string][]byte{"c.jsonl": []byte(`{"hindsight_class":1,"kind":"linear","features":["hour"],` +
+	`"actions":["x","y"]}
+{"prior":1,"w":[[0,0.9],[0,0.9]]}
+{"prior":1,"w":[[0,0.95],[0,0.95]]}
+`)}
+
+// TestDescribedAnswers holds that every answer that is described is given.
+func TestDescribedAnswers(t *testing.T) {
+	file, keys := keyFile(t, "web decide", "desk read")
+	w := open(t, setting{model: class, files: classFile})
+	locked, limited := open(t, setting{flags: []string{"--keys", file}}), open(t, setting{clientRate: 1})
+	slow, full, broken := open(t, setting{slow: 50 * time.Millisecond}), open(t, setting{}), open(t, setting{})
+	full.door.held.Store(maxHeld)
+	w.decide(context1)
+	w.call("POST", "/ofrep/v1/evaluate/flags/shop", `{"context":{"targetingKey":"a"}}`)
+	induce := func(method, template string, status int) reply {
+		path := strings.NewReplacer("{model}", "shop", "{key}", "shop", "{id}", "a").Replace(template)
+		body := context1
+		switch {
+		case method == "GET":
+			body = ""
+		case path == "/v1/outcome":
+			body = `{"id":"a","loss":1}`
+		case path == "/v1/batch":
+			body = "[]"
+		case strings.HasPrefix(path, "/ofrep"):
+			body = `{"context":{"targetingKey":"a"},"details":{"value":1}}`
+		}
+		switch {
+		case status == 401:
+			return locked.call(method, path, body)
+		case status == 403 && strings.HasPrefix(path, "/v1"):
+			return locked.call(method, path, body, "Authorization: Bearer "+keys[map[string]string{"GET": "web",
+				"POST": "desk"}[method]])
+		case status == 403:
+			return w.call(method, path, body, "Host: example.org")
+		case status == 405:
+			return w.call("DELETE", path, "")
+		case method == "GET" && status >= 400:
+			broken.door.o.Pages = nil
+			for _, p := range []string{"/explain", "/state", "/certificate", "/models"} {
+				broken.door.o.Pages = append(broken.door.o.Pages, daemon.Page{Path: p,
+					Answer: func(w http.ResponseWriter, _ *http.Request) {
+						w.WriteHeader(status)
+						io.WriteString(w, `{"error":{"message":"away"}}`)
+					}})
+			}
+			return broken.call(method, path, body)
+		case status == 304:
+			return w.call(method, path, body, "If-None-Match: *")
+		case status == 400:
+			return w.call(method, path, "{")
+		case status == 404:
+			return w.call(method, strings.Replace(path, "shop", "other", 1), body)
+		case status == 408:
+			return slow.halfSent(method, path)
+		case status == 409:
+			return w.call(method, path, strings.Replace(body, "{", `{"features":{"hour":3},`, 1))
+		case status == 413:
+			return w.call(method, path, spaces(body, maxBody+1))
+		case status == 415:
+			return w.call(method, path, body, "Content-Type: text/plain")
+		case status == 429:
+			for {
+				if got := limited.call(method, path, body); got.status == 429 || got.status >= 500 {
+					return got
+				}
+			}
+		case status == 503:
+			return full.call(method, path, body)
+		}
+		return w.call(method, path, body)
+	}
+	for path, calls := range promised().doc["paths"].(map[string]any) {
+		for method, call := range calls.(map[string]any) {
+			if method == "parameters" {
+				continue
+			}
+			for number := range call.(map[string]any)["responses"].(map[string]any) {
+				status, _ := strconv.Atoi(number)
+				if got := induce(strings.ToUpper(method), path, status); got.status != status {
+					t.Errorf("%s %s: %d %.200s; want %d", method, path, got.status, got.body, status)
+				}
+			}
+		}
+	}
+}
+
+// halfSent sends a part of a request, and returns the answer to it.
+func (w *world) halfSent(method, path string) reply {
+	w.t.Helper()
+	body, end := io.Pipe()
+	defer end.Close()
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.ContentLength = 100
+	r.Header.Set("Content-Type", typeJSON)
+	return w.do(r)
 }
 
 // TestRoutesAreDescribed holds that the calls that are answered are those that are described.

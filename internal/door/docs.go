@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"go.yaml.in/yaml/v3"
+
+	"hindsight/compose/schemas"
 )
 
 //go:embed openapi.yaml
@@ -17,6 +19,16 @@ var openAPI []byte
 // description answers with the OpenAPI description of these calls.
 func (d *Door) description(w http.ResponseWriter, r *http.Request, _ client) *problem {
 	send(w, r, http.StatusOK, "application/yaml", openAPI)
+	return nil
+}
+
+// schema answers with the JSON Schema of what lies in a topic.
+func (d *Door) schema(w http.ResponseWriter, r *http.Request, _ client) *problem {
+	b, err := schemas.Files.ReadFile(r.PathValue("file"))
+	if err != nil {
+		return newProblem(http.StatusNotFound, "there is no such schema: decisions.json is one")
+	}
+	send(w, r, http.StatusOK, "application/schema+json", b)
 	return nil
 }
 

@@ -18,6 +18,8 @@ type reader struct {
 	actions map[string]struct{}
 	masked  map[string]struct{}
 	ruled   map[string]FeatureRule // nil: any feature
+	wide    *wide                  // nil: no feature has terms
+	long    func(name string) bool // whether a feature may be a long text or a vector; nil: none
 	strays  *codec.Names           // what nobody reads of a context is called; nil: nobody asks
 	beyond  *codec.Names           // the features whose values lie outside their range; nil: nobody asks
 
@@ -54,6 +56,9 @@ func newReader(rules *Rules) *reader {
 		for _, f := range rules.Features {
 			r.ruled[f.Name] = f
 		}
+		if r.wide = newWide(rules.Features); r.wide != nil {
+			r.long = r.wide.declares
+		}
 	}
 	return r
 }
@@ -63,6 +68,7 @@ var (
 	errManyActions = errors.New("too many actions")
 	errAction      = errors.New("not an action of the model")
 	errKind        = errors.New("wrong type of value")
+	errLength      = errors.New("wrong length of a vector")
 	errMasked      = errors.New("no action is left: the model masks all of them")
 	errBaseline    = errors.New("the baseline's action is not among the actions")
 	errNoBaseline  = errors.New("the context names no baseline, and the model says baseline: context")
@@ -79,7 +85,7 @@ func (r *reader) parse(raw []byte) error {
 	if err := r.parseAgain(raw); err != nil {
 		return err
 	}
-	if err := r.ctx.Validate(); err != nil {
+	if err := r.ctx.ValidateFor(r.long); err != nil {
 		return err
 	}
 	return r.accept()
@@ -125,9 +131,30 @@ func (r *reader) check() error {
 	}
 	for i := range c.Features {
 		f := &c.Features[i]
-		if rule, ok := r.ruled[f.Name]; ok && uint8(rule.Kind) != uint8(f.Kind) {
-			return codec.ContextError("features."+f.Name, fmt.Errorf("%w: the model says %s", errKind, rule.Kind))
+		if rule, ok := r.ruled[f.Name]; ok {
+			if err := rule.check(f); err != nil {
+				return codec.ContextError("features."+f.Name, err)
+			}
 		}
+	}
+	for i := range c.Actions {
+		if r.wide == nil {
+			break
+		}
+		if err := r.wide.checkAction(&c.Actions[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check reports whether a value is what the model says.
+func (f *FeatureRule) check(v *codec.Feature) error {
+	switch {
+	case f.Kind.wire() != v.Kind:
+		return fmt.Errorf("%w: the model says %s", errKind, f.Kind)
+	case f.Kind == VectorFeature && f.Length() != v.Len():
+		return fmt.Errorf("%w: it has %d numbers, and the model says %d", errLength, v.Len(), f.Length())
 	}
 	return nil
 }
@@ -160,7 +187,7 @@ func (r *reader) fits(raw []byte, id string) error {
 // does not list are left out: unknown reads as 0.
 func (r *reader) input() *oracle.Input {
 	c := r.ctx
-	r.in.Features, r.in.Vector = r.known(c.Features), c.Vector
+	r.context()
 	if len(c.Actions) == 0 {
 		r.in.Actions = r.fixed
 		return &r.in
@@ -169,19 +196,42 @@ func (r *reader) input() *oracle.Input {
 	for i := range c.Actions {
 		a := &c.Actions[i]
 		if _, masked := r.masked[a.Name]; !masked {
-			r.listed = append(r.listed, oracle.Action{Name: a.Name, Features: asOracle(a.Features)})
+			r.listed = append(r.listed, r.action(a))
 		}
 	}
 	r.in.Actions = r.listed
+	r.ownTerms()
 	return &r.in
+}
+
+// context fills in what a learner sees of the parsed context but for its actions.
+func (r *reader) context() {
+	r.in.Features, r.in.Vector = r.known(r.ctx.Features), r.ctx.Vector
+	if r.wide != nil {
+		r.in.Terms, r.in.ActionTerms = r.wide.terms, nil
+	}
+}
+
+// action returns what a learner sees of an action; ownTerms fills in the terms of those that were listed.
+func (r *reader) action(a *codec.Action) oracle.Action {
+	if r.wide == nil {
+		return oracle.Action{Name: a.Name, Features: asOracle(a.Features)}
+	}
+	return oracle.Action{Name: a.Name, Features: r.wide.action(a.Features)}
+}
+
+func (r *reader) ownTerms() {
+	if r.wide != nil && len(r.wide.own) == len(r.listed) {
+		r.in.ActionTerms = r.wide.own
+	}
 }
 
 // played returns the parsed context of a round as it was decided: with the actions that
 // were eligible then, by their names, whatever the model lists and masks now.
 func (r *reader) played(names []string) (*oracle.Input, error) {
 	c := r.ctx
-	r.in.Features, r.in.Vector, r.in.Actions = r.known(c.Features), c.Vector, r.fixed
-	if len(c.Actions) == 0 && sameNames(r.fixed, names) {
+	r.context()
+	if r.in.Actions = r.fixed; len(c.Actions) == 0 && sameNames(r.fixed, names) {
 		return &r.in, nil
 	}
 	r.listed = r.listed[:0]
@@ -193,10 +243,11 @@ func (r *reader) played(names []string) (*oracle.Input, error) {
 	for i := range c.Actions { // masked ones are left out, the rest is in their order
 		a := &c.Actions[i]
 		if n := len(r.listed); n < len(names) && a.Name == names[n] {
-			r.listed = append(r.listed, oracle.Action{Name: a.Name, Features: asOracle(a.Features)})
+			r.listed = append(r.listed, r.action(a))
 		}
 	}
 	r.in.Actions = r.listed
+	r.ownTerms()
 	if len(r.listed) != len(names) {
 		return nil, fmt.Errorf("%w: %w", errOtherNames, codec.ErrCorrupt)
 	}
@@ -220,9 +271,16 @@ func (r *reader) known(fs []codec.Feature) []oracle.Feature {
 	if r.ruled == nil {
 		return asOracle(fs)
 	}
-	r.features, r.outside = r.features[:0], 0
+	r.features, r.outside, r.unlisted = r.features[:0], 0, 0
+	if r.wide != nil {
+		r.wide.begin()
+	}
 	for i := range fs {
 		if rule, ok := r.ruled[fs[i].Name]; ok {
+			if rule.places() > 0 {
+				r.features = r.wide.append(r.features, &fs[i])
+				continue
+			}
 			if v := fs[i].Value; rule.Bounded && !(rule.Lo <= v && v <= rule.Hi) {
 				r.outside++
 				if r.beyond != nil {
@@ -230,11 +288,12 @@ func (r *reader) known(fs []codec.Feature) []oracle.Feature {
 				}
 			}
 			r.features = append(r.features, asOracle(fs[i : i+1])[0])
-		} else if r.strays != nil {
+			continue
+		}
+		if r.unlisted++; r.strays != nil {
 			r.strays.Add(fs[i].Name)
 		}
 	}
-	r.unlisted = len(fs) - len(r.features)
 	return r.features
 }
 

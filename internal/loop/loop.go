@@ -3,6 +3,7 @@ package loop
 import (
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
+	"hindsight/pkg/oracle"
 )
 
 // Window bounds how long a round waits for its outcome: either Rounds later
@@ -41,9 +42,12 @@ type Range struct {
 type FeatureRule struct {
 	Name    string
 	Kind    FeatureKind
-	Bounded bool // numbers are expected in [Lo, Hi]; others are accepted, and counted
-	Lo, Hi  float64
+	Bounded bool    // numbers are expected in [Lo, Hi]; others are accepted, and counted
+	Lo, Hi  float64 // of a vector Hi is its length
 }
+
+// Length returns that of a vector.
+func (f *FeatureRule) Length() int { return int(f.Hi) }
 
 // FeatureKind is the declared type of a feature.
 type FeatureKind uint8
@@ -53,6 +57,8 @@ const (
 	NumberFeature FeatureKind = iota + 1
 	TextFeature
 	BoolFeature
+	NgramsFeature // a text whose words count; of actions too
+	VectorFeature // of actions too
 )
 
 // String returns the type's name in the model file.
@@ -64,8 +70,42 @@ func (k FeatureKind) String() string {
 		return "text"
 	case BoolFeature:
 		return "bool"
+	case NgramsFeature:
+		return "{text: ngrams}"
+	case VectorFeature:
+		return "vector"
 	}
 	return "unknown"
+}
+
+// wire returns the kind of the values in a context.
+func (k FeatureKind) wire() codec.FeatureKind {
+	switch k {
+	case NgramsFeature:
+		return codec.Text
+	case VectorFeature:
+		return codec.Vector
+	}
+	return codec.FeatureKind(k)
+}
+
+// places returns how many places of terms a feature has.
+func (f *FeatureRule) places() int {
+	switch f.Kind {
+	case NgramsFeature:
+		return oracle.TextPlaces
+	case VectorFeature:
+		return f.Length()
+	}
+	return 0
+}
+
+// Places returns how many places the terms of contexts have ([oracle.Term]).
+func (r *Rules) Places() (n int) {
+	for i := range r.Features {
+		n += r.Features[i].places()
+	}
+	return n
 }
 
 // Rules are what a model says about events, for one epoch.

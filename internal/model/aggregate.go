@@ -45,7 +45,8 @@ func (aggregate) resolve(m *Model, columns, actions int) {
 
 // memory leaves out random features that follow what comes: they take at most 5 MB.
 func (aggregate) memory(m *Model) float64 {
-	return oracle.AggregateBytes(m.mostActions(), m.MaxFeatures+1, int(m.Oracle.Fourier.Value))
+	return oracle.AggregateBytes(m.mostActions(), m.MaxFeatures+1, int(m.Oracle.Fourier.Value)) +
+		m.wideMemory(m.mostActions())
 }
 
 func (aggregate) cost(m *Model) costs {
@@ -58,6 +59,9 @@ func (aggregate) cost(m *Model) costs {
 		regressions := 2
 		if o.Fourier != (Number{}) {
 			regressions = 3
+		}
+		if n := m.Places(); n > 0 {
+			random += fmt.Sprintf(", and a diagonal one of these and %d places of texts and vectors", n)
 		}
 		return m.costOfFollowing("the default", fmt.Sprintf("%d regressions", regressions), random)
 	}
@@ -91,6 +95,6 @@ func (aggregate) build(m *Model, _ map[string][]byte) (oracle.Regressor, error) 
 	return oracle.NewAggregate(oracle.AggregateOptions{
 		Columns: int(o.Columns.Value), Beta: o.Beta.orByWhatComes(), Fourier: int(o.Fourier.orByWhatComes()),
 		Seed: uint64(o.Seed), Steered: o.Steered, Version: o.Version,
-		MaxFeatures: m.MaxFeatures, MaxActions: m.learnedActions(), Schema: m.schema(),
+		MaxFeatures: m.MaxFeatures, MaxActions: m.learnedActions(), Schema: m.schema(), Places: m.Places(),
 	})
 }

@@ -17,7 +17,7 @@ var numbers = map[string]struct {
 	"MaxActions":      {"max_actions: %s", []string{"0", "10001", "1000000000000"}},
 	"MaxFeatures":     {"max_features: %s", []string{"0", "65537", "1000000000000"}},
 	"Features.Lo":     {"features: {x: {number: [%s, 1]}}", []string{"-1e999", "2", ".nan"}},
-	"Features.Hi":     {"features: {x: {number: [0, %s]}}", []string{"1e999", "-1", ".nan"}},
+	"Features.Hi":     {"features: {x: {number: [0, %s]}}", []string{"1e999", "-1", ".nan"}}, // a vector's too: TestErrors
 	"Range.Min":       {"loss: {min: %s, max: 1}", []string{"-1.7e308", "2", "-.inf"}},
 	"Range.Max":       {"loss: {min: 0, max: %s}", []string{"1.7e308", "-1", ".inf"}},
 	"Learner.Epsilon": {"learner: {egreedy: %s}", []string{"-0.1", "1.1", ".nan"}},

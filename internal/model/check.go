@@ -46,6 +46,7 @@ func (m *Model) check(add adder) {
 	}
 	m.orderProblems(add)
 	m.Oracle.kind().check(m, add)
+	m.checkVectors(add)
 	m.certificateProblems(add)
 	m.modeProblems(add)
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 
+	"hindsight/internal/loop"
 	"hindsight/pkg/oracle"
 )
 
@@ -105,11 +106,18 @@ func (m *Model) checkFeatures(add adder) {
 	}
 }
 
-// schema returns the features with bounds.
+// schema returns the features with bounds, statistics of texts among them.
 func (m *Model) schema() (out []oracle.FeatureSpec) {
 	for _, f := range m.Features {
 		if f.Bounded {
 			out = append(out, oracle.FeatureSpec{Name: f.Name, Lo: f.Lo, Hi: f.Hi})
+		}
+		if f.Kind == loop.NgramsFeature {
+			for i := range oracle.TextStatistics {
+				spec := oracle.TextStatistic(i)
+				spec.Name = loop.StatisticName(f.Name, i)
+				out = append(out, spec, spec.OfActions())
+			}
 		}
 	}
 	return out
@@ -139,4 +147,25 @@ func (m *Model) costOfSize(why, regressions string, bytes float64, n, d int, col
 	state := fmt.Sprintf("%s an action, %s each; at most %s in all", regressions, each, most)
 	decision := work(m.mostActions(), n*(d-1), m.Oracle.Beta.Value > 0, columns...)
 	return costs{Oracle: m.Oracle.Kind, Why: why, State: state, Decision: decision}
+}
+
+// checkVectors reports vectors that the oracle would not learn. Of texts all oracles learn the statistics.
+func (m *Model) checkVectors(add adder) {
+	if k := m.Oracle.Kind; !m.UsesOracle() || k == Auto || k == Diagonal {
+		return
+	}
+	for _, f := range m.Features {
+		if f.Kind == loop.VectorFeature {
+			add("features", "%s is a vector, which the oracle %s does not learn; use oracle: auto or oracle: diagonal", f.Name,
+				m.Oracle.Kind)
+		}
+	}
+}
+
+// wideMemory returns the bytes of a diagonal regression of each of k actions; 0 where there are no terms.
+func (m *Model) wideMemory(k int) float64 {
+	if m.Places() == 0 {
+		return 0
+	}
+	return oracle.DiagonalBytes(k, m.MaxFeatures+1+m.Places())
 }

@@ -9,6 +9,7 @@ import (
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/oracle"
 )
 
 // fields returns the top-level keys, in the order of the canonical form.
@@ -144,7 +145,18 @@ func (l features) read(p *parser, n *yaml.Node) {
 		*l.list = append(*l.list, p.feature(name, v))
 	})
 	slices.SortFunc(*l.list, func(a, b loop.FeatureRule) int { return strings.Compare(a.Name, b.Name) })
+	for _, f := range *l.list {
+		for i := range oracle.TextStatistics {
+			name := loop.StatisticName(f.Name, i)
+			if f.Kind == loop.NgramsFeature && slices.ContainsFunc(*l.list, func(o loop.FeatureRule) bool { return o.Name == name }) {
+				p.errorf(n, "features.%s: that is the name of a statistic of the text %s; choose another", name, f.Name)
+			}
+		}
+	}
 }
+
+// maxVector is the most numbers of a vector.
+const maxVector = 8192
 
 func (p *parser) feature(name string, n *yaml.Node) loop.FeatureRule {
 	const example = "price: {number: [0, 100]}"
@@ -153,21 +165,35 @@ func (p *parser) feature(name string, n *yaml.Node) loop.FeatureRule {
 		f.Kind += loop.FeatureKind(p.choice(n, where, "number", "text", "bool"))
 		return f
 	}
-	f.Bounded, f.Hi = true, 1
-	p.mapping(n, where, []string{"number"}, func(_ string, v *yaml.Node) {
-		if v.Kind != yaml.SequenceNode || len(v.Content) != 2 {
-			p.expected(v, where, "the least and the largest value", example)
-			return
-		}
-		f.Lo, f.Hi = p.number(v.Content[0], where, example), p.number(v.Content[1], where, example)
-		if !(f.Lo < f.Hi) {
-			p.errorf(v, "%s: the least value %v is not below the largest %v; for example: %s", where, f.Lo, f.Hi, example)
-		}
-	})
-	if len(n.Content) == 0 {
+	if len(n.Content) != 2 {
 		p.errorf(n, "%s: expected a type; for example: %s", where, example)
 	}
+	p.mapping(n, where, []string{"number", "text", "vector"}, func(key string, v *yaml.Node) {
+		switch key {
+		case "text":
+			p.choice(v, where+".text", "ngrams")
+			f.Kind = loop.NgramsFeature
+		case "vector":
+			f.Kind = loop.VectorFeature
+			f.Hi = float64(p.integer(v, where+".vector", 1, maxVector, name+": {vector: 384}"))
+		default:
+			f.Bounded, f.Hi = true, 1
+			p.bounds(v, where, example, &f)
+		}
+	})
 	return f
+}
+
+// bounds reads the range of a number.
+func (p *parser) bounds(n *yaml.Node, where, example string, f *loop.FeatureRule) {
+	if n.Kind != yaml.SequenceNode || len(n.Content) != 2 {
+		p.expected(n, where, "the least and the largest value", example)
+		return
+	}
+	f.Lo, f.Hi = p.number(n.Content[0], where, example), p.number(n.Content[1], where, example)
+	if !(f.Lo < f.Hi) {
+		p.errorf(n, "%s: the least value %v is not below the largest %v; for example: %s", where, f.Lo, f.Hi, example)
+	}
 }
 
 func (l features) canonical() string {
@@ -177,8 +203,11 @@ func (l features) canonical() string {
 	var s strings.Builder
 	for _, f := range *l.list {
 		kind := f.Kind.String()
-		if f.Bounded {
+		switch {
+		case f.Bounded:
 			kind = "{number: [" + formatFloat(f.Lo) + ", " + formatFloat(f.Hi) + "]}"
+		case f.Kind == loop.VectorFeature:
+			kind = "{vector: " + strconv.Itoa(f.Length()) + "}"
 		}
 		s.WriteString("\n  ? " + strconv.Quote(f.Name) + "\n  : " + kind) // a key after "? " may have any length
 	}

@@ -214,3 +214,18 @@ func TestLossySilence(t *testing.T) {
 		}
 	}
 }
+
+// TestEnumerationCanFail: without a term of its own each inequality of theorem 3 is broken.
+func TestEnumerationCanFail(t *testing.T) {
+	for i, of := range []func(s slack) float64{func(s slack) float64 { return s.ratio },
+		func(s slack) float64 { return s.fall }, func(s slack) float64 { return s.round }} {
+		var drop [3]bool
+		if got := of(enumerate(200, 3, drop)); got < -1e-9 {
+			t.Errorf("inequality %d: slack %v", i, got)
+		}
+		drop[i] = true
+		if got := of(enumerate(200, 3, drop)); got > -1e-6 {
+			t.Errorf("inequality %d without a term: slack %v", i, got)
+		}
+	}
+}

@@ -20,8 +20,10 @@
 package codec
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // Version is the record version that this build writes, but where [Newest] is needed.
@@ -33,7 +35,7 @@ const Version = 1
 const (
 	MaxIDBytes     = 256          // round ids and outcome ids
 	MaxNameBytes   = 256          // feature names, action names
-	MaxTextBytes   = 4096         // text values of features
+	MaxTextBytes   = 4096         // text values of features that are categories
 	MaxActions     = 10_000       // hard limit; a model's max_actions is lower
 	MaxFeatures    = 65_536       // features of one context, those of its actions included
 	MaxRecordBytes = 1<<20 - 4096 // one record with its headers stays under 1 MiB
@@ -93,6 +95,7 @@ const (
 	Number FeatureKind = iota + 1 // Value holds it; finite
 	Text                          // Text holds it
 	Bool                          // Value holds 0 or 1
+	Vector                        // Text holds its numbers, eight bytes each: [Feature.Len], [Feature.At]
 )
 
 // Feature is one named value of a context or of an action.
@@ -103,6 +106,21 @@ type Feature struct {
 	Text  string
 }
 
+// VectorOf returns a feature that is a vector.
+func VectorOf(name string, x []float64) Feature {
+	var b []byte
+	for _, v := range x {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	return Feature{Name: name, Kind: Vector, Text: string(b)}
+}
+
+// Len returns how many numbers a vector has.
+func (f *Feature) Len() int { return len(f.Text) / 8 }
+
+// At returns the i-th number of a vector.
+func (f *Feature) At(i int) float64 { return math.Float64frombits(word(f.Text, 8*i)) }
+
 // Action is one thing that may be chosen, with its own features if any.
 type Action struct {
 	Name     string
@@ -111,7 +129,7 @@ type Action struct {
 
 // Context asks for one decision.
 //
-// JSON and MessagePack: {"id", "features": {name: number|text|bool} or
+// JSON and MessagePack: {"id", "features": {name: number|text|bool|[number…]} or
 // [number…], "actions": [name | {"name", "features"}…], "baseline": name |
 // {name: probability…}, "logged_propensity": p}. All keys are optional; a missing id is
 // minted, missing actions are the model's list, a missing baseline is the model's.
@@ -125,6 +143,8 @@ type Context struct {
 	// LoggedPropensity is that of the action that Baseline names, where another system drew
 	// it: it is kept for whoever reads the log, and nothing is weighted by it. 0: not said.
 	LoggedPropensity float64
+
+	numbers []byte // of the features that are vectors: memory that parsing reuses
 }
 
 // Decision records one round: what was known, the whole law, and the draw.
@@ -277,7 +297,7 @@ type Epoch struct {
 	// Continues is the first of the epochs whose learner this one goes on with, as it is
 	// here; rounds of those are learned too. 0: the learner is a new one.
 	Continues int64  `msgpack:"continues,omitempty"`
-	Cause     string `msgpack:"cause,omitempty"` // who asked for Mode, for people (but see Alarm); "": the model file
+	Cause     string `msgpack:"cause,omitempty"` // who asked for Mode, for people and [CauseTaught]; "": the model file
 }
 
 // Class carries one piece of a file that the next [Epoch] names. A sequence

@@ -81,6 +81,11 @@ func appendFeatures(dst []byte, features []Feature) []byte {
 			dst = appendFloat(dst, f.Value)
 		case Text:
 			dst = appendText(dst, f.Text)
+		case Vector:
+			dst = appendList(dst, f.Len())
+			for j := range f.Len() {
+				dst = appendFloat(dst, f.At(j))
+			}
 		default:
 			dst = appendBool(dst, f.Value != 0)
 		}
@@ -144,6 +149,12 @@ func jsonFeatures(dst []byte, features []Feature) []byte {
 			dst = jsonFloat(dst, f.Value)
 		case f.Kind == Text:
 			dst = jsonText(dst, f.Text)
+		case f.Kind == Vector:
+			dst = append(dst, '[')
+			for j := range f.Len() {
+				dst = jsonFloat(jsonComma(dst), f.At(j))
+			}
+			dst = append(dst, ']')
 		case f.Value != 0:
 			dst = append(dst, "true"...)
 		default:
@@ -194,7 +205,8 @@ func ReadContext(dst *Context, b []byte, strays *Names) (unread int, err error) 
 func (r *reader) context(c *Context) {
 	actions := c.Actions[:0]
 	c.ID, c.Features, c.Vector, c.Actions, c.Baseline = "", c.Features[:0], c.Vector[:0], nil, c.Baseline[:0]
-	c.LoggedPropensity = 0
+	c.LoggedPropensity, c.numbers = 0, c.numbers[:0]
+	r.numbers = &c.numbers
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
 		key := r.key()
@@ -342,11 +354,27 @@ func (r *reader) feature(f *Feature, next token) {
 		if r.bool() {
 			f.Value = 1
 		}
+	case tokList:
+		f.Kind, f.Text = Vector, r.vector()
 	case tokNone:
 		r.fail(r.noValue())
 	default:
 		r.fail(errFeature)
 	}
+}
+
+// vector reads a list of numbers into the memory of the context, and returns it as [Feature] holds it.
+func (r *reader) vector() string {
+	b := *r.numbers
+	from := len(b)
+	for s := r.open(tokList); r.more(&s); {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(r.float()))
+		if r.countFeature(); r.err != nil {
+			r.in(item("", (len(b)-from)/8-1))
+		}
+	}
+	*r.numbers = b
+	return unsafe.String(unsafe.SliceData(b[from:]), len(b)-from)
 }
 
 // actions reads the list of actions into dst, which is empty, and returns it, not

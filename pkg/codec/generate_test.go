@@ -34,7 +34,7 @@ func genFloat() *rapid.Generator[float64] {
 }
 
 func genFeature(t *rapid.T, name string) Feature {
-	f := Feature{Name: name, Kind: rapid.SampledFrom([]FeatureKind{Number, Text, Bool}).Draw(t, "kind")}
+	f := Feature{Name: name, Kind: rapid.SampledFrom([]FeatureKind{Number, Text, Bool, Vector}).Draw(t, "kind")}
 	switch f.Kind {
 	case Number:
 		f.Value = genFloat().Draw(t, "value")
@@ -42,6 +42,8 @@ func genFeature(t *rapid.T, name string) Feature {
 		f.Text = rapid.String().Draw(t, "text")
 	case Bool:
 		f.Value = float64(rapid.IntRange(0, 1).Draw(t, "bool"))
+	case Vector:
+		f = VectorOf(name, rapid.SliceOfN(genFloat(), 0, 20).Draw(t, "numbers"))
 	}
 	return f
 }

@@ -225,6 +225,12 @@ func tree(c *Context) map[string]any {
 				m[f.Name] = f.Text
 			case Bool:
 				m[f.Name] = f.Value == 1
+			case Vector:
+				list := []any{}
+				for i := range f.Len() {
+					list = append(list, f.At(i))
+				}
+				m[f.Name] = list
 			}
 		}
 		return m

@@ -84,10 +84,11 @@ func cloudTime(b []byte) int64 {
 func (r *reader) round(o *Round) {
 	actions := o.Actions[:0]
 	*o = Round{
-		Context: Context{Features: o.Features[:0], Vector: o.Vector[:0]},
+		Context: Context{Features: o.Features[:0], Vector: o.Vector[:0], numbers: o.numbers[:0]},
 		Time:    NoTime, OutcomeTime: NoTime,
 		LawActions: o.LawActions[:0], Propensities: o.Propensities[:0], Baseline: o.Baseline[:0],
 	}
+	r.numbers = &o.numbers
 	var seen uint32
 	asked := false
 	for s := r.open(tokMap); r.more(&s); {
@@ -142,7 +143,7 @@ func (r *reader) roundContext(c *Context, actions []Action) {
 		return
 	}
 	id := c.ID
-	inner := Context{Features: c.Features[:0], Vector: c.Vector[:0], Actions: actions}
+	inner := Context{Features: c.Features[:0], Vector: c.Vector[:0], Actions: actions, numbers: c.numbers[:0]}
 	if err := ParseContext(&inner, r.bytes()); err != nil && r.err == nil {
 		r.fail(err)
 		return

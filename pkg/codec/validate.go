@@ -68,7 +68,11 @@ func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 // that is not finite, too many actions or features. An empty id is fine: one is
 // minted; so is a nil list of actions, but not an empty one. It does not allocate
 // unless it fails or meets more than 512 names in one place.
-func (c *Context) Validate() error {
+func (c *Context) Validate() error { return c.ValidateFor(nil) }
+
+// ValidateFor is [Context.Validate] for a model that declares some features as long texts or as vectors,
+// which no other features may be. nil: none.
+func (c *Context) ValidateFor(long func(name string) bool) error {
 	if err := checkText(c.ID, MaxIDBytes); err != nil {
 		return wrong("context", "id", err)
 	}
@@ -84,7 +88,7 @@ func (c *Context) Validate() error {
 	if n > MaxFeatures {
 		return wrong("context", "features", errManyFeatures)
 	}
-	if name, err := checkFeatures(c.Features); err != nil {
+	if name, err := checkFeatures(c.Features, long); err != nil {
 		return wrong("context", "features."+label(name), err)
 	}
 	switch {
@@ -101,7 +105,7 @@ func (c *Context) Validate() error {
 		if n += len(a.Features); n > MaxFeatures {
 			return wrong("context", item("actions", i)+".features", errManyFeatures)
 		}
-		if name, err := checkFeatures(a.Features); err != nil {
+		if name, err := checkFeatures(a.Features, long); err != nil {
 			return wrong("context", item("actions", i)+".features."+label(name), err)
 		}
 	}
@@ -116,7 +120,7 @@ func (c *Context) Validate() error {
 }
 
 // checkFeatures returns the name of a feature that breaks a rule, and the rule.
-func checkFeatures(features []Feature) (string, error) {
+func checkFeatures(features []Feature, long func(name string) bool) (string, error) {
 	for i := range features {
 		f := &features[i]
 		if err := checkName(f.Name, MaxNameBytes); err != nil {
@@ -129,7 +133,7 @@ func checkFeatures(features []Feature) (string, error) {
 				err = errNotFinite
 			}
 		case Text:
-			if len(f.Text) > MaxTextBytes {
+			if len(f.Text) > MaxTextBytes && (long == nil || !long(f.Name)) {
 				err = errLong
 			} else if !utf8.ValidString(f.Text) {
 				err = errUTF8
@@ -137,6 +141,15 @@ func checkFeatures(features []Feature) (string, error) {
 		case Bool:
 			if f.Value != 0 && f.Value != 1 {
 				err = errBool
+			}
+		case Vector:
+			if long == nil || !long(f.Name) {
+				return f.Name, errVector
+			}
+			for j := range f.Len() {
+				if !finite(f.At(j)) {
+					return item(f.Name, j), errNotFinite
+				}
 			}
 		default:
 			err = errKind

@@ -39,6 +39,8 @@ func TestValidateContext(t *testing.T) {
 		{"features.vip", errBool, func(c *Context) { c.Features[3].Value = 0.5 }},
 		{"features.country", errUTF8, func(c *Context) { c.Features[2].Text = "\xc3" }},
 		{"features.country", errLong, func(c *Context) { c.Features[2].Text = strings.Repeat("x", MaxTextBytes+1) }},
+		{"features.hour", errVector, func(c *Context) { c.Features[0] = VectorOf("hour", []float64{1}) }},
+		{"actions[1].features.cost", errVector, func(c *Context) { c.Actions[1].Features[0] = VectorOf("cost", nil) }},
 		{"features", errManyFeatures, func(c *Context) { c.Features, c.Vector = nil, make([]float64, MaxFeatures+1) }},
 		{"actions", errNoActions, func(c *Context) { c.Actions = []Action{} }},
 		{"actions", errManyActions, func(c *Context) { c.Actions = make([]Action, MaxActions+1) }},
@@ -287,4 +289,19 @@ func TestIntegerBoundaries(t *testing.T) {
 			t.Errorf("%q: %d, %v", c.in, got, r.err)
 		}
 	}
+}
+
+// TestLongTexts: the text of a feature may be long where the model says so, and nowhere else.
+func TestLongTexts(t *testing.T) {
+	text := strings.Repeat("x", MaxTextBytes+1)
+	c := Context{Features: []Feature{{Name: "prompt", Kind: Text, Text: text}},
+		Actions: []Action{{Name: "a", Features: []Feature{{Name: "prompt", Kind: Text, Text: text}}}}}
+	if err := c.ValidateFor(func(name string) bool { return name == "prompt" }); err != nil {
+		t.Error(err)
+	}
+	checkError(t, c.ValidateFor(func(name string) bool { return name == "title" }), "features.prompt", errLong)
+	c.Features = nil
+	checkError(t, c.Validate(), "actions[0].features.prompt", errLong)
+	c.Features = []Feature{VectorOf("e", []float64{1, math.Inf(1), 2})}
+	checkError(t, c.ValidateFor(anything), "features.e[1]", errNotFinite)
 }

@@ -11,7 +11,8 @@ const (
 	aggregateRho   = 0.998 // what forgets, forgets half in 346 examples of its action
 	aggregateShare = 0.001 // α of fixed share; the most that a steered one is
 	stillShare     = 0.001 // the least that a steered one is, of that
-	mostMembers    = 3
+	mostMembers    = 3     // cores over z and φ
+	wideMember     = 3     // what comes behind them: the diagonal member, where there are terms
 
 	optimismColumns = 16   // up to so many columns optimism is whole
 	duelEta         = 2    // how fast the duel of cores 1 and 2 turns,
@@ -29,6 +30,7 @@ type AggregateOptions struct {
 	MaxActions  int     // actions learned; 0 means as many as fit in 1 GiB, as in LinearOptions
 	Schema      []FeatureSpec
 	Version     int // of what is computed; 0 means 1; see Newest
+	Places      int // of terms; with any there is one more member, a [Diagonal]
 }
 
 // AutoFourier returns the number of random features for k actions and d columns, the
@@ -77,21 +79,24 @@ func AggregateBytes(k, d, m int) float64 {
 // again as soon as the world moves.
 //
 // While z is the constant alone, core 3 is a copy of core 1; without random features
-// there are cores 1 and 2 only.
+// there are cores 1 and 2 only. Where there are terms one more member is [Diagonal] over z and
+// them; the others do not see them.
 type Aggregate struct {
 	lin      Linear // core 1, with everything that the members share
 	o        AggregateOptions
 	lambda   [mostMembers]float64
 	fourier  fourier
-	members  int
+	members  int          // cores: 2 or 3
 	fadings  []fadingPair // by action of lin
-	q        [mostMembers]float64
-	lost     [mostMembers]float64 // Σ (f_i − y)²
-	lostMean float64              // Σ (f̂ − y)²
-	duel     float64              // r
+	wide     diagonals
+	q        [wideMember + 1]float64
+	lost     [wideMember + 1]float64 // Σ (f_i − y)²
+	lostMean float64                 // Σ (f̂ − y)²
+	duel     float64                 // r
 
-	phi     []float64 // scratch: φ of z
-	scratch fadingScratch
+	phi        []float64 // scratch: φ of z
+	terms, own []Term    // scratch: of the context and of an action at hand
+	scratch    fadingScratch
 }
 
 // fadingPair are cores 2 and 3 of one action.
@@ -111,13 +116,16 @@ func NewAggregate(o AggregateOptions) (*Aggregate, error) {
 		return nil, fmt.Errorf("auto: fourier is %d: it must be in [0, 4096]", o.Fourier)
 	case o.MaxActions < 0:
 		return nil, errors.New("auto: max actions is negative")
+	case o.Places < 0 || o.Places > MaxPlaces:
+		return nil, fmt.Errorf("auto: %d places: it must be in [0, %d]", o.Places, MaxPlaces)
 	}
 	random := o.Fourier
 	if random == ByWhatComes {
 		random = DefaultFourier
 	}
 	d := max(o.Columns, 1)
-	a := &Aggregate{o: o, fourier: newFourier(random, o.Seed), members: 2, duel: 0.5}
+	a := &Aggregate{o: o, fourier: newFourier(random, o.Seed), members: 2, duel: 0.5,
+		wide: diagonals{places: o.Places, lambda: DiagonalLambda}}
 	a.lambda = [...]float64{AutoLambda(d), AutoLambda(d), AutoLambda(d + random)}
 	lo := LinearOptions{Beta: o.Beta, Lambda: a.lambda[0], MaxFeatures: o.MaxFeatures, MaxActions: o.MaxActions,
 		Schema: o.Schema, Version: o.Version}
@@ -126,7 +134,7 @@ func NewAggregate(o AggregateOptions) (*Aggregate, error) {
 	}
 	var err error
 	if lo.MaxActions, err = mostActions("auto", &lo, func(k int) float64 {
-		return AggregateBytes(k, o.MaxFeatures+1, o.Fourier)
+		return AggregateBytes(k, o.MaxFeatures+1, o.Fourier) + wideBytes(k, o.MaxFeatures+1, o.Places)
 	}); err != nil {
 		return nil, err
 	}
@@ -135,14 +143,29 @@ func NewAggregate(o AggregateOptions) (*Aggregate, error) {
 		return nil, err
 	}
 	a.lin = *lin
-	a.lin.aggregated, a.lin.o.Fourier = true, o.Fourier // for its size alone
+	a.lin.aggregated, a.lin.o.Fourier, a.lin.places = true, o.Fourier, o.Places // for its size alone
 	if random > 0 {
 		a.members = 3
 	}
-	for i := range a.members {
-		a.q[i] = 1 / float64(a.members)
+	for i := range a.q {
+		if a.has(i) {
+			a.q[i] = 1 / float64(a.count())
+		}
 	}
 	return a, nil
+}
+
+// has reports whether there is a member.
+func (o *Aggregate) has(member int) bool {
+	return member < o.members || member == wideMember && o.wide.places > 0
+}
+
+// count returns the number of members.
+func (o *Aggregate) count() int {
+	if o.wide.places > 0 {
+		return o.members + 1
+	}
+	return o.members
 }
 
 // Predict implements [Regressor]. Actions that were never learned are predicted as by
@@ -150,6 +173,7 @@ func NewAggregate(o AggregateOptions) (*Aggregate, error) {
 func (o *Aggregate) Predict(dst []float64, x *Input) {
 	l := &o.lin
 	l.fill(x)
+	o.terms = x.Terms
 	by := l.prepare()
 	o.project()
 	moved := false // phi is not that of the context
@@ -157,6 +181,7 @@ func (o *Aggregate) Predict(dst []float64, x *Input) {
 	for i := range dst[:len(x.Actions)] {
 		a := &x.Actions[i]
 		n := l.action(i, a.Name)
+		o.own = x.own(i)
 		switch {
 		case n < 0:
 			dst[i] = l.stranger()
@@ -198,12 +223,12 @@ func (o *Aggregate) project() {
 func (o *Aggregate) predict(n int32, by kernel) float64 {
 	m := o.means(n, by)
 	c := 1.0
-	if o.lin.beta > 0 && max(m[0], m[1], m[2]) > 0 {
+	if o.lin.beta > 0 && max(m[0], m[1], m[2], m[3]) > 0 {
 		c += float64(o.optimism() * o.lin.form(&o.lin.actions[n].ridge, by))
 	}
 	s := 0.0
-	for i := range o.members {
-		s += float64(o.q[i] * clip01(m[i]/c))
+	for i, q := range o.q { // 0 of one that is not there
+		s += float64(q * clip01(m[i]/c))
 	}
 	return clip01(s)
 }
@@ -214,7 +239,7 @@ func (o *Aggregate) optimism() float64 {
 }
 
 // means returns w·φ of the members of an action.
-func (o *Aggregate) means(n int32, by kernel) (m [mostMembers]float64) {
+func (o *Aggregate) means(n int32, by kernel) (m [wideMember + 1]float64) {
 	m[0] = o.lin.mean(o.lin.actions[n].w, by)
 	f := &o.fadings[n]
 	m[1] = o.lin.mean(f.plain.w, by)
@@ -224,6 +249,9 @@ func (o *Aggregate) means(n int32, by kernel) (m [mostMembers]float64) {
 		m[2] = m[0]
 	default:
 		m[2] = dot(f.random.w, o.phi)
+	}
+	if o.wide.places > 0 {
+		m[wideMember], _ = o.wide.at(n, o.lin.z, o.terms, o.own)
 	}
 	return m
 }
@@ -238,6 +266,7 @@ func (o *Aggregate) Update(x *Input, action int, loss float64) {
 		return
 	}
 	o.project()
+	o.terms, o.own = x.Terms, x.own(action)
 	if int(n) == len(o.fadings) {
 		o.fadings = append(o.fadings, fadingPair{})
 	}
@@ -252,7 +281,8 @@ func (o *Aggregate) Update(x *Input, action int, loss float64) {
 		u = 0
 	}
 	o.share(m, u, loss)
-	if !o.fade(n, loss) && ok {
+	whole := o.learnTerms(n, loss)
+	if (!o.fade(n, loss) || !whole) && ok {
 		l.resets++
 		ok = false
 	}
@@ -262,11 +292,14 @@ func (o *Aggregate) Update(x *Input, action int, loss float64) {
 }
 
 // share moves q by what the members said: m without optimism, u of core 1.
-func (o *Aggregate) share(m [mostMembers]float64, u, y float64) {
+func (o *Aggregate) share(m [wideMember + 1]float64, u, y float64) {
 	c := 1 + float64(o.optimism()*u)
-	var f [mostMembers]float64
+	var f [wideMember + 1]float64
 	mean, sum := 0.0, 0.0
-	for i := range o.members {
+	for i := range o.q {
+		if !o.has(i) {
+			continue
+		}
 		f[i] = clip01(m[i] / c)
 		mean += float64(o.q[i] * f[i])
 		e := f[i] - y
@@ -282,8 +315,11 @@ func (o *Aggregate) share(m [mostMembers]float64, u, y float64) {
 	if o.o.Steered {
 		alpha = float64(aggregateShare * max(1-o.duel, stillShare))
 	}
-	part := alpha / float64(o.members)
-	for i := range o.members {
+	part := alpha / float64(o.count())
+	for i := range o.q {
+		if !o.has(i) {
+			continue
+		}
 		o.q[i] = float64((1-alpha)*(o.q[i]/sum)) + part
 	}
 }
@@ -309,11 +345,21 @@ func (o *Aggregate) fade(n int32, y float64) bool {
 	return f.random.learn(o.phi, y, rho, o.lambda[2], &o.scratch) && ok
 }
 
+// learnTerms feeds (z, terms, y) to the diagonal member of an action; it reports false if that broke.
+func (o *Aggregate) learnTerms(n int32, y float64) bool {
+	if o.wide.places == 0 {
+		return true
+	}
+	m, u := o.wide.at(n, o.lin.z, o.terms, o.own)
+	return o.wide.learn(n, o.lin.z, o.terms, o.own, y-m, u)
+}
+
 // reset starts all cores of an action anew.
 func (o *Aggregate) reset(n int32) {
 	o.lin.actions[n].reset(o.lambda[0])
 	o.fadings[n].plain.reset(o.lambda[1])
 	o.fadings[n].random.reset(o.lambda[2])
+	o.wide.reset(n)
 }
 
 // Regret returns R_n of core 1, as [Linear.Regret], and what mixing adds to it at
@@ -328,6 +374,9 @@ func (o *Aggregate) Overhead() float64 {
 	if o.o.Fourier == 0 {
 		n--
 	}
+	if o.wide.places > 0 {
+		n++
+	}
 	stay := 1 - aggregateShare + aggregateShare/n
 	return float64(2*Log(n)) - float64(2*float64(o.lin.fed)*Log(stay))
 }
@@ -339,9 +388,17 @@ func (o *Aggregate) OrderFree() bool { return false }
 func (o *Aggregate) Counts() LinearCounts { return o.lin.Counts() }
 
 // AppendWeights appends the weights q of the members.
-func (o *Aggregate) AppendWeights(dst []float64) []float64 { return append(dst, o.q[:o.members]...) }
+func (o *Aggregate) AppendWeights(dst []float64) []float64 { return o.each(dst, &o.q) }
 
 // AppendLosses appends the square losses Σ(f_i−y)² of the members, and that of f̂.
 func (o *Aggregate) AppendLosses(dst []float64) []float64 {
-	return append(append(dst, o.lost[:o.members]...), o.lostMean)
+	return append(o.each(dst, &o.lost), o.lostMean)
+}
+
+// each appends what belongs to the members that there are.
+func (o *Aggregate) each(dst []float64, of *[wideMember + 1]float64) []float64 {
+	if dst = append(dst, of[:o.members]...); o.wide.places > 0 {
+		dst = append(dst, of[wideMember])
+	}
+	return dst
 }

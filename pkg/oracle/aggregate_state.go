@@ -11,11 +11,15 @@ import (
 const (
 	aggregateVersion = 1
 	steeredAggregate = 2
+	wideAggregate    = 64 // added where there are terms
 )
 
 // layout returns the first byte of its snapshots.
 func (o *Aggregate) layout() byte {
 	v := byte(2 * (o.lin.version - 1))
+	if o.o.Places > 0 {
+		v += wideAggregate
+	}
 	if o.o.Steered {
 		return v + steeredAggregate
 	}
@@ -36,12 +40,19 @@ func (o *Aggregate) AppendBinary(b []byte) ([]byte, error) {
 	if o.lin.version > 1 {
 		b = append(b, byte(o.members))
 	}
-	b = appendFloats(b, o.q[:o.members])
-	b = appendFloats(b, o.lost[:o.members])
+	if o.o.Places > 0 {
+		b = binary.AppendUvarint(b, uint64(o.o.Places))
+	}
+	var parts [wideMember + 1]float64
+	b = appendFloats(b, o.each(parts[:0], &o.q))
+	b = appendFloats(b, o.each(parts[:0], &o.lost))
 	b = appendFloats(b, []float64{o.lostMean, o.duel})
 	for i := range o.fadings {
 		b = o.fadings[i].plain.append(b)
 		b = o.fadings[i].random.append(b)
+	}
+	if o.o.Places > 0 {
+		b = o.wide.append(b)
 	}
 	return o.lin.AppendBinary(b)
 }
@@ -65,15 +76,16 @@ func (f *fading) append(b []byte) []byte {
 func (o *Aggregate) UnmarshalBinary(b []byte) error {
 	r := wireReader{b: b}
 	switch v := r.byte(); {
-	case v < aggregateVersion || v > 2*Newest:
+	case v < aggregateVersion || v > 2*Newest && (v <= wideAggregate || v > wideAggregate+2*Newest):
 		return versionError("auto", v, 2*Newest)
 	case v != o.layout():
-		return snapshotError("auto", "its share, or the version of what is computed, is another")
+		return snapshotError("auto", "its share, its terms, or the version of what is computed, is another")
 	}
 	if r.int64() != int64(o.o.Columns) || r.uvarint() != o.random() || r.uvarint() != o.o.Seed {
 		return snapshotError("auto", "other parameters")
 	}
-	n := &Aggregate{o: o.o, lambda: o.lambda, members: o.members}
+	n := &Aggregate{o: o.o, lambda: o.lambda, members: o.members,
+		wide: diagonals{places: o.o.Places, lambda: DiagonalLambda}}
 	actions := r.count(2)
 	switch {
 	case o.lin.version == 1:
@@ -89,8 +101,15 @@ func (o *Aggregate) UnmarshalBinary(b []byte) error {
 		}
 		n.fourier = newFourier(m, o.o.Seed)
 	}
-	r.floats(n.q[:n.members])
-	r.floats(n.lost[:n.members])
+	if n.o.Places > 0 && r.int64() != int64(n.o.Places) {
+		return snapshotError("auto", "other places of terms")
+	}
+	for _, part := range []*[wideMember + 1]float64{&n.q, &n.lost} {
+		r.floats(part[:n.members])
+		if n.o.Places > 0 {
+			r.floats(part[wideMember:])
+		}
+	}
 	var rest [2]float64
 	r.floats(rest[:])
 	n.lostMean, n.duel = rest[0], rest[1]
@@ -103,8 +122,14 @@ func (o *Aggregate) UnmarshalBinary(b []byte) error {
 			return snapshotError("auto", "damaged regression")
 		}
 	}
+	if n.o.Places > 0 {
+		var ok bool
+		if n.wide, ok = o.wide.read(&r, o.lin.o.MaxFeatures+1); !ok {
+			return snapshotError("auto", "damaged diagonal regression")
+		}
+	}
 	l := &o.lin
-	n.lin = Linear{features: features{version: l.version, specs: l.specs}, o: l.o, aggregated: true, room: l.room,
+	n.lin = Linear{features: features{version: l.version, specs: l.specs}, o: l.o, aggregated: true, places: l.places, room: l.room,
 		forget: l.forget, fourier: l.fourier, maxActions: l.maxActions}
 	if err := n.lin.UnmarshalBinary(r.b); err != nil {
 		return err
@@ -142,7 +167,7 @@ func (f *fading) read(r *wireReader) bool {
 
 // consistent reports whether the parts of a state go together.
 func (o *Aggregate) consistent() bool {
-	if len(o.fadings) != len(o.lin.actions) {
+	if len(o.fadings) != len(o.lin.actions) || o.wide.places > 0 && len(o.wide.actions) != len(o.fadings) {
 		return false
 	}
 	for i := range o.fadings {
@@ -155,7 +180,10 @@ func (o *Aggregate) consistent() bool {
 		}
 	}
 	sum, most := 0.0, float64(o.lin.fed)
-	for i := range o.members {
+	for i := range o.q {
+		if !o.has(i) {
+			continue
+		}
 		if !(o.q[i] > 0 && o.q[i] <= 1 && o.lost[i] >= 0 && o.lost[i] <= most) {
 			return false
 		}

@@ -124,7 +124,7 @@ func TestAggregateBound(t *testing.T) {
 	// starts on the wrong member and a loss that is linear in no member; here the losses
 	// are set by hand.
 	o := newAggregate(AggregateOptions{Fourier: 8})
-	o.lin.fed, o.lost, o.lostMean = 1, [mostMembers]float64{3, 4, 5}, 3+2*math.Log(3)+0.01
+	o.lin.fed, o.lost, o.lostMean = 1, [wideMember + 1]float64{3, 4, 5}, 3+2*math.Log(3)+0.01
 	if boundHolds(o) {
 		t.Error("a loss over the bound passes")
 	}

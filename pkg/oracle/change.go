@@ -149,18 +149,19 @@ func (o *Aggregate) Changes() (c Changes, ok bool) { return o.lin.Changes() }
 // Changes returns the changes that it noticed, as [Linear.Changes].
 func (o *Shared) Changes() (c Changes, ok bool) { return o.changes, o.version > 1 }
 
-// renew starts cores 1 and 3 of an action anew. Core 2 goes on and forgets by itself: where
+// renew starts cores 1 and 3 and the diagonal member of an action anew. Core 2 goes on and forgets by itself: where
 // only the noise grew, what it knows still holds. q, which Overhead is about, goes on too.
 func (o *Aggregate) renew(n int32) {
 	o.lin.actions[n].reset(o.lambda[0])
 	o.fadings[n].random.reset(o.lambda[2])
+	o.wide.reset(n)
 }
 
 // mix returns f̂ without optimism, from the means of the members.
-func (o *Aggregate) mix(m [mostMembers]float64) float64 {
+func (o *Aggregate) mix(m [wideMember + 1]float64) float64 {
 	s := 0.0
-	for i := range o.members {
-		s += float64(o.q[i] * clip01(m[i]))
+	for i, q := range o.q {
+		s += float64(q * clip01(m[i]))
 	}
 	return clip01(s)
 }

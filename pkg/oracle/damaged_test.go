@@ -170,7 +170,7 @@ func TestShortMatrixIsNotAllocated(t *testing.T) {
 func TestSteeredShareHasAFloor(t *testing.T) {
 	o := newAggregate(AggregateOptions{Steered: true})
 	for range 2000 {
-		o.share([mostMembers]float64{0, 1, 0}, 0, 0) // the core that forgets is always wrong
+		o.share([wideMember + 1]float64{0, 1, 0}, 0, 0) // the core that forgets is always wrong
 	}
 	// q = e^-½·q + what it is given, α/1000/N: so it stands at that over 1 − e^-½.
 	want := aggregateShare / 1000 / float64(o.members) / (1 - math.Exp(-.5))
@@ -178,7 +178,7 @@ func TestSteeredShareHasAFloor(t *testing.T) {
 		t.Errorf("weight of the core that forgets: %.4g, want %.4g", w, want)
 	}
 	for range 40 {
-		o.share([mostMembers]float64{1, 0, 1}, 0, 0)
+		o.share([wideMember + 1]float64{1, 0, 1}, 0, 0)
 	}
 	if w := o.AppendWeights(nil)[1]; w < .9 {
 		t.Errorf("weight of the core that forgets is %.3g after 40 examples of a world that moved", w)

@@ -64,3 +64,19 @@ func FuzzAggregateUnmarshal(f *testing.F) {
 		return newAggregate(AggregateOptions{Beta: 0.5, MaxFeatures: 6, MaxActions: 3, Fourier: 2, Version: version})
 	})
 }
+
+func FuzzAggregateOfTermsUnmarshal(f *testing.F) {
+	fuzzOracle(f, func(version int) Regressor {
+		return newAggregate(AggregateOptions{Beta: 0.5, MaxFeatures: 6, MaxActions: 3, Fourier: 2, Version: version, Places: 4})
+	})
+}
+
+func FuzzDiagonalUnmarshal(f *testing.F) {
+	fuzzOracle(f, func(version int) Regressor {
+		d, err := NewDiagonal(DiagonalOptions{Beta: 0.5, Places: 4, MaxFeatures: 6, MaxActions: 3, Version: version})
+		if err != nil {
+			f.Fatal(err)
+		}
+		return d
+	})
+}

@@ -85,6 +85,7 @@ type Linear struct {
 	o            LinearOptions
 	beta, lambda float64 // in force
 	aggregated   bool    // it is core 1 of an [Aggregate]: bytes counts all cores
+	places       int     // of terms of that
 	room         float64 // the most bytes, since version 2
 	forget       float64 // ρ; 0: none
 	fourier      fourier

@@ -93,8 +93,8 @@ func (o *Linear) UnmarshalBinary(b []byte) error {
 		return snapshotError("linear", "more actions")
 	}
 	n := &Linear{
-		o: o.o, beta: o.o.Beta, lambda: o.o.Lambda, aggregated: o.aggregated, room: o.room, forget: o.forget,
-		maxActions: o.maxActions, byAction: map[string]int32{}, fourier: o.fourier.fresh(),
+		o: o.o, beta: o.o.Beta, lambda: o.o.Lambda, aggregated: o.aggregated, places: o.places, room: o.room,
+		forget: o.forget, maxActions: o.maxActions, byAction: map[string]int32{}, fourier: o.fourier.fresh(),
 	}
 	n.features = features{
 		version: o.version, specs: o.specs, most: o.o.MaxFeatures, byName: map[slotKey]int32{},

@@ -26,13 +26,30 @@ type Action struct {
 	Features []Feature // of the action itself; may be empty
 }
 
+// Term is one element of the wide part of an example: the places of the words of texts and of the
+// numbers of vectors ([Ngrams], [AppendVector]). What no term names is 0.
+type Term struct {
+	Place int32
+	Value float64 // finite
+}
+
 // Input is what an oracle sees of a round: the context's features, by name or as
 // a dense vector, and the K eligible actions in the order of all per-action
 // slices. Oracles do not retain it, nor its strings: they copy what they keep.
 type Input struct {
-	Features []Feature
-	Vector   []float64
-	Actions  []Action
+	Features    []Feature
+	Vector      []float64
+	Actions     []Action
+	Terms       []Term   // of the context, their places distinct; for [Diagonal] and [Aggregate] alone
+	ActionTerms [][]Term // of each action's own features; nil: there are none
+}
+
+// own returns the terms of the features of an action.
+func (x *Input) own(action int) []Term {
+	if x.ActionTerms == nil {
+		return nil
+	}
+	return x.ActionTerms[action]
 }
 
 // Class is a finite class F of functions f: (context, action) → [0,1].

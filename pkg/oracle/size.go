@@ -31,7 +31,7 @@ func mostActions(name string, o *LinearOptions, bytes func(k int) float64) (int,
 // included. Random features of an aggregate that follow what comes take at most 5 MB more.
 func (o *Linear) bytes(k, d int) float64 {
 	if o.aggregated {
-		return AggregateBytes(k, d, max(o.o.Fourier, 0))
+		return AggregateBytes(k, d, max(o.o.Fourier, 0)) + wideBytes(k, d, o.places)
 	}
 	return LinearBytes(k, d+o.o.Fourier)
 }
@@ -79,8 +79,8 @@ func (o *Aggregate) size() {
 // dropRandom ends core 3; its weight goes to the others.
 func (o *Aggregate) dropRandom() {
 	o.members = mostMembers - 1
-	sum := o.q[0] + o.q[1]
-	o.q = [mostMembers]float64{o.q[0] / sum, o.q[1] / sum}
+	sum := o.q[0] + o.q[1] + o.q[wideMember]
+	o.q = [...]float64{o.q[0] / sum, o.q[1] / sum, 0, o.q[wideMember] / sum}
 	o.lost[2] = 0
 	o.fourier, o.phi = fourier{}, nil
 	for i := range o.fadings {

@@ -2,6 +2,7 @@ package oracletest
 
 import (
 	"math"
+	"slices"
 	"unsafe"
 
 	"hindsight/pkg/oracle"
@@ -24,6 +25,10 @@ func clobbered(x *oracle.Input) *clobberable {
 		return out
 	}
 	c.input = &oracle.Input{Features: features(x.Features), Vector: append([]float64(nil), x.Vector...)}
+	c.input.Terms = slices.Clone(x.Terms)
+	for _, own := range x.ActionTerms {
+		c.input.ActionTerms = append(c.input.ActionTerms, slices.Clone(own))
+	}
 	for _, a := range x.Actions {
 		c.input.Actions = append(c.input.Actions, oracle.Action{Name: c.copy(a.Name), Features: features(a.Features)})
 	}
@@ -49,5 +54,9 @@ func (c *clobberable) clobber() {
 		c.input.Vector[i] = math.NaN()
 	}
 	clear(c.input.Features)
+	clear(c.input.Terms)
+	for _, own := range c.input.ActionTerms {
+		clear(own)
+	}
 	clear(c.input.Actions)
 }

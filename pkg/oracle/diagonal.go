@@ -1,0 +1,290 @@
+package oracle
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Constants of [Diagonal].
+const (
+	DiagonalLambda = 10      // λ where none is given: 1 is noisier
+	MaxPlaces      = 1 << 20 // of terms
+)
+
+// DiagonalOptions are the parameters of [NewDiagonal].
+type DiagonalOptions struct {
+	Places      int     // of terms, those of actions included
+	Beta        float64 // optimism in [0,1]
+	Lambda      float64 // regularisation > 0; 0 means DiagonalLambda
+	MaxFeatures int     // columns beside the constant; 0 means 256
+	MaxActions  int     // actions learned; 0 means as many as fit in 1 GiB
+	Schema      []FeatureSpec
+	Version     int // of what is computed; 0 means 1; see Newest
+}
+
+// DiagonalBytes returns the memory of the weights of k actions with n columns and places.
+func DiagonalBytes(k, n int) float64 { return float64(k) * 16 * float64(n) }
+
+// wideBytes is what a diagonal member adds to an aggregate.
+func wideBytes(k, d, places int) float64 {
+	if places == 0 {
+		return 0
+	}
+	return DiagonalBytes(k, d+places)
+}
+
+// Diagonal is a Kalman filter with a diagonal covariance, one regression an action, for examples that
+// are long and mostly 0: with x the columns of [Linear], the terms of the context, and those of the
+// action itself, whose weights all actions share,
+//
+//	u = Σ v_i·x_i²,  f̂ = clip(w·x / (1 + β·u), 0, 1)
+//	learn: e = y − w·x;  w_i += v_i·x_i·e/(1+u),  v_i ← v_i/(1 + v_i·x_i²)
+//
+// from w = 0, v = 1/λ: the shape of AROW (Crammer, Kulesza and Dredze 2009). What two columns have in common it does not
+// see, so that it needs more examples than [Linear] where columns are few; a round takes as many steps as
+// x has elements, and a matrix of 4,096 columns would take 8 million.
+type Diagonal struct {
+	features
+	o        DiagonalOptions
+	wide     diagonals
+	byAction map[string]int32
+	names    []string
+	watches
+
+	fed     int64
+	sumLoss float64
+	regret  float64 // Σ e²u/(1+u)
+	resets  int64
+	strange int64 // examples of actions for which there was no room
+}
+
+var _ Regressor = (*Diagonal)(nil)
+
+// NewDiagonal returns an oracle that knows nothing.
+func NewDiagonal(o DiagonalOptions) (*Diagonal, error) {
+	if o.Lambda == 0 {
+		o.Lambda = DiagonalLambda
+	}
+	if o.MaxFeatures == 0 {
+		o.MaxFeatures = DefaultMaxFeatures
+	}
+	if o.MaxActions == 0 {
+		o.MaxActions = math.MaxInt32
+	}
+	switch {
+	case !(o.Beta >= 0 && o.Beta <= 1):
+		return nil, fmt.Errorf("diagonal: beta is %v: it must be in [0,1]", o.Beta)
+	case !(o.Lambda >= 1e-9 && o.Lambda <= 1e9):
+		return nil, fmt.Errorf("diagonal: lambda is %v: it must be in [1e-9, 1e9]", o.Lambda)
+	case o.MaxFeatures < 0 || o.MaxFeatures > 1<<16:
+		return nil, fmt.Errorf("diagonal: max features is %d: it must be in [1, 65536]", o.MaxFeatures)
+	case o.Places < 0 || o.Places > MaxPlaces:
+		return nil, fmt.Errorf("diagonal: %d places: it must be in [0, %d]", o.Places, MaxPlaces)
+	case o.MaxActions < 0:
+		return nil, errors.New("diagonal: max actions is negative")
+	}
+	f, err := newFeatures(o.MaxFeatures, o.Schema, o.Version)
+	if err != nil {
+		return nil, fmt.Errorf("diagonal: %w", err)
+	}
+	return &Diagonal{features: f, o: o, wide: diagonals{places: o.Places, lambda: o.Lambda},
+		byAction: map[string]int32{}}, nil
+}
+
+// full reports whether no further action can be learned.
+func (o *Diagonal) full() bool {
+	k := len(o.names)
+	return k == o.o.MaxActions || DiagonalBytes(k+1, o.dim()+o.o.Places) > maxLinearBytes
+}
+
+// Predict implements [Regressor]. An action that was never learned is predicted from its own terms; once
+// there is no room for it, the mean loss.
+func (o *Diagonal) Predict(dst []float64, x *Input) {
+	o.fill(x)
+	position := len(x.Features)
+	for i := range dst[:len(x.Actions)] {
+		a := &x.Actions[i]
+		n, ok := o.byAction[a.Name]
+		if !ok {
+			n = -1
+		}
+		o.fillAction(position, a)
+		m, u := o.wide.at(n, o.z, x.Terms, x.own(i))
+		o.unfillAction(position, a)
+		position += len(a.Features)
+		if !ok && o.full() {
+			m, u = o.sumLoss/float64(o.fed), 0
+		}
+		dst[i] = clip01(m / (1 + float64(o.o.Beta*u)))
+	}
+}
+
+// Update implements [Regressor].
+func (o *Diagonal) Update(x *Input, action int, loss float64) {
+	o.fed++
+	o.sumLoss += loss
+	o.learn(x, action)
+	n, ok := o.byAction[x.Actions[action].Name]
+	if !ok {
+		if o.full() {
+			o.strange++
+			return
+		}
+		n = int32(len(o.names))
+		name := string(append([]byte(nil), x.Actions[action].Name...))
+		o.names = append(o.names, name)
+		o.byAction[name] = n
+	}
+	own := x.own(action)
+	m, u := o.wide.at(n, o.z, x.Terms, own)
+	if o.version > 1 && o.all.add(clip01(m), loss, changeFrom, 1/changeAlpha) {
+		o.wide.resetAll()
+		o.all = watch{}
+		o.changes.add(o.fed, "")
+		m, u = o.wide.at(n, o.z, x.Terms, own)
+	}
+	if !o.wide.learn(n, o.z, x.Terms, own, loss-m, u) {
+		o.resets++
+		return
+	}
+	e := loss - m
+	o.regret += float64(float64(e*e)*u) / (1 + u)
+}
+
+// Regret returns Σ e²u/(1+u): a measured figure and not a bound.
+func (o *Diagonal) Regret() float64 { return o.regret }
+
+// OrderFree implements [Regressor]: the running statistics depend on the order.
+func (o *Diagonal) OrderFree() bool { return false }
+
+// Counts returns the current counts; places of terms are no columns.
+func (o *Diagonal) Counts() LinearCounts {
+	return LinearCounts{o.fed, o.dim(), len(o.names), o.dropped, o.strange, o.resets}
+}
+
+// Changes returns the changes that it noticed, as [Linear.Changes].
+func (o *Diagonal) Changes() (c Changes, ok bool) { return o.changes, o.version > 1 }
+
+// weight is one coefficient: its mean and its variance.
+type weight struct{ w, v float64 }
+
+// diagonals are the regressions of [Diagonal], which are a member of [Aggregate] too.
+type diagonals struct {
+	places  int
+	lambda  float64
+	actions []diagonal
+	own     []weight // of the terms of actions themselves; nil: none was learned
+}
+
+// diagonal is the regression of one action. Columns that are not there yet have w = 0 and v = 1/λ; so have
+// the places while none was learned.
+type diagonal struct{ cols, terms []weight }
+
+// at returns w·x and u for an action, which may be -1: one that was never learned.
+func (d *diagonals) at(n int32, z []float64, terms, own []Term) (m, u float64) {
+	var a diagonal
+	if n >= 0 && int(n) < len(d.actions) {
+		a = d.actions[n]
+	}
+	fresh := 1 / d.lambda
+	for i, x := range z[:len(a.cols)] {
+		if x != 0 {
+			c := &a.cols[i]
+			m += float64(c.w * x)
+			u += float64(c.v * float64(x*x))
+		}
+	}
+	for _, x := range z[len(a.cols):] {
+		u += float64(fresh * float64(x*x))
+	}
+	m, u = add(m, u, a.terms, terms, fresh)
+	return add(m, u, d.own, own, fresh)
+}
+
+// add adds the terms to w·x and u.
+func add(m, u float64, weights []weight, terms []Term, fresh float64) (float64, float64) {
+	if weights == nil {
+		for i := range terms {
+			u += float64(fresh * float64(terms[i].Value*terms[i].Value))
+		}
+		return m, u
+	}
+	for i := range terms {
+		c, x := &weights[terms[i].Place], terms[i].Value
+		m += float64(c.w * x)
+		u += float64(c.v * float64(x*x))
+	}
+	return m, u
+}
+
+// learn moves the weights by an error e = y − w·x, where u is what at says. It reports false if rounding
+// has broken the regression, which then starts anew.
+func (d *diagonals) learn(n int32, z []float64, terms, own []Term, e, u float64) bool {
+	for int(n) >= len(d.actions) {
+		d.actions = append(d.actions, diagonal{})
+	}
+	a := &d.actions[n]
+	for len(a.cols) < len(z) {
+		a.cols = append(a.cols, weight{v: 1 / d.lambda})
+	}
+	if a.terms == nil && len(terms) > 0 {
+		a.terms = d.fresh()
+	}
+	if d.own == nil && len(own) > 0 {
+		d.own = d.fresh()
+	}
+	if e-e != 0 || u-u != 0 {
+		d.reset(n)
+		return false
+	}
+	e /= 1 + u
+	for i, x := range z {
+		if x != 0 {
+			a.cols[i].step(x, e)
+		}
+	}
+	for i := range terms {
+		a.terms[terms[i].Place].step(terms[i].Value, e)
+	}
+	for i := range own {
+		d.own[own[i].Place].step(own[i].Value, e)
+	}
+	return true
+}
+
+// step moves one weight by the scaled error e.
+func (c *weight) step(x, e float64) {
+	k := float64(c.v * x)
+	c.w += float64(k * e)
+	c.v /= 1 + float64(k*x)
+}
+
+// fresh returns the weights of all places before anything is learned.
+func (d *diagonals) fresh() []weight {
+	w := make([]weight, d.places)
+	clearWeights(w, d.lambda)
+	return w
+}
+
+func clearWeights(w []weight, lambda float64) {
+	for i := range w {
+		w[i] = weight{v: 1 / lambda}
+	}
+}
+
+// reset starts the regression of an action anew, and with it what actions say of themselves.
+func (d *diagonals) reset(n int32) {
+	if int(n) >= len(d.actions) {
+		return
+	}
+	clearWeights(d.actions[n].cols, d.lambda)
+	clearWeights(d.actions[n].terms, d.lambda)
+	clearWeights(d.own, d.lambda)
+}
+
+func (d *diagonals) resetAll() {
+	for n := range d.actions {
+		d.reset(int32(n))
+	}
+}
