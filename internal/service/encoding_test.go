@@ -191,7 +191,9 @@ func (sharesAll) Deciders(ctx context.Context, _ int, _ *slog.Logger, run func(c
 	return run(ctx, 0)
 }
 
-func (sharesAll) Joiner(ctx context.Context, _ *slog.Logger, run func(context.Context) error) error { return run(ctx) }
+func (sharesAll) Joiner(ctx context.Context, _ *slog.Logger, run func(context.Context) error) error {
+	return run(ctx)
+}
 
 // TestOtherEncoding: a process that chose another encoding while the topics were empty takes nothing over.
 func TestOtherEncoding(t *testing.T) {
