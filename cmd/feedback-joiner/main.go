@@ -16,6 +16,7 @@ import (
 	"hindsight/internal/see"
 	"hindsight/internal/service"
 	"hindsight/internal/topics"
+	"hindsight/internal/trace/otlp"
 	"hindsight/internal/watch"
 )
 
@@ -88,6 +89,11 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	defer admin.Close()
 	metrics := watch.NewMetrics(admin.Registry, health)
 	sight.Watch(ctx, admin.Registry, metrics.Scope())
+	tracer, flush, err := otlp.Open(program, daemon.Version(), env.Getenv, env.Logger)
+	if err != nil {
+		return err
+	}
+	defer flush()
 	p, err := c.open(ctx, env)
 	if err != nil {
 		return err
@@ -118,6 +124,6 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	return service.RunSharedJoiner(ctx, sharing, service.SystemConfig{
 		Log: p.log, Source: source, Build: model.Epoch, Seed: seed, Partitions: partitions, Encoding: encoding,
 		PendingBytes: c.pendingMiB << 20, AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: metrics,
-		Health: health, Control: control,
+		Health: health, Control: control, Trace: tracer,
 	}, func() { env.Logger.Info("ready", "model", source.Name, "log", access.Show(c.log)) })
 }

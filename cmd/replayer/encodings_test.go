@@ -5,8 +5,10 @@ import (
 	"math"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"hindsight/internal/access"
 	"hindsight/internal/engine"
@@ -31,10 +33,58 @@ func TestEncodings(t *testing.T) {
 // TestKafkaRealEncodings is the same on a real broker.
 func TestKafkaRealEncodings(t *testing.T) {
 	kafkatest.Heavy(t)
-	equalEncodings(t, "kafka://"+strings.Join(kafkatest.Shared(t).Brokers(), ","))
+	c := kafkatest.Shared(t)
+	want := equalEncodings(t, "kafka://"+strings.Join(c.Brokers(), ","))
+	readByConnect(t, kafkatest.Program(t, "testdata/Connect.java", strings.Join(c.Brokers(), ","), "alike.decisions",
+		"alike.feedback", "alike.rejects", "alike.snapshots"), want)
 }
 
-func equalEncodings(t *testing.T, logs ...string) {
+// readByConnect checks the lines that Kafka Connect's converter made of topics.
+func readByConnect(t *testing.T, out string, want played) {
+	types := map[string]int{}
+	decisions, feedback := want.decisions, want.feedback
+	for _, line := range strings.Split(out, "\n") {
+		f := strings.Split(line, "\t")
+		if len(f) != 13 {
+			continue // a line of Kafka's logger
+		}
+		topic, kind, media, at, told := f[0], f[1], f[2], f[3], f[4]
+		types[topic+" "+kind]++
+		if told != kind || kind != stream.TypeOpen && media != "application/json" {
+			t.Errorf("%q: type %q in the header, %q in the record", line, kind, told)
+		}
+		if kind != "" || topic == "snapshots" || topic == "rejects" {
+			continue
+		}
+		var id, action, ns string
+		var bits [2]uint64
+		if topic == "decisions" {
+			d := &decisions[0]
+			id, action, bits[0], ns = d.ID, d.Actions[d.Action], math.Float64bits(d.Propensities[d.Action]), f[7]
+			decisions = decisions[1:]
+		} else {
+			x := &feedback[0]
+			id, action, bits, ns = x.ID, x.Actions[x.Action], [2]uint64{math.Float64bits(x.Propensities[x.Action]),
+				math.Float64bits(x.Loss)}, f[8]
+			feedback = feedback[1:]
+		}
+		loss := ""
+		if topic == "feedback" {
+			loss = fmt.Sprint(bits[1])
+		}
+		n, err := strconv.ParseInt(ns, 10, 64)
+		if f[5] != id || f[9] != action || f[10] != fmt.Sprint(bits[0]) || f[11] != loss || f[12] != "true" || err != nil ||
+			at != time.Unix(0, n).UTC().Format(time.RFC3339Nano) {
+			t.Errorf("%q: want %s, %s, %v", line, id, action, bits)
+		}
+	}
+	if len(decisions)+len(feedback) > 0 || types["feedback cut"] == 0 || types["decisions open"] == 0 ||
+		types["feedback epoch"] == 0 || types["feedback mark"] == 0 || types["snapshots "] == 0 {
+		t.Errorf("Kafka Connect read %v; %d decisions and %d feedbacks are missing", types, len(decisions), len(feedback))
+	}
+}
+
+func equalEncodings(t *testing.T, logs ...string) played {
 	m := writeFile(t, "m.yaml", "name: alike\nactions: [a1, a2, a3]\nwindow: 40 rounds\nguard: {alpha: 0.1}\n")
 	seed := filepath.Join(t.TempDir(), "seed")
 	play := func(log, encoding string) played {
@@ -61,6 +111,7 @@ func equalEncodings(t *testing.T, logs ...string) {
 			t.Errorf("%s: explain %s: exit code %d: %s%s", log, id, r.code, r.stdout, r.stderr)
 		}
 	}
+	return want
 }
 
 // audit returns a command on a log, whose seed lies in its folder if it has one.

@@ -15,7 +15,8 @@ func block(t *testing.T, page, mark string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "<!-- "+mark+" -->\n```sh\n")
+	_, rest, _ := strings.Cut(string(text), "<!-- "+mark+" -->\n```")
+	_, rest, _ = strings.Cut(rest, "\n") // its language
 	out, _, ok := strings.Cut(rest, "```")
 	if !ok {
 		t.Fatalf("%s has no commands marked %q", page, mark)

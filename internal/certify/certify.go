@@ -186,8 +186,8 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 		out.RealisedLoss = &RiskBound{*bound(KindRealisedLoss), learner.DefaultAlpha}
 		out.note("the bound by realised loss stands whatever the truth is")
 	}
-	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded, linear), order(o, p), missing(c.Skipped),
-		silence(c.Imputed, p.Functions > 0), late(o.Late)}
+	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded, linear), order(o, p),
+		missing(c.Skipped), silence(c.Imputed, p.Functions > 0), late(o.Late)}
 	switch f.by {
 	case byAdditive:
 		out.Assumptions = append(out.Assumptions, blind(o.Late))
@@ -195,7 +195,8 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 			break
 		}
 		out.note("a priori: the additive bound, θ = %v, rounds decided with more than %d outstanding charged 1 each; both "+
-			"are chosen from a grid by the delays seen: an estimate, unless delays are fixed beforehand", f.at.Theta, f.at.Late)
+			"are chosen from a grid by the delays seen: an estimate, unless delays are fixed beforehand",
+			f.at.Theta, f.at.Late)
 	case byAnyDelay:
 		out.note("a priori: the bound for any delays, which may look at losses")
 	}

@@ -249,7 +249,8 @@ func TestAPriori(t *testing.T) {
 		{"late, alike", cert, Options{Late: lateLosses(40, false)}, additive, NotRefuted, ""},
 		{"late, different", cert, Options{Late: lateLosses(40, true)}, cert.APriori(), "not there", ""},
 		{"arrival", cert, Options{Arrival: true}, additive, assumed, ""},
-		{"arrival, different", cert, Options{Arrival: true, Late: lateLosses(40, true)}, math.Inf(1), "not there", delaysLook},
+		{"arrival, different", cert, Options{Arrival: true, Late: lateLosses(40, true)}, math.Inf(1), "not there",
+			delaysLook},
 		{"outstanding, arrival, different", slow, Options{Arrival: true, Late: lateLosses(40, true)}, slow.AnyDelay(),
 			"not there", delaysLook},
 	} {

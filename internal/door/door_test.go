@@ -52,6 +52,7 @@ type setting struct {
 	slow       time.Duration
 	now        func() time.Time
 	model      string // lines of the model file
+	files      map[string][]byte
 	change     func(*service.SystemConfig)
 }
 
@@ -73,7 +74,7 @@ func open(t testing.TB, s setting) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := modelfile.Source(m, nil)
+	source, err := modelfile.Source(m, s.files)
 	if err != nil {
 		t.Fatal(err)
 	}

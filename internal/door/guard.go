@@ -63,7 +63,7 @@ func (g *guard) share(w http.ResponseWriter, r *http.Request) (answered bool) {
 		if answered = r.Method == http.MethodOptions; answered {
 			h.Set("Access-Control-Allow-Methods", "GET, POST")
 			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Hindsight-Timeout, If-None-Match, "+
-				"Ocp-Apim-Subscription-Key, Prefer, X-API-Key")
+				"Ocp-Apim-Subscription-Key, Prefer, Traceparent, X-API-Key")
 			h.Set("Access-Control-Max-Age", "600")
 			w.WriteHeader(http.StatusNoContent)
 		}

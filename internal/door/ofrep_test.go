@@ -3,6 +3,7 @@ package door
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -11,7 +12,9 @@ import (
 
 	"hindsight/internal/follow"
 	"hindsight/internal/loop"
+	"hindsight/internal/service"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
 )
 
 // flagSetting is a world of a flag with three variants whose rounds wait for an hour, and its clock.
@@ -282,5 +285,36 @@ func TestTrack(t *testing.T) {
 		if n > 0 {
 			t.Errorf("looking for a round is a refusal: %v with %s", n, code)
 		}
+	}
+}
+
+// TestFlagForwarded holds that a repeat and a tracking call find their round in another process.
+func TestFlagForwarded(t *testing.T) {
+	log := newLog()
+	var both []*world
+	for p := range 2 {
+		s, _ := flagSetting()
+		s.log, s.bus, s.partitions = log, log.(stream.Bus), 2
+		s.change = func(c *service.SystemConfig) {
+			if c.Owned, c.BusApart = []int{p}, false; p > 0 {
+				c.Source = nil // the joiner is the other process
+			}
+		}
+		both = append(both, open(t, s))
+	}
+	a, b := both[0], both[1]
+	for i := range 10 {
+		key := fmt.Sprintf(`"targetingKey":"user-%d"`, i)
+		first, again := a.flag(`{"context":{`+key+`,"hour":7}}`), b.flag(`{"context":{`+key+`,"hour":8}}`)
+		if first != again {
+			t.Errorf("%+v, then %+v", first, again)
+		}
+		got := b.call("POST", "/ofrep/v1/track/shop", `{"context":{`+key+`},"details":{"value":1}}`)
+		if got.status != 202 || !strings.Contains(string(got.body), first.Metadata.ID) {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+	}
+	if n := len(a.rounds(2)); n != 10 {
+		t.Errorf("%d decisions", n)
 	}
 }

@@ -88,30 +88,22 @@ func personalizerElsewhere() []route {
 	}
 }
 
-// personalizer adds the calls of all versions.
-func (d *Door) personalizer(mux *http.ServeMux) {
-	calls := append(d.personalizerCalls(), personalizerElsewhere()...)
+// personalizer returns the calls of all versions.
+func (d *Door) personalizer() (all []route) {
 	for _, version := range personalizerVersions() {
-		allow := map[string][]string{}
-		for _, t := range calls {
-			t.path = personalizerRoot + version + t.path
-			allow[t.path] = append(allow[t.path], t.method)
-			mux.HandleFunc(t.method+" "+t.path, func(w http.ResponseWriter, r *http.Request) {
+		for _, t := range append(d.personalizerCalls(), personalizerElsewhere()...) {
+			answer := t.answer
+			t.path, t.answer = personalizerRoot+version+t.path, func(w http.ResponseWriter, r *http.Request, c client) *problem {
 				if v := r.URL.Query().Get("api-version"); v != latestAPI && ofLatest(r) {
-					refuse(w, r, refused(http.StatusBadRequest, "BadRequest", "api-version", fmt.Sprintf("api-version is %.64q: "+
-						"send api-version=%s, or ask below %s/v1.0", v, latestAPI, personalizerRoot)))
-					return
+					return refused(http.StatusBadRequest, "BadRequest", "api-version", fmt.Sprintf("api-version is %.64q: "+
+						"send api-version=%s, or ask below %s/v1.0", v, latestAPI, personalizerRoot))
 				}
-				d.answer(&t, w, r)
-			})
-		}
-		for path, methods := range allow {
-			mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Allow", strings.Join(methods, ", "))
-				refuse(w, r, newProblem(http.StatusMethodNotAllowed, path+" takes "+strings.Join(methods, ", ")))
-			})
+				return answer(w, r, c)
+			}
+			all = append(all, t)
 		}
 	}
+	return all
 }
 
 // refused returns a problem with a code of Personalizer's, and the part of the request that it is about.

@@ -29,22 +29,25 @@ func (d *Door) calls() []route {
 		{"GET", "/v1/policies", mayRead, "", d.page("/models")},
 		{"GET", "/openapi.yaml", 0, "", d.description},
 		{"GET", "/docs", 0, "", d.docs},
+		{"GET", "/schemas/{file}", 0, "", d.schema},
 	}
 }
 
 func (d *Door) routes() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, r, newProblem(http.StatusNotFound, "there is no such path"))
-	})
-	for _, t := range d.calls() {
+	mux, known := http.NewServeMux(), http.NewServeMux()
+	for _, t := range append(d.calls(), d.personalizer()...) {
+		known.Handle(t.method+" "+t.path, http.NotFoundHandler())
 		mux.HandleFunc(t.method+" "+t.path, func(w http.ResponseWriter, r *http.Request) { d.answer(&t, w, r) })
-		mux.HandleFunc(t.path, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Allow", t.method)
-			refuse(w, r, newProblem(http.StatusMethodNotAllowed, fmt.Sprintf("%s takes %s", t.path, t.method)))
-		})
 	}
-	d.personalizer(mux)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		other := &recorder{header: w.Header()} // says which methods the path has
+		known.ServeHTTP(other, r)
+		p := newProblem(http.StatusNotFound, "there is no such path")
+		if allow := w.Header().Get("Allow"); allow != "" {
+			p = newProblem(http.StatusMethodNotAllowed, fmt.Sprintf("%.256s takes %s", r.URL.Path, allow))
+		}
+		refuse(w, r, p)
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["X-Content-Type-Options"] = noSniff
 		if r.Method != http.MethodPost { // whose answers nobody caches

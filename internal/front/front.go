@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/trace"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -25,6 +26,7 @@ type Config struct {
 	ClientRate int            // most requests a second of one client; 0: any number
 	Apart      bool           // requests on this bus reach no other process
 	Metrics    *watch.Metrics // nil: disabled
+	Trace      trace.Tracer   // nil: disabled
 }
 
 // Server takes requests for any partition and hands each to the owner of its round's id, so that a

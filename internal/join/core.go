@@ -73,7 +73,8 @@ type Epochs interface {
 type Hooks struct {
 	Cut      func() // a cut was taken, and is about to be appended
 	Era      func() // an era begins
-	Decision func(e *loop.DecisionEvent)
+	Decision func(e *loop.DecisionEvent, r *stream.Record)
+	Again    func(e *loop.DecisionEvent, r *stream.Record) // a decision that an earlier joiner took is read again
 	Outcome  func(e *loop.OutcomeEvent)
 	Feedback func(f *codec.Feedback)
 	Reject   func(r *codec.Reject)

@@ -23,7 +23,8 @@ var ErrLost = errors.New("the log no longer holds what a cut took")
 // Open takes the feedback log over from any earlier owner and restores what that one knew: from the
 // last mark, and by taking the cuts behind it again. What the last cut lacks it appends.
 func Open(ctx context.Context, cfg Config) (*Core, error) {
-	c := &Core{cfg: cfg, history: History{cfg.Log, cfg.Topics, cfg.Partitions, cfg.Seed, cfg.Epochs}}
+	c := &Core{cfg: cfg, history: History{cfg.Log, cfg.Topics, cfg.Partitions, cfg.Seed, cfg.Epochs,
+		cfg.Hooks.Again}}
 	c.taker = taker{hooks: &c.cfg.Hooks, topics: &c.cfg.Topics}
 	c.marks.dedup, c.encoder.Encoding = cfg.Limits.Dedup, cfg.Encoding
 	var tail stream.Tail

@@ -89,8 +89,8 @@ func (l *Comparison) Warning(shown *words.Rewards) string {
 
 // Arrival says which guarantee is gone where late losses differ and feedback is in the order of arrival,
 // and what to do.
-const Arrival = "with order: arrival the bounds by measured drift and a priori are void; use order: fifo, whose bounds " +
-	"allow it, or eta: outstanding, which has one under any delays"
+const Arrival = "with order: arrival the bounds by measured drift and a priori are void; use order: fifo, whose " +
+	"bounds allow it, or eta: outstanding, which has one under any delays"
 
 // Warning is that of what has been counted, where feedback is in the order of arrival or not.
 func Warning(l *Losses, arrival bool) string {

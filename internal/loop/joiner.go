@@ -225,6 +225,15 @@ func (j *Joiner) has(partition int, n int64) bool {
 	return j.parts[partition].isDone(n) || j.past.has(partition, n)
 }
 
+// Waiting yields the rounds that have no feedback yet, in the order of their decisions.
+func (j *Joiner) Waiting(yield func(partition int, n int64) bool) {
+	for i := range j.queue.len() {
+		if x := j.queue.at(i); x.p != nil && !yield(int(x.partition), x.n) {
+			return
+		}
+	}
+}
+
 // admit puts a new round in line.
 func (j *Joiner) admit(d *codec.Decision, offset, time int64) {
 	rules := j.rules(d.Epoch)

@@ -29,11 +29,13 @@ func (certified) check(m *Model, add adder) {
 		add("oracle", "ridge is for those who need its theorem: add certified: true; without one use oracle: linear")
 	}
 	if m.Actions == nil || m.Features == nil {
-		add("oracle", "ridge needs all actions and features in the model file, so that its columns are fixed; %s", ridgeExample)
+		add("oracle", "ridge needs all actions and features in the model file, so that its columns are fixed; %s",
+			ridgeExample)
 	}
 	for _, f := range m.Features {
 		if f.Kind == loop.TextFeature || f.Kind == loop.NumberFeature && !f.Bounded {
-			add("features", "%s: ridge needs columns that are fixed: a number with its bounds, or bool; %s", f.Name, ridgeExample)
+			add("features", "%s: ridge needs columns that are fixed: a number with its bounds, or bool; %s", f.Name,
+				ridgeExample)
 		}
 	}
 	if l := m.Oracle.Lambda; !l.Auto && l.Value < float64(len(m.Features)+1) {
@@ -41,7 +43,8 @@ func (certified) check(m *Model, add adder) {
 			l.Value)
 	}
 	if m.Explore.Name == Paper && m.Learner.Kind == DAFA {
-		add("explore", "the paper's preset is for a finite class; use oracle: {kind: hedge, class: FILE}, or explore: cautious")
+		add("explore", "the paper's preset is for a finite class; use oracle: {kind: hedge, class: FILE}, or "+
+			"explore: cautious")
 	}
 	if bytes := m.Memory(); bytes > MaxMemory {
 		add("oracle", "with %d actions and %d columns ridge needs %.3g GiB, more than 1 GiB", m.mostActions(),

@@ -16,10 +16,10 @@ import (
 func additiveClaim() Claim {
 	return Claim{
 		Name:   "additive",
-		Source: "derived here: theorem 3 and its corollary (ALGORITHMS.md, 5.2)",
-		Says: "For delays that are blind to missing losses, in any order, E regret ≤ √(5.3(K−1)T log|F|) + 6.4·d·log|F| for " +
-			"η = ½, and √(5.3(K−1)T log|F|) + 5.1·√(D log|F|) for delays fixed beforehand; on n = log₂|F| contexts, each for " +
-			"√(2D/n) rounds whose outcomes come together, every algorithm regrets √(nD/2).",
+		Source: "derived here: theorem 3 and its corollary (ALGORITHMS.md, 3.4)",
+		Says: "For delays that are blind to missing losses, in any order, E regret ≤ √(5.3(K−1)T log|F|) + 6.4·d·log|F| " +
+			"for η = ½, and √(5.3(K−1)T log|F|) + 5.1·√(D log|F|) for delays fixed beforehand; on n = log₂|F| contexts, " +
+			"each for √(2D/n) rounds whose outcomes come together, every algorithm regrets √(nD/2).",
 		plan: additivePlan,
 	}
 }
@@ -151,8 +151,8 @@ func additivePlan(o Options) plan {
 		}
 		excess := f.excess(blocks)
 		f.attained(least)
-		f.Checked = "the inequalities hold to 1e-9; regret is below the bound and grows no faster; blocks cost no more in a " +
-			"run four times as long; the instance costs √(nD/2) at least, and less than the upper bound"
+		f.Checked = "the inequalities hold to 1e-9; regret is below the bound and grows no faster; blocks cost no more in " +
+			"a run four times as long; the instance costs √(nD/2) at least, and less than the upper bound"
 		f.Seen = "regret was far below the bound, and delay cost hardly anything; " + excess
 	}}
 }
@@ -197,16 +197,16 @@ func (f *Finding) lateSweep(s *lateSweep) {
 	if name == "" {
 		name = s.axis
 	}
-	f.Charts = append(f.Charts, picture{"additive-" + name, chart.Chart{Title: "Additive: regret over " + s.axis, X: s.axis,
-		Y: "regret", LogX: true, LogY: true, Series: []chart.Series{regret, bound}}})
+	f.Charts = append(f.Charts, picture{"additive-" + name, chart.Chart{Title: "Additive: regret over " + s.axis,
+		X: s.axis, Y: "regret", LogX: true, LogY: true, Series: []chart.Series{regret, bound}}})
 }
 
 // excess compares what blocks cost at the two lengths of the run, and says what was seen.
 func (f *Finding) excess(cells []*late) (seen string) {
 	half := len(cells) / 2
 	t := Table{Title: "blocks on a cube of 256 functions: regret", Columns: []string{"d",
-		fmt.Sprintf("T = %d", cells[0].rounds), "more than d = 1", fmt.Sprintf("T = %d", cells[half].rounds), "more than d = 1",
-		"√(dT log|F|/2), longer"}}
+		fmt.Sprintf("T = %d", cells[0].rounds), "more than d = 1", fmt.Sprintf("T = %d", cells[half].rounds),
+		"more than d = 1", "√(dT log|F|/2), longer"}}
 	pic := chart.Chart{Title: "What blocks cost does not grow with T", X: "d", Y: "regret − regret(d = 1)", LogX: true,
 		Series: []chart.Series{{Name: t.Columns[1]}, {Name: t.Columns[3]}}}
 	for i := range half {
@@ -225,8 +225,8 @@ func (f *Finding) excess(cells []*late) (seen string) {
 			continue
 		}
 		a, b := estimate(more[0]), estimate(more[1])
-		f.check(b.Value <= 1.3*a.Value+2*math.Hypot(se(b), 1.3*se(a)), "blocks of %d cost at most 1.3 times as much in a run "+
-			"four times as long, within two standard errors", long.delays.sigma+1)
+		f.check(b.Value <= 1.3*a.Value+2*math.Hypot(se(b), 1.3*se(a)), "blocks of %d cost at most 1.3 times as much in a "+
+			"run four times as long, within two standard errors", long.delays.sigma+1)
 		seen = fmt.Sprintf("blocks of %d cost %.0f in %d rounds and %.0f in %d, where √(dT) would double.",
 			long.delays.sigma+1, a.Value, cells[0].rounds, b.Value, long.rounds)
 	}
@@ -236,8 +236,8 @@ func (f *Finding) excess(cells []*late) (seen string) {
 
 // attained checks the instance of the lower bound.
 func (f *Finding) attained(points []latePoint) {
-	t := Table{Title: "n = 8 contexts, outcomes of each block together: regret", Columns: []string{"D", "lower bound √(nD/2)",
-		"regret", "upper bound"}}
+	t := Table{Title: "n = 8 contexts, outcomes of each block together: regret", Columns: []string{"D",
+		"lower bound √(nD/2)", "regret", "upper bound"}}
 	pic := chart.Chart{Title: "The instance that attains √(D log|F|)", X: "D", Y: "regret", LogX: true, LogY: true,
 		Series: []chart.Series{{Name: "lower bound", Dashed: true}, {Name: "regret"}, {Name: "upper bound", Dashed: true}}}
 	for _, p := range points {

@@ -15,7 +15,7 @@ import (
 func delaysClaim() Claim {
 	return Claim{
 		Name:   "delays",
-		Source: "derived here: theorems 1, 2 and 3 (ALGORITHMS.md, 5); BOLD: Joulani, György and Szepesvári 2013",
+		Source: "derived here: theorems 1, 2 and 3 (ALGORITHMS.md, 3.4); BOLD: Joulani, György and Szepesvári 2013",
 		Says: "Under delays that are blind to missing losses DA-FA with η = ½ pays for delay additively, in any order, " +
 			"with nothing known beforehand: √(KT log|F|) + d·log|F|. Played beside it: FIFO, η = 1/σ, BOLD, which has a copy " +
 			"for each round outstanding, and the constants of the paper.",
@@ -159,8 +159,9 @@ var known = []struct {
 func (f *Finding) aprioriTable() {
 	const rounds, actions = 20000, 10
 	for i, functions := range []int{100, 1000} {
-		t := Table{Title: fmt.Sprintf("bounds known before the run but for the delays, |F| = %d", functions), Columns: []string{
-			"delays", "theorem 1", "theorem 2", "theorem 3", "θ", "W", "stability, FIFO", "the paper, FIFO"}}
+		t := Table{Title: fmt.Sprintf("bounds known before the run but for the delays, |F| = %d", functions)}
+		t.Columns = []string{"delays", "theorem 1", "theorem 2", "theorem 3", "θ", "W", "stability, FIFO",
+			"the paper, FIFO"}
 		for _, k := range known {
 			late := make([]float64, rounds)
 			rng := rand.New(rand.NewPCG(1, 22))

@@ -48,7 +48,8 @@ type lateWorld struct {
 }
 
 // newLateWorld returns one with values by function, context and action.
-func newLateWorld(functions, contexts, actions, truth int, context []int32, value func(f, x, a int) float64) *lateWorld {
+func newLateWorld(functions, contexts, actions, truth int, context []int32,
+	value func(f, x, a int) float64) *lateWorld {
 	w := &lateWorld{grid: &grid{actions: actions}, truth: truth, context: context}
 	list := make([]oracle.Action, actions)
 	for a := range list {
@@ -92,14 +93,15 @@ func lateSigmoid(rounds, actions, functions int) func(rng *rand.Rand) *lateWorld
 				theta[i][j] = 1.5 * rng.NormFloat64()
 			}
 		}
-		return newLateWorld(functions, contexts, actions, 0, uniformContexts(rng, rounds, contexts), func(f, c, a int) float64 {
+		value := func(f, c, a int) float64 {
 			w := &theta[f*actions+a]
 			s := w[d]
 			for j, v := range x[c] {
 				s += w[j] * v
 			}
 			return 1 / (1 + math.Exp(-s))
-		})
+		}
+		return newLateWorld(functions, contexts, actions, 0, uniformContexts(rng, rounds, contexts), value)
 	}
 }
 

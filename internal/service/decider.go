@@ -13,6 +13,7 @@ import (
 	"hindsight/internal/intake"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
+	"hindsight/internal/trace"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -39,6 +40,7 @@ type Decider struct {
 	dec      codec.Decision
 	buf      []byte
 	encoder  envelope.Encoder
+	carry    []byte // of carried
 	unread   unread
 	outside  unread
 	unmarked bool  // contexts were rejected that no record in decisions tells of
@@ -253,7 +255,7 @@ func (d *Decider) decideRecord(ctx context.Context, r *stream.Record, logTime in
 			return err
 		}
 	}
-	return d.appendDecision(ctx, ticket{n: d.dec.N, at: d.batchAt})
+	return d.appendDecision(ctx, ticket{n: d.dec.N, at: d.batchAt, parent: trace.Of(r.Headers)})
 }
 
 // decide lets the heart decide a context.
@@ -274,7 +276,15 @@ func (d *Decider) appendDecision(ctx context.Context, t ticket) error {
 	d.m.Gamma.Set(d.dec.Gamma)
 	d.cfg.Metrics.Scope().Decision(&d.dec)
 	d.showOutstanding()
-	return d.append(ctx, &stream.Record{Key: []byte(d.dec.ID), Value: d.buf}, t)
+	if d.cfg.Trace != nil {
+		t.span = d.cfg.Trace.Decided(t.parent, t.at, &d.dec)
+		t.parent = t.span.Parent()
+	}
+	r := &stream.Record{Key: []byte(d.dec.ID), Value: d.buf}
+	if t.parent != "" {
+		r.Headers = []stream.Header{{Key: trace.Header, Value: t.parent}}
+	}
+	return d.append(ctx, r, t)
 }
 
 func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hindsight/internal/front"
+	"hindsight/internal/trace"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 )
@@ -36,6 +37,8 @@ type ticket struct {
 	reply  []byte // to be sent at the acknowledgement
 	send   func(data []byte, headers ...stream.Header) error
 	refuse func(code int, message, id string) // nil, as send: it came by the topic
+	parent string                             // of its span
+	span   trace.Span                         // nil: there is no tracer
 	more   []func(stored bool)                // repeats of the request; called from goroutines of their own
 }
 
@@ -176,8 +179,15 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 	}
 	f.d.recent.stored(t.n, offset)
 	f.d.m.Decision(t.send != nil, t.at)
+	if t.span != nil {
+		t.span.Stored(nil)
+	}
+	f.d.wake() // first: Go runs next what was woken last, and that is who sends the reply
 	if t.send != nil {
 		t.send(t.reply)
+	}
+	if t.span != nil {
+		t.span.End(t.send != nil)
 	}
 	for _, answer := range t.more {
 		f.d.spawn(func() { answer(true) })
@@ -186,6 +196,10 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 
 // refuse tells those who wait that their decision's fate is unknown.
 func (f *flight) refuse(t *ticket) {
+	if t.span != nil {
+		t.span.Stored(errors.New(unknownFate))
+		defer t.span.End(t.refuse != nil)
+	}
 	if t.refuse != nil {
 		t.refuse(503, unknownFate, t.id)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"hindsight/internal/front"
 	"hindsight/internal/loop"
+	"hindsight/internal/trace"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -71,7 +72,7 @@ func (d *Decider) requestOf(m stream.Message, start time.Time) {
 		d.repeat(&repeat{res.N, m, ""})
 	default:
 		d.answer(ticket{n: d.dec.N, at: start, reply: reply(&d.dec, d.unreadOf(m.Data, &res), false, json),
-			send: m.Respond, refuse: refuse, id: strings.Clone(d.dec.ID)})
+			send: m.Respond, refuse: refuse, id: strings.Clone(d.dec.ID), parent: trace.Of(m.Headers)})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"hindsight/internal/follow"
 	"hindsight/internal/front"
 	"hindsight/internal/loop"
+	"hindsight/internal/trace"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -59,6 +60,7 @@ type SystemConfig struct {
 	Health     *watch.Health  // nil: disabled
 	Insight    *Insight       // nil: disabled
 	Control    *Control       // nil: nothing can be changed
+	Trace      trace.Tracer   // nil: disabled
 
 	Dedup         int   // rounds whose ids are remembered, released ones by the joiner
 	MaxPending    int   // rounds that may wait in the joiner
@@ -171,6 +173,7 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	c.written = make([]wrote, c.Partitions)
 	if c.Bus != nil {
 		c.front = front.NewServer(front.Config{Bus: c.Bus, Name: c.Name, Partitions: c.Partitions, Seed: c.Seed,
+			Trace:      c.Trace,
 			ClientRate: c.ClientRate, Apart: c.BusApart, Metrics: c.Metrics})
 		g.Go(func() error { return c.runOutcomes(ctx, done) })
 	}

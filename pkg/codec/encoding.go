@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -60,7 +61,7 @@ func AppendJSON(dst []byte, kind string, record []byte) []byte {
 	for s := r.open(tokMap); r.more(&s); {
 		switch key := r.key(); key {
 		case "context":
-			dst = jsonContext(jsonKey(dst, key), r.bytes())
+			dst = CarriedContext(jsonKey(dst, key), r.bytes())
 		case "crc":
 			sum := crc32.Checksum(dst[from:], castagnoli)
 			dst = jsonInt(jsonKey(dst, key), int64(sum))
@@ -81,8 +82,8 @@ func Like(other, record []byte) []byte {
 	return Stored(nil, JSON, "", record)
 }
 
-// Stored returns a record, which an Append function wrote, as a model stores it, in memory of dst or its own. One that
-// is too large as JSON stays MessagePack.
+// Stored returns a record, which an Append function wrote, as a model stores it, in memory of dst or
+// its own. One that is too large as JSON stays MessagePack.
 func Stored(dst []byte, e Encoding, kind string, record []byte) []byte {
 	if e == MessagePack {
 		return record
@@ -93,8 +94,8 @@ func Stored(dst []byte, e Encoding, kind string, record []byte) []byte {
 	return dst
 }
 
-// EventTime returns the log time of what a record, which an Append function wrote, tells of, ns since 1970; 0: it says none.
-// Of feedback that is when the round was closed.
+// EventTime returns the log time of what a record, which an Append function wrote, tells of, ns since
+// 1970; 0: it says none. Of feedback that is when the round was closed.
 func EventTime(record []byte) (at int64) {
 	r := newReader(record)
 	for s := r.open(tokMap); r.more(&s); {
@@ -116,25 +117,19 @@ func OpenValue(e Encoding) []byte {
 	return []byte(`{"type":"open"}`)
 }
 
-// SameContext reports whether a context that a record carries is the one that came.
-func SameContext(came, carried []byte) bool {
-	return bytes.Equal(came, carried) || IsJSON(carried) && bytes.Equal(jsonContext(nil, came), carried)
-}
-
-// contextDepth is the depth at which a context begins that is skipped as a whole: what is inside
-// it, or inside the CloudEvent around it, was allowed to be as deep as any value.
-const contextDepth = -8
-
-// jsonContext appends a context as it came, or as JSON if it came as MessagePack. It appends its own
-// result as it is. Bytes that are no context are base64.
-func jsonContext(dst, raw []byte) []byte {
+// CarriedContext appends a context as records in JSON carry it: as it came, or as JSON if it came as
+// MessagePack. Of its own result that is the same. Bytes that are no context are base64.
+func CarriedContext(dst, raw []byte) []byte {
 	r := newReader(raw)
 	if r.json {
 		from := r.i
 		r.skip(contextDepth)
 		to := r.i
 		if r.end("") == nil {
-			return append(dst, bytes.ToValidUTF8(raw[from:to], []byte("\ufffd"))...)
+			if raw = raw[from:to]; !utf8.Valid(raw) { // where nobody reads it
+				raw = bytes.ToValidUTF8(raw, []byte("\ufffd"))
+			}
+			return append(dst, raw...)
 		}
 	} else if r.kind() == tokMap {
 		from := len(dst)
@@ -146,6 +141,15 @@ func jsonContext(dst, raw []byte) []byte {
 	}
 	return jsonBytes(dst, string(raw))
 }
+
+// SameContext reports whether a context that a record carries is the one that came.
+func SameContext(came, carried []byte) bool {
+	return bytes.Equal(came, carried) || IsJSON(carried) && bytes.Equal(CarriedContext(nil, came), carried)
+}
+
+// contextDepth is the depth at which a context begins that is skipped as a whole: what is inside
+// it, or inside the CloudEvent around it, was allowed to be as deep as any value.
+const contextDepth = -8
 
 func jsonBytes(dst []byte, b string) []byte {
 	return append(base64.StdEncoding.AppendEncode(append(dst, '"'), []byte(b)), '"')

@@ -107,7 +107,8 @@ func overSigmoids(seed uint64) *delayed {
 // overStages are rounds of so many contexts, one after the other.
 func overStages(seed uint64, contexts, rounds int) *delayed {
 	return &delayed{class: stages(contexts), rng: rand.New(rand.NewPCG(seed, 9)), input: func(t int) *oracle.Input {
-		return &oracle.Input{Vector: []float64{float64(t * contexts / rounds)}, Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
+		return &oracle.Input{Vector: []float64{float64(t * contexts / rounds)},
+			Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
 	}}
 }
 
@@ -303,5 +304,22 @@ func TestDecidedByFormula(t *testing.T) {
 	}
 	if !shrunk {
 		t.Error("losses that wait never refute a function: the test does not see it")
+	}
+}
+
+// BenchmarkDecided is the certificate of 100 rounds without feedback: K = 5, |F| = 30, all functions left.
+func BenchmarkDecided(b *testing.B) {
+	e := overSigmoids(1)
+	e.wait = func(int, bool, float64) int { return 1 << 20 }
+	d := kept(e.class, oracle.HedgeOptions{}, false)
+	var rounds []*round
+	e.play(d, 100, true, func(all, _ []*round) { rounds = all })
+	b.ReportAllocs()
+	for b.Loop() {
+		d.Decided(func(yield func(*learner.Round) bool) {
+			for _, r := range rounds {
+				yield(&r.Round)
+			}
+		})
 	}
 }

@@ -82,7 +82,8 @@ func NewHedge(class Class, o HedgeOptions) (*Hedge, error) {
 			"because its stability is not proved", o.Eta)
 	}
 	if o.Outstanding && (o.Eta != DefaultEta || o.Vovk) {
-		return nil, fmt.Errorf("hedge: eta follows what is outstanding from %v on, by the mean: not from %v", DefaultEta, o.Eta)
+		return nil, fmt.Errorf("hedge: eta follows what is outstanding from %v on, by the mean: not from %v", DefaultEta,
+			o.Eta)
 	}
 	if o.Prior != nil && len(o.Prior) != n {
 		return nil, fmt.Errorf("hedge: %d priors for %d functions", len(o.Prior), n)
