@@ -93,7 +93,7 @@ func (j *Joiner) coreConfig() join.Config {
 		Claims: j.readClaims, Ends: j.cfg.decisionsEnd, Hooks: join.Hooks{
 			Cut: j.tookCut, Era: j.m.Era, Decision: j.tookDecision, Again: j.traced.decided, Outcome: j.tookOutcome,
 			Feedback: j.released,
-			Reject: j.rejected, Foreign: j.others.Pass, Append: j.appendFailed}}
+			Reject:   j.rejected, Foreign: j.others.Pass, Append: j.appendFailed}}
 }
 
 // tookCut publishes what waits: the appends behind a cut may hang.
