@@ -30,19 +30,19 @@ func main() { daemon.Main("decider", command) }
 
 // config is all that the flags say.
 type config struct {
-	log, listen, model, seedFile string
-	joiner                       bool
-	retention                    retention
-	partitions                   int
-	encoding                     string
-	clientRate                   int
-	pendingMiB                   int
-	requesters                   string
-	acceptLoss                   bool
-	access                       access.Flags
-	requests                     string // --nats
-	http                         door.Flags
-	admin                        daemon.AdminFlag
+	log, listen, sync, model, seedFile string
+	joiner                             bool
+	retention                          retention
+	partitions                         int
+	encoding                           string
+	clientRate                         int
+	pendingMiB                         int
+	requesters                         string
+	acceptLoss                         bool
+	access                             access.Flags
+	requests                           string // --nats
+	http                               door.Flags
+	admin                              daemon.AdminFlag
 }
 
 func command(env *daemon.Env) *cobra.Command {
@@ -77,6 +77,7 @@ inside the process, or on the servers that --nats names, which several deciders 
 		"kafka://HOST[:PORT],… (kafkas:// for TLS), or mem: to try things without a trace")
 	f.StringVar(&c.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if "+
 		"that is taken)")
+	engine.RegisterSync(f, &c.sync)
 	f.StringVar(&c.model, "model", "", "model file (default: takes any context that lists its actions)")
 	f.StringVar(&c.seedFile, "seed-file", "", "the secret seed of the draws, made if absent (default: the file seed in "+
 		"the folder of the log, or ./hindsight.seed)")
@@ -116,6 +117,9 @@ func (c *config) check() (engine.Spec, error) {
 		return spec, daemon.Usagef("%v", err)
 	}
 	if err := engine.CheckRequesters(spec, c.requests, c.requesters); err != nil {
+		return spec, daemon.Usagef("%v", err)
+	}
+	if err := engine.CheckSync(spec, c.sync); err != nil {
 		return spec, daemon.Usagef("%v", err)
 	}
 	if c.encoding != "" {
@@ -165,8 +169,8 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	defer flush()
-	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, Requesters: c.requesters, Access: c.access,
-		Requests: c.requests, Logger: env.Logger})
+	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, Requesters: c.requesters, Sync: c.sync,
+		Access: c.access, Requests: c.requests, Logger: env.Logger})
 	if err != nil {
 		return err
 	}
@@ -203,7 +207,8 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	}
 	defer http.Close()
 	system := service.SystemConfig{Log: e.Log, Bus: http.Bus(), Name: source.Name, Build: model.Epoch, Seed: seed,
-		Partitions: partitions, Encoding: encoding, Sharing: sharing, BusApart: e.BusApart || e.Bus == nil, AcceptLoss: c.acceptLoss,
+		Partitions: partitions, Encoding: encoding,
+		Sharing: sharing, BusApart: e.BusApart || e.Bus == nil, AcceptLoss: c.acceptLoss,
 		Owner:  daemon.Owner("decider"),
 		Logger: env.Logger, Metrics: metrics, Health: health, Insight: insight, Control: control, Trace: tracer}
 	system.ClientRate, system.PendingBytes = c.clientRate, c.pendingMiB<<20

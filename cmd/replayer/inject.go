@@ -38,6 +38,7 @@ type injection struct {
 	delays  string
 	log     string
 	listen  string
+	sync    string
 	lead    int
 	speed   string
 
@@ -71,6 +72,7 @@ what the logs hold, and audits them.`,
 		"servers and brokers, where the model must be new; mem: plays in memory; default: a temporary folder")
 	f.StringVar(&in.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if "+
 		"that is taken)")
+	engine.RegisterSync(f, &in.sync)
 	f.IntVar(&in.lead, "lead", 1, "maximum contexts in flight; 1 decides each after all feedback released by then is "+
 		"learned, as backtest does; larger is faster, but adds up to that much delay")
 	f.StringVar(&in.speed, "speed", "max", "pace of the contexts: max, or so many times that of the log's own times "+
@@ -89,6 +91,10 @@ func (in *injection) run(ctx context.Context) error {
 		if _, _, err := engine.ParseListen(in.listen); err != nil {
 			return daemon.Usagef("%v", err)
 		}
+	}
+	spec, _ := engine.Parse(in.log) // [injection.folder] tells of an error
+	if err := engine.CheckSync(spec, in.sync); err != nil {
+		return daemon.Usagef("%v", err)
 	}
 	var env *replay.Rounds
 	err := daemon.Hurried(ctx, func() (err error) {
@@ -211,7 +217,7 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 		return nil, nil, err
 	}
 	logger := warnings(l.env) // a run says what it does by its bar
-	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, Access: l.access.remote,
+	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, Sync: l.sync, Access: l.access.remote,
 		Requests: l.requests(), Logger: logger})
 	if err != nil {
 		return nil, nil, err
@@ -229,7 +235,8 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: name, Encoding: encoding, Source: source, Build: model.Epoch, Seed: seed,
+	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: name, Encoding: encoding,
+		Source: source, Build: model.Epoch, Seed: seed,
 		Partitions: l.partitions, Owner: "replayer", Logger: logger}
 	result, err := l.play(ctx, &system)
 	if err != nil {

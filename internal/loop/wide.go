@@ -44,7 +44,7 @@ func newWide(rules []FeatureRule) *wide {
 }
 
 // StatisticName returns the name under which a learner sees the i-th statistic of a text.
-func StatisticName(text string, i int) string { return text + "." + oracle.TextStatistic(i) }
+func StatisticName(text string, i int) string { return text + "." + oracle.TextStatistic(i).Name }
 
 // declares reports whether a feature may be a long text or a vector.
 func (w *wide) declares(name string) bool {

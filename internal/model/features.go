@@ -106,11 +106,18 @@ func (m *Model) checkFeatures(add adder) {
 	}
 }
 
-// schema returns the features with bounds.
+// schema returns the features with bounds, statistics of texts among them.
 func (m *Model) schema() (out []oracle.FeatureSpec) {
 	for _, f := range m.Features {
 		if f.Bounded {
 			out = append(out, oracle.FeatureSpec{Name: f.Name, Lo: f.Lo, Hi: f.Hi})
+		}
+		if f.Kind == loop.NgramsFeature {
+			for i := range oracle.TextStatistics {
+				spec := oracle.TextStatistic(i)
+				spec.Name = loop.StatisticName(f.Name, i)
+				out = append(out, spec, spec.OfActions())
+			}
 		}
 	}
 	return out

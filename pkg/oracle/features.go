@@ -14,6 +14,15 @@ type FeatureSpec struct {
 	Lo, Hi float64
 }
 
+// OfActions returns the declaration for the feature of that name of actions: others are of contexts.
+func (s FeatureSpec) OfActions() FeatureSpec {
+	s.Name = actionSpec + s.Name
+	return s
+}
+
+// actionSpec begins what [FeatureSpec.OfActions] returns; no feature has such a name.
+const actionSpec = "\x00"
+
 // Limits of the running standardisation (ALGORITHMS.md, section 7).
 const (
 	zLimit     = 5.0   // |z| ≤ 5
@@ -305,7 +314,11 @@ func (f *features) add(scope byte, kind FeatureKind, name, text string) int32 {
 			return s.number
 		}
 		f.enlist(s, scope, kind, next)
-		if spec, ok := f.specs[name]; ok && kind == Number && scope == ofContext {
+		declared := name
+		if scope == ofAction {
+			declared = actionSpec + name
+		}
+		if spec, ok := f.specs[declared]; ok && kind == Number {
 			c.bounded = true
 			c.mean = spec.Lo + (spec.Hi-spec.Lo)/2
 			c.inv = math.Sqrt(12) / (spec.Hi - spec.Lo)

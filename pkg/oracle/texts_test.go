@@ -94,7 +94,7 @@ func TestTextStatistics(t *testing.T) {
 	want[1] = math.Log(6)
 	for i, v := range s {
 		if math.Abs(v-want[i]) > 1e-12 {
-			t.Errorf("%s is %v, want %v", TextStatistic(i), v, want[i])
+			t.Errorf("%s is %v, want %v", TextStatistic(i).Name, v, want[i])
 		}
 	}
 	if _, empty := read(""); empty != [TextStatistics]float64{} {
@@ -155,8 +155,8 @@ func TestTextAllocatesNothing(t *testing.T) {
 
 func BenchmarkText300(b *testing.B) {
 	text := "Which of the following is true of the equation x^2 + 3x + 2 = 0 over the field of real numbers? Answer " +
-		"with the letter of one of the four choices below and explain why you think that it is right.\n(A) It has two roots\n" +
-		"(B) It has one root\n(C) It has no root\n(D) It has more than 12 roots, all of them real."
+		"with the letter of one of the four choices below and explain why you think that it is right.\n" +
+		"(A) It has two roots\n(B) It has one root\n(C) It has no root\n(D) It has more than 12 roots, all of them real."
 	var r Texts
 	var s [TextStatistics]float64
 	var terms []Term
