@@ -184,8 +184,9 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 	}
 	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded, linear), order(o, p),
 		missing(c.Skipped), silence(c.Imputed, p.Functions > 0), late(o.Late)}
-	switch f.by {
-	case byAdditive:
+	switch {
+	case f.void(kindAPriori) != "":
+	case f.by == byAdditive:
 		out.Assumptions = append(out.Assumptions, blind(o.Late))
 		if linear {
 			break
@@ -193,7 +194,7 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 		out.note("a priori: the additive bound, θ = %v, rounds decided with more than %d outstanding charged 1 each; both "+
 			"are chosen from a grid by the delays seen: an estimate, unless delays are fixed beforehand",
 			f.at.Theta, f.at.Late)
-	case byAnyDelay:
+	case f.by == byAnyDelay:
 		out.note("a priori: the bound for any delays, which may look at losses")
 	}
 	switch {
