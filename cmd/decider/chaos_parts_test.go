@@ -99,7 +99,8 @@ func newChaos(t *testing.T, place chaosPlace, seed uint64, slow int) *chaos {
 func (c *chaos) seedFile() string { return filepath.Join(c.dir, "seed") }
 
 func (c *chaos) decider() *process {
-	args := append([]string{"--joiner=false", "--partitions", fmt.Sprint(chaosPartitions), "--encoding", c.encoding}, c.place.deciderFlags()...)
+	args := append([]string{"--joiner=false", "--partitions", fmt.Sprint(chaosPartitions), "--encoding", c.encoding},
+		c.place.deciderFlags()...)
 	return c.started(start(c.t, program(c.t, "decider", append(args, c.args...)...)))
 }
 

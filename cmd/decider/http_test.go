@@ -173,6 +173,42 @@ func TestKeysCommand(t *testing.T) {
 	}
 }
 
+// TestHTTPStandby holds that a decider that stands by answers for the one that decides, and for itself after that.
+func TestHTTPStandby(t *testing.T) {
+	notShort(t)
+	s := newShared(t, 1)
+	owner := s.decider().ready()
+	s.shares(map[*process]int{owner: 1})
+	standby := s.decider()
+	var decided string
+	ask := func() bool {
+		got, err := http.Post(standby.http()+"/v1/decide", "application/json",
+			strings.NewReader(`{"id":"a","actions":["x","y"]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer got.Body.Close()
+		b, err := io.ReadAll(got.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decided = string(b)
+		return got.StatusCode == http.StatusOK
+	}
+	eventually(t, "the owner answers", ask)
+	first := decided
+	if have := s.holders(); have[fmt.Sprint(owner.cmd.Process.Pid)] != 1 {
+		t.Errorf("the leases are held by %v", have)
+	}
+	owner.kill()
+	s.shares(map[*process]int{standby: 1})
+	eventually(t, "it answers itself", ask)
+	if want := strings.Replace(first, `"duplicate":false`, `"duplicate":true`, 1); decided != want {
+		t.Errorf("%s, then %s", first, decided)
+	}
+	standby.stop(patience)
+}
+
 // TestSDKHTTPClients has each of the shortest programs ask for a decision and report its outcome.
 func TestSDKHTTPClients(t *testing.T) {
 	p := start(t, decider(t, "--log", "embedded:"+t.TempDir(), "--listen", "127.0.0.1:0")).ready()

@@ -207,7 +207,8 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	}
 	defer http.Close()
 	system := service.SystemConfig{Log: e.Log, Bus: http.Bus(), Name: source.Name, Build: model.Epoch, Seed: seed,
-		Partitions: partitions, Encoding: encoding, Sharing: sharing, BusApart: e.BusApart || e.Bus == nil, AcceptLoss: c.acceptLoss,
+		Partitions: partitions, Encoding: encoding,
+		Sharing: sharing, BusApart: e.BusApart || e.Bus == nil, AcceptLoss: c.acceptLoss,
 		Owner:  daemon.Owner("decider"),
 		Logger: env.Logger, Metrics: metrics, Health: health, Insight: insight, Control: control, Trace: tracer}
 	system.ClientRate, system.PendingBytes = c.clientRate, c.pendingMiB<<20

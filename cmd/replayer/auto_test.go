@@ -11,7 +11,7 @@ import (
 // and recomputes everything that was decided from the logs alone.
 func TestOraclesLive(t *testing.T) {
 	t.Parallel()
-	for _, oracle := range []string{"auto", "linear", "shared", "hybrid"} {
+	for _, oracle := range []string{"auto", "linear", "shared", "hybrid", "diagonal"} {
 		log := "embedded:" + filepath.Join(t.TempDir(), "log")
 		r := object(t, append([]string{"inject", "--json", "--log", log, "--listen", "127.0.0.1:0", "--oracle", oracle},
 			noClass...)...)
@@ -71,7 +71,8 @@ func TestOracleAndTwistFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--oracle", "hedge"}, "expected auto, linear, fourier, shared, hybrid or diagonal; hedge needs a model file"},
+		{[]string{"--oracle", "hedge"}, "expected auto, linear, fourier, shared, hybrid or diagonal; hedge needs a model " +
+			"file"},
 		{[]string{"--twist", "permute"}, "permute takes the parameters share"},
 		{[]string{"--twist", "turn:1"}, `unknown twist "turn:1"`},
 		{[]string{"--data", data, "--action-column", "who", "--reward-column", "paid", "--twist", "permute:0.5"},

@@ -70,7 +70,7 @@ func (c *convert) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	o.Inactive = c.keep
+	o.Inactive, o.Long = c.keep, func(string) bool { return true }
 	r, err := c.source.openLog(ctx, path, o)
 	if err != nil {
 		return err

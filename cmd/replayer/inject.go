@@ -235,7 +235,8 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: name, Encoding: encoding, Source: source, Build: model.Epoch, Seed: seed,
+	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: name, Encoding: encoding,
+		Source: source, Build: model.Epoch, Seed: seed,
 		Partitions: l.partitions, Owner: "replayer", Logger: logger}
 	result, err := l.play(ctx, &system)
 	if err != nil {

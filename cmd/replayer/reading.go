@@ -122,7 +122,7 @@ func (s *source) openData(ctx context.Context) (env *replay.Rounds, err error) {
 		if m, err = s.parseModel(); err != nil {
 			return nil, err
 		}
-		o.Range, o.Actions = m.Range, m.Actions
+		o.Range, o.Actions, o.Long = m.Range, m.Actions, m.Rules().Long
 		if events.Range, events.Actions = m.Range, m.Actions; m.Range != whole {
 			events.Reward = &m.Reward
 		}

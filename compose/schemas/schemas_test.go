@@ -9,6 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -30,9 +31,10 @@ func TestSchemas(t *testing.T) {
 	for topic, records := range map[string][]object{
 		"contexts": {{"context": written(t, context)}},
 		"outcomes": {{"outcome": written(t, outcome)}},
-		"decisions": {{"decision": event(comments, codec.Decision{})}, {"decisionMark": rare[codec.DecisionMark](comments, "mark", "msgpack")},
-			{"open": open()}},
-		"feedback": {{"feedback": event(comments, codec.Feedback{})}, {"epoch": rare[codec.Epoch](comments, "epoch", "msgpack")},
+		"decisions": {{"decision": event(comments, codec.Decision{})},
+			{"decisionMark": rare[codec.DecisionMark](comments, "mark", "msgpack")}, {"open": open()}},
+		"feedback": {{"feedback": event(comments, codec.Feedback{})},
+			{"epoch": rare[codec.Epoch](comments, "epoch", "msgpack")},
 			{"class": rare[codec.Class](comments, "class", "msgpack")}, {"cut": rare[codec.Cut](comments, "cut", "msgpack")},
 			{"feedbackMark": rare[codec.FeedbackMark](comments, "mark", "msgpack")},
 			{"feedbackMark4": rare[codec.FeedbackMark](comments, "mark", "v4")}, {"open": open()}},
@@ -69,25 +71,35 @@ func TestSchemas(t *testing.T) {
 // fieldComments returns the comments of the fields of the codec's structs: "Decision.Gamma".
 func fieldComments(t *testing.T) map[string]string {
 	out := map[string]string{}
-	files, err := parser.ParseDir(token.NewFileSet(), "../../pkg/codec", nil, parser.ParseComments)
+	files, err := filepath.Glob("../../pkg/codec/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ast.Inspect(files["codec"], func(n ast.Node) bool {
-		spec, ok := n.(*ast.TypeSpec)
-		if !ok {
-			return true
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if s, ok := spec.Type.(*ast.StructType); ok {
-			for _, f := range s.Fields.List {
-				for _, name := range f.Names {
-					out[spec.Name.Name+"."+name.Name] = strings.Join(strings.Fields(f.Doc.Text()+f.Comment.Text()), " ")
-				}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok {
+				addComments(out, spec)
 			}
-		}
-		return true
-	})
+			return true
+		})
+	}
 	return out
+}
+
+func addComments(out map[string]string, spec *ast.TypeSpec) {
+	s, ok := spec.Type.(*ast.StructType)
+	if !ok {
+		return
+	}
+	for _, f := range s.Fields.List {
+		for _, name := range f.Names {
+			out[spec.Name.Name+"."+name.Name] = strings.Join(strings.Fields(f.Doc.Text()+f.Comment.Text()), " ")
+		}
+	}
 }
 
 func described(comments map[string]string, t reflect.Type, f reflect.StructField, schema object) object {
@@ -235,8 +247,8 @@ var more = map[string]string{
 	"Propensities": "of each eligible action, in the order of the intervals; multiples of 2^-53 that sum to 1",
 	"Mode":         "how the round was decided; left out if it was live",
 	"Would":        "in shadow, the law that the learner would have drawn from, in the order of propensities",
-	"Context": "as it came: in JSON an object, of what came as MessagePack with the same keys; in MessagePack, bytes. A text is " +
-		"base64",
+	"Context": "as it came: in JSON an object, of what came as MessagePack with the same keys; in MessagePack, bytes. " +
+		"A text is base64",
 }
 
 func probability(text string) object {
@@ -270,9 +282,20 @@ func written(t *testing.T, text string) (s any) {
 const context = `type: object
 properties:
   v: {type: integer, minimum: 1, description: of the record's layout}
-  id: {type: [string, 'null'], maxLength: 256, description: 'of the round; minted if it is absent: <partition>-<offset>, of a request r-<partition>-<n>, and if that is taken the same with - and 16 hexadecimal digits'}
+  id:
+    type: [string, 'null']
+    maxLength: 256
+    description: >-
+      of the round; minted if it is absent: <partition>-<offset>, of a request r-<partition>-<n>, and if that is taken
+      the same with - and 16 hexadecimal digits
   features:
-    oneOf: [{oneOf: [{type: object, additionalProperties: {type: [number, string, boolean, array, 'null'], items: {type: number}}}, {type: array, items: {type: number}}]}, {type: 'null'}]
+    oneOf:
+      - &features
+        oneOf:
+          - type: object
+            additionalProperties: {type: [number, string, boolean, array, 'null'], items: {type: number}}
+          - {type: array, items: {type: number}}
+      - {type: 'null'}
   actions:
     type: [array, 'null']
     description: absent, those of the model
@@ -281,7 +304,7 @@ properties:
         - {type: string}
         - type: object
           required: [name]
-          properties: {name: {type: string}, features: {oneOf: [{type: object, additionalProperties: {type: [number, string, boolean, array, 'null'], items: {type: number}}}, {type: array, items: {type: number}}]}}
+          properties: {name: {type: string}, features: *features}
   baseline:
     description: what the caller would do without a learner
     oneOf:
@@ -289,7 +312,10 @@ properties:
       - {type: string}
       - {type: object, additionalProperties: {type: number}}
   logged_propensity:
-    {type: number, minimum: 0, maximum: 1, description: 'of the action that baseline names, where another system drew it; kept, nothing is weighted by it'}
+    type: number
+    minimum: 0
+    maximum: 1
+    description: of the action that baseline names, where another system drew it; kept, nothing is weighted by it
 `
 
 const outcome = `type: object

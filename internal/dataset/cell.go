@@ -10,7 +10,7 @@ import (
 
 // cell is what a row has of a feature: absent; of a number its bits; of a text an index
 // into the values of the column, or with longText where it lies among the texts of the log:
-// behind how long it is, two bytes.
+// behind how long it is, four bytes.
 type cell uint64
 
 const (
@@ -28,17 +28,17 @@ func (c cell) text(values []string, long []byte) string {
 		return values[c]
 	}
 	at := long[c&^longText:]
-	b := at[2 : 2+binary.LittleEndian.Uint16(at)]
+	b := at[4 : 4+binary.LittleEndian.Uint32(at)]
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
 // cell returns that of feature i in row t.
 func (b *Table) cell(t, i int) cell { return b.cells[t*len(b.columns)+i] }
 
-// addLong appends a text of at most [codec.MaxTextBytes] and returns its cell.
+// addLong appends a text of at most [codec.MaxRecordBytes] and returns its cell.
 func addLong(long *spill.Column[byte], text string) cell {
 	at := len(long.All)
-	long.Add(byte(len(text)), byte(len(text)>>8))
+	long.Add(byte(len(text)), byte(len(text)>>8), byte(len(text)>>16), 0)
 	long.Add(unsafe.Slice(unsafe.StringData(text), len(text))...)
 	return longText | cell(at)
 }

@@ -8,6 +8,7 @@ import (
 	"hindsight/internal/logs"
 	"hindsight/internal/spill"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/oracle"
 )
 
 // gridLoader puts the rows of a log of one schema into cells.
@@ -47,10 +48,13 @@ func (g *gridLoader) add(b *Table, features []codec.Feature) {
 
 // text returns the cell of a text of column i.
 func (g *gridLoader) text(b *Table, i int, text string) cell {
+	c := &b.columns[i]
+	if c.ngrams {
+		return addLong(&g.long, text)
+	}
 	if v, ok := g.values[i][text]; ok {
 		return cell(v)
 	}
-	c := &b.columns[i]
 	if len(c.values) >= mostValues && !b.Labelled {
 		return addLong(&g.long, text)
 	}
@@ -80,6 +84,9 @@ func (l *eventLoader) finishGrid() {
 	for i := range b.columns {
 		if c := &b.columns[i]; c.number {
 			b.Columns++
+		} else if c.ngrams {
+			b.Columns += oracle.TextStatistics
+			b.texts = true
 		} else {
 			b.Columns += len(c.values)
 			b.texts = true

@@ -1,6 +1,9 @@
 package dataset
 
 import (
+	"cmp"
+	"slices"
+
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/codec"
@@ -17,6 +20,7 @@ func (b *Table) Fit(m *model.Model) {
 		m.Reward, m.Range = b.Kind == codec.Reward, b.Scale
 	}
 	if b.rows == nil {
+		b.declare(m)
 		return
 	}
 	if len(b.Actions) > listedActions && b.rows.largest < len(b.Actions) {
@@ -26,4 +30,22 @@ func (b *Table) Fit(m *model.Model) {
 	if b.Intake.Featured && b.rows.slots != nil || m.Memory() > model.MaxMemory {
 		m.Oracle, _ = model.ParseOracle(model.Hybrid)
 	}
+}
+
+// declare gives a model the schema of a log in CSV, where a column of it is one of texts whose words count.
+func (b *Table) declare(m *model.Model) {
+	if !slices.ContainsFunc(b.columns, func(c logColumn) bool { return c.ngrams }) {
+		return
+	}
+	for _, c := range b.columns {
+		f := loop.FeatureRule{Name: c.name, Kind: loop.TextFeature}
+		switch {
+		case c.ngrams:
+			f.Kind = loop.NgramsFeature
+		case c.number:
+			f.Kind = loop.NumberFeature
+		}
+		m.Features = append(m.Features, f)
+	}
+	slices.SortFunc(m.Features, func(a, b loop.FeatureRule) int { return cmp.Compare(a.Name, b.Name) })
 }

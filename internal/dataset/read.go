@@ -162,7 +162,8 @@ func (l *eventLoader) begin() {
 		l.o.Range = loop.Range{}
 	}
 	for _, c := range s.Columns {
-		b.columns = append(b.columns, logColumn{name: c.Name, number: c.Type == logs.Number})
+		b.columns = append(b.columns, logColumn{name: c.Name, number: c.Type == logs.Number,
+			ngrams: c.Type == logs.Ngrams})
 	}
 	l.grid, l.o.Actions = newGridLoader(b.files, len(b.columns)), s.Actions
 	if l.o.Range == (loop.Range{}) {
@@ -280,7 +281,7 @@ func (l *eventLoader) columns(features []codec.Feature) {
 		}
 		f := &features[i]
 		l.buf = append(l.buf[:0], f.Name...)
-		if f.Kind == codec.Text {
+		if f.Kind == codec.Text && len(f.Text) <= codec.MaxTextBytes {
 			l.buf = append(append(l.buf, 0), f.Text...)
 		}
 		if _, ok := l.cols[string(l.buf)]; !ok {

@@ -58,6 +58,7 @@ type Table struct {
 type logColumn struct {
 	name   string
 	number bool
+	ngrams bool     // texts whose words count
 	values []string // of a column of texts, that occur: the first so many
 }
 
@@ -176,6 +177,9 @@ func (b *Table) Fits() bool {
 	const room = 64
 	size := 1 << 14
 	for i := range b.columns {
+		if b.columns[i].ngrams {
+			return false
+		}
 		text := 0
 		for _, v := range b.columns[i].values {
 			text = max(text, len(v))

@@ -3,6 +3,7 @@ package door
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -13,9 +14,11 @@ import (
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/vmihailenco/msgpack/v5"
 	"go.yaml.in/yaml/v3"
 
 	"hindsight/internal/daemon"
+	"hindsight/pkg/codec"
 )
 
 // contract is what openapi.yaml says, which every answer of the tests must keep.
@@ -119,9 +122,7 @@ func (c *contract) check(t testing.TB, r *http.Request, got reply) {
 			t.Errorf("%s %s: %d has no header %s", r.Method, path, got.status, name)
 		}
 	}
-	if strings.HasSuffix(kind, "json") {
-		c.valid(t, pointer, got.body)
-	}
+	c.valid(t, pointer, kind, got.body)
 	if got.status < 300 && method == "post" && r.Header.Get("Content-Encoding") == "" &&
 		!bytes.Contains(got.body, []byte("about:blank")) { // of a batch, requests may be refused
 		c.asked(t, r, path, method)
@@ -143,14 +144,29 @@ func (c *contract) asked(t testing.TB, r *http.Request, path, method string) {
 	}
 	if pointer == "" {
 		t.Errorf("%s %s: a body of %q is not described", method, path, kind)
-	} else if strings.HasSuffix(kind, "json") {
-		c.valid(t, pointer, text)
+	} else {
+		c.valid(t, pointer, kind, text)
 	}
 }
 
-// valid reports what of a text is not as the schema at a place says.
-func (c *contract) valid(t testing.TB, pointer string, text []byte) {
+// valid reports what of a text is not as the schema at a place says. MessagePack has the keys of JSON.
+func (c *contract) valid(t testing.TB, pointer, kind string, text []byte) {
 	t.Helper()
+	switch {
+	case kind == typePack:
+		pointer = strings.Replace(pointer, "msgpack", "json", 1)
+		var v any
+		err := msgpack.Unmarshal(text, &v)
+		if err == nil {
+			text, err = json.Marshal(v)
+		}
+		if err != nil {
+			t.Errorf("%s: %v: %q", pointer, err, text)
+			return
+		}
+	case !strings.HasSuffix(kind, "json"):
+		return
+	}
 	s, err := c.compiler.Compile("mem:///openapi.json" + pointer)
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +193,7 @@ func TestContractCanFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", typeJSON)
-	asJSON := http.Header{"Content-Type": {typeJSON}}
+	asJSON, asPack := http.Header{"Content-Type": {typeJSON}}, http.Header{"Content-Type": {typePack}}
 	for what, got := range map[string]reply{
 		"another status": {200, asJSON, []byte(`{"id":"a","stored":true}`)},
 		"another type":   {202, http.Header{"Content-Type": {"text/plain"}}, []byte(`{"id":"a","stored":true}`)},
@@ -188,7 +204,10 @@ func TestContractCanFail(t *testing.T) {
 			[]byte(`{"type":"about:blank","title":"x","status":503,"detail":"x"}`)},
 		"a missing detail": {400, http.Header{"Content-Type": {typeProblem}},
 			[]byte(`{"type":"about:blank","title":"x","status":400,"detail":""}`)},
-		"as it should be": {202, asJSON, []byte(`{"id":"a","stored":true}`)},
+		"no MessagePack":             {202, asPack, []byte("{")},
+		"another key of MessagePack": {202, asPack, []byte("\x81\xa1a\x01")},
+		"as it should be 3":          {202, asPack, codec.AppendStored(nil, "a", false)},
+		"as it should be":            {202, asJSON, []byte(`{"id":"a","stored":true}`)},
 		"as it should be 2": {400, http.Header{"Content-Type": {typeProblem}},
 			[]byte(`{"type":"about:blank","title":"x","status":400,"detail":"x"}`)},
 	} {
@@ -252,7 +271,9 @@ func TestDescribedAnswers(t *testing.T) {
 	w.decide(context1)
 	w.call("POST", "/ofrep/v1/evaluate/flags/shop", `{"context":{"targetingKey":"a"}}`)
 	induce := func(method, template string, status int) reply {
-		path := strings.NewReplacer("{model}", "shop", "{key}", "shop", "{id}", "a").Replace(template)
+		path := strings.NewReplacer("{model}", "shop", "{key}", "shop", "{file}", "decisions.json", "{id}",
+			"a").Replace(template)
+		other := strings.NewReplacer("shop", "other", "decisions", "other").Replace(path)
 		body := context1
 		switch {
 		case method == "GET":
@@ -274,13 +295,15 @@ func TestDescribedAnswers(t *testing.T) {
 			return w.call(method, path, body, "Host: example.org")
 		case status == 405:
 			return w.call("DELETE", path, "")
+		case status == 404 && other != path:
+			return w.call(method, other, body)
 		case method == "GET" && status >= 400:
 			broken.door.o.Pages = nil
 			for _, p := range []string{"/explain", "/state", "/certificate", "/models"} {
 				broken.door.o.Pages = append(broken.door.o.Pages, daemon.Page{Path: p,
 					Answer: func(w http.ResponseWriter, _ *http.Request) {
 						w.WriteHeader(status)
-						io.WriteString(w, `{"error":{"message":"away"}}`)
+						fmt.Fprintf(w, `{"error":{"code":%d,"message":"away"}}`, status)
 					}})
 			}
 			return broken.call(method, path, body)
@@ -288,8 +311,6 @@ func TestDescribedAnswers(t *testing.T) {
 			return w.call(method, path, body, "If-None-Match: *")
 		case status == 400:
 			return w.call(method, path, "{")
-		case status == 404:
-			return w.call(method, strings.Replace(path, "shop", "other", 1), body)
 		case status == 408:
 			return slow.halfSent(method, path)
 		case status == 409:

@@ -127,7 +127,7 @@ type keys struct {
 
 	mu     sync.Mutex
 	text   []byte
-	failed string // the error of the last reading; "": none
+	failed string // the error of the last reading
 }
 
 // readKeys reads a file of keys.
@@ -161,13 +161,11 @@ func (k *keys) refresh(now time.Time) {
 	if now.UnixNano()-at < int64(keysEvery) || !k.readAt.CompareAndSwap(at, now.UnixNano()) {
 		return
 	}
-	said := ""
-	if err := k.read(now); err != nil {
-		said = err.Error()
-	}
+	err := k.read(now)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if said != "" && said != k.failed {
+	said := fmt.Sprint(err)
+	if err != nil && said != k.failed {
 		k.logger.Warn("the keys cannot be read; the last ones stay in use", "error", said)
 	}
 	k.failed = said

@@ -174,7 +174,9 @@ func (d *Door) lastRound(r *http.Request, c client, q *flagRequest) (id string, 
 	headers := append(q.headers, stream.Header{Key: front.RecordedHeader, Value: front.RecordedOnly})
 	for back := range 2 {
 		id = d.roundOf(q.targetingKey, back)
-		found, p := d.exchange(r, c, "decide", contextOf(id, nil), headers, nil)
+		// An older decider does not know the header. It refuses a context that lists no action.
+		context, _ := json.Marshal(map[string]any{"id": id, "actions": []string{}}) // of text
+		found, p := d.exchange(r, c, "decide", context, headers, nil)
 		if p != nil || found {
 			return id, p
 		}

@@ -2,7 +2,6 @@ package door
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -47,16 +46,10 @@ func (d *Door) look(r *http.Request, path, query string) (*recorder, *problem) {
 	asked.URL = &url.URL{Path: path, RawQuery: query}
 	page := &recorder{header: http.Header{}, status: http.StatusOK}
 	d.o.Pages[i].Answer(page, &asked)
-	if page.status < 400 {
-		return page, nil
+	if page.status >= 400 {
+		return nil, readProblem(page.body.Bytes())
 	}
-	var told struct{ Error struct{ Message, ID string } }
-	if err := json.Unmarshal(page.body.Bytes(), &told); err != nil {
-		return nil, newProblem(http.StatusInternalServerError, "the page "+path+" cannot be read")
-	}
-	p := newProblem(page.status, told.Error.Message)
-	p.ID = told.Error.ID
-	return nil, p
+	return page, nil
 }
 
 // recorder keeps an answer.

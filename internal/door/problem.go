@@ -31,6 +31,11 @@ func problemOf(reply []byte, headers []stream.Header) *problem {
 	if len(headers) == 0 {
 		return nil
 	}
+	return readProblem(reply)
+}
+
+// readProblem reads an error that a service, or a page, answered with.
+func readProblem(reply []byte) *problem {
 	if codec.IsMap(reply) {
 		reply = codec.AppendJSON(nil, "", reply)
 	}

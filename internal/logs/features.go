@@ -134,7 +134,7 @@ func validate(c *codec.Context, r *Record) error {
 	if len(r.Actions) > 0 {
 		c.Actions = r.Actions
 	}
-	if err := c.Validate(); err == nil {
+	if err := c.ValidateFor(r.long); err == nil {
 		return nil
 	}
 	distinct(len(r.Features), func(i int) *string { return &r.Features[i].Name })
@@ -145,7 +145,7 @@ func validate(c *codec.Context, r *Record) error {
 	if r.Chosen >= 0 && r.Chosen < len(r.Actions) {
 		r.Action = r.Actions[r.Chosen].Name
 	}
-	return c.Validate()
+	return c.ValidateFor(r.long)
 }
 
 // growAction makes room for one more action, whose features keep their memory.

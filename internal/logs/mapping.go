@@ -23,7 +23,7 @@ type Mapping struct {
 	Loss, Reward  string   // one of both; an empty cell: no outcome
 	ID            string   // of the round
 	Propensity    string   // with which Action was played, in (0, 1]
-	Features      []string // columns that are features: NAME, or NAME:number, NAME:text
+	Features      []string // columns that are features: NAME, or NAME:number, NAME:text, NAME:ngrams
 	FeaturePrefix string   // columns whose name begins with it are features, too
 }
 
@@ -63,7 +63,7 @@ func (m *Mapping) value() string { return m.Loss + m.Reward }
 // untyped reports whether it names features without their types.
 func (m *Mapping) untyped() bool {
 	return m.FeaturePrefix != "" || slices.ContainsFunc(m.Features, func(f string) bool {
-		return !strings.HasSuffix(f, ":text") && !strings.HasSuffix(f, ":number")
+		return !strings.HasSuffix(f, ":text") && !strings.HasSuffix(f, ":number") && !strings.HasSuffix(f, ":ngrams")
 	})
 }
 

@@ -90,6 +90,9 @@ func newParquetWriter(w io.Writer) *parquetWriter {
 }
 
 func (p *parquetWriter) Write(r *Record) error {
+	if name, ok := vectorOf(r); ok {
+		return fmt.Errorf("the feature %q is a vector, which files of Parquet do not have; write --to %s", name, JSONL)
+	}
 	x := row{Kind: "event", ID: strings.Clone(r.ID), Time: timeOrNil(r.Time),
 		OutcomeTime: timeOrNil(r.OutcomeTime), Weight: r.Weight, Action: strings.Clone(r.Action),
 		Inactive: r.Flags&Inactive != 0, Defaulted: r.Flags&Defaulted != 0, Activated: r.Flags&Activation != 0,
@@ -117,6 +120,22 @@ func (p *parquetWriter) Write(r *Record) error {
 		return p.flush()
 	}
 	return nil
+}
+
+// vectorOf returns the name of a feature that is a vector.
+func vectorOf(r *Record) (name string, ok bool) {
+	find := func(features []codec.Feature) {
+		for i := range features {
+			if features[i].Kind == codec.Vector {
+				name, ok = features[i].Name, true
+			}
+		}
+	}
+	find(r.Features)
+	for i := range r.Actions {
+		find(r.Actions[i].Features)
+	}
+	return name, ok
 }
 
 // cells copies features.

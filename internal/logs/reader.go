@@ -29,6 +29,9 @@ type Options struct {
 	Mapping Mapping    // the columns of a log in CSV; zero: they are not named
 	Range   loop.Range // in which outcomes of a log in CSV must lie; zero: any
 	Actions []string   // that a log in CSV whose columns are named may have; nil: any
+	// Long reports whether a feature may be a text of any length, or a vector; nil: none may. A column of such
+	// texts is one that the mapping declares as NAME:ngrams, too.
+	Long func(name string) bool
 	// Labelled says that a CSV whose columns nobody named is a labelled one; without it
 	// that is an error, for its rows are no decisions.
 	Labelled bool
@@ -219,6 +222,7 @@ func (r *Reader) Close() error {
 func (r *Reader) Next(rec *Record) error {
 	for r.err == nil {
 		rec.reset()
+		rec.long = r.o.Long
 		class, reason, err := r.dec.next(rec)
 		var bad *scan.LineError
 		if err != nil {

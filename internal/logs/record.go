@@ -62,12 +62,15 @@ type Record struct {
 	// Weight counts the events that this one stands for, since others were dropped by
 	// chance: 1/(1−pdrop), at least 1.
 	Weight float64
+
+	long func(name string) bool // which features may be long texts or vectors; nil: none
 }
 
 // Reset makes r an empty event that keeps its memory.
 func (r *Record) reset() {
 	*r = Record{
 		Kind: Event, Time: scan.NoTime, OutcomeTime: scan.NoTime, Chosen: -1, Weight: 1,
+		long:     r.long,
 		Features: r.Features[:0], Actions: r.Actions[:0], Baseline: r.Baseline[:0], Propensities: r.Propensities[:0],
 	}
 }

@@ -256,7 +256,7 @@ func (d *rows) rowFeatures(r *Record, row []string) error {
 		f := &r.Features[len(r.Features)-1]
 		f.Name, f.Kind, f.Text = c.Name, codec.Number, ""
 		ok := false
-		if c.Type != textColumn {
+		if c.Type < textColumn {
 			f.Value, ok = number(text)
 		}
 		if ok {
@@ -273,7 +273,12 @@ func (d *rows) rowFeatures(r *Record, row []string) error {
 // rowText checks that the text of column i of features may be one.
 func (d *rows) rowText(i int, text string) error {
 	c := &d.Columns[i]
-	if c.Type != Number && isText(text, codec.MaxTextBytes) {
+	switch {
+	case c.Type == Ngrams && len(text) <= codec.MaxRecordBytes && utf8.ValidString(text):
+		return nil
+	case c.Type == Ngrams:
+		return d.errorf(d.at[i], c.Name, "a text is UTF-8 of at most %d bytes", codec.MaxRecordBytes)
+	case c.Type != Number && isText(text, codec.MaxTextBytes):
 		return nil
 	}
 	what, otherwise := "a text", "name the feature "+c.Name+":text"

@@ -38,6 +38,7 @@ const (
 	untyped columnType = iota
 	Number
 	textColumn
+	Ngrams // texts of any length, of which the words count
 )
 
 // maxColumns of a file leave room for those that are no features.
@@ -173,6 +174,8 @@ func (t *table) findFeatures(c *scan.CSV) error {
 			column = featureColumn{name, textColumn}
 		} else if name, ok := strings.CutSuffix(f, ":number"); ok {
 			column = featureColumn{name, Number}
+		} else if name, ok := strings.CutSuffix(f, ":ngrams"); ok {
+			column = featureColumn{name, Ngrams}
 		}
 		at, err := t.column(c, column.Name)
 		if err == nil {
@@ -225,6 +228,9 @@ func (t *table) feature(c *scan.CSV, column featureColumn, at int) error {
 	}
 	if column.Type == untyped {
 		column.Type = t.o.types[column.Name]
+	}
+	if t.o.Long != nil && t.o.Long(column.Name) {
+		column.Type = Ngrams
 	}
 	t.Columns, t.at = append(t.Columns, column), append(t.at, at)
 	return nil

@@ -280,6 +280,14 @@ func (d *dsjsonWriter) feature(name string, f *codec.Feature) {
 		d.text(name, f.Text)
 	case f.Kind == codec.Number:
 		d.number(name, f.Value)
+	case f.Kind == codec.Vector:
+		d.key(name)
+		d.buf = append(d.buf, '[')
+		for i := range f.Len() {
+			d.comma()
+			d.buf = strconv.AppendFloat(d.buf, f.At(i), 'g', -1, 64)
+		}
+		d.buf = append(d.buf, ']')
 	default:
 		d.key(name)
 		d.buf = strconv.AppendBool(d.buf, f.Value != 0)

@@ -100,6 +100,16 @@ func (f *FeatureRule) places() int {
 	return 0
 }
 
+// Long reports whether a feature may be a text of any length, or a vector.
+func (r *Rules) Long(name string) bool {
+	for i := range r.Features {
+		if f := &r.Features[i]; f.Name == name {
+			return f.places() > 0
+		}
+	}
+	return false
+}
+
 // Places returns how many places the terms of contexts have ([oracle.Term]).
 func (r *Rules) Places() (n int) {
 	for i := range r.Features {

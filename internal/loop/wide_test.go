@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
 
@@ -16,8 +17,8 @@ func wideRules() *Rules {
 		{Name: "prompt", Kind: NgramsFeature}, {Name: "title", Kind: NgramsFeature}}}
 }
 
-// TestWideInput: a learner sees statistics and terms of texts and vectors in place of them, beside named features,
-// of the context and of actions.
+// TestWideInput: a learner sees statistics and terms of texts and vectors in place of them, beside named
+// features, of the context and of actions.
 func TestWideInput(t *testing.T) {
 	r := newReader(wideRules())
 	if err := r.parse([]byte(`{"features":{"prompt":"Two words","hour":3,"embedding":[3,4],"other":1},
@@ -29,8 +30,8 @@ func TestWideInput(t *testing.T) {
 	for _, f := range in.Features {
 		names += f.Name + " "
 	}
-	const statistics = "prompt.chars prompt.words prompt.word_length prompt.lines prompt.digits prompt.capitals prompt.signs " +
-		"prompt.code "
+	const statistics = "prompt.chars prompt.words prompt.word_length prompt.lines prompt.digits prompt.capitals " +
+		"prompt.signs prompt.code "
 	if names != statistics+"hour " {
 		t.Errorf("features %s", names)
 	}
@@ -73,8 +74,8 @@ func TestWideRefused(t *testing.T) {
 		codec.VectorOf("embedding", []float64{1, math.NaN()})}})
 	long := `"` + strings.Repeat("x", codec.MaxTextBytes+1) + `"`
 	for _, c := range []struct{ raw, want string }{
-		{`{"features":{"embedding":[1]}}`, "context: features.embedding: wrong length of a vector: it has 1 numbers, and the " +
-			"model says 2"},
+		{`{"features":{"embedding":[1]}}`, "context: features.embedding: wrong length of a vector: it has 1 numbers, " +
+			"and the model says 2"},
 		{`{"features":{"embedding":[1,2,3]}}`, "features.embedding: wrong length"},
 		{string(nan), "context: features.embedding[1]: is not a finite number"},
 		{`{"features":{"embedding":[1,1e999]}}`, "features.embedding[1]: corrupt record: number out of range"},
@@ -93,7 +94,8 @@ func TestWideRefused(t *testing.T) {
 			t.Errorf("%.80s: %v, want %s", c.raw, err, c.want)
 		}
 	}
-	for _, raw := range []string{`{"features":{"prompt":` + long + `,"embedding":[0,0]}}`, `{"features":{"prompt":""}}`, `{}`} {
+	for _, raw := range []string{`{"features":{"prompt":` + long + `,"embedding":[0,0]}}`,
+		`{"features":{"prompt":""}}`, `{}`} {
 		if err := newReader(wideRules()).parse([]byte(raw)); err != nil {
 			t.Errorf("%.80s: %v", raw, err)
 		}
@@ -134,19 +136,85 @@ func TestWideAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkWideRead reads a context in MessagePack with a prompt of 300 bytes.
-func BenchmarkWideRead(b *testing.B) {
-	r := newReader(wideRules())
-	words := ""
-	for i := range 50 {
-		words += strconv.Itoa(i*i*i) + "w" + strconv.Itoa(i) + " "
+// wideHeat decides among four actions by the default oracle, from prompts of some 300 bytes in MessagePack.
+type wideHeat struct {
+	t       testing.TB
+	replica *Replica
+	decider *Decider
+	dec     codec.Decision
+	raws    [][]byte
+	n       int64
+	fb      codec.Feedback
+}
+
+func newWideHeat(t testing.TB) *wideHeat {
+	rules := &Rules{Actions: []string{"a", "b", "c", "d"}, MaxActions: 4,
+		Features: []FeatureRule{{Name: "prompt", Kind: NgramsFeature}}}
+	o, err := oracle.NewAggregate(oracle.AggregateOptions{Beta: oracle.ByWhatComes, Fourier: oracle.ByWhatComes, Seed: 1,
+		Version: oracle.Newest, Places: rules.Places()})
+	if err != nil {
+		t.Fatal(err)
 	}
-	raw := codec.AppendContext(nil, &codec.Context{Features: []codec.Feature{
-		{Name: "prompt", Kind: codec.Text, Text: words[:300]}}})
+	h := &wideHeat{t: t, replica: NewReplica()}
+	h.replica.Begin(Epoch{Number: 1, Rules: rules, Learner: learner.NewDAFA(o, learner.Root{C: learner.RootBalanced})})
+	h.decider = NewDecider(h.replica, testSeed, "wide", 0, 1000)
+	for i := range 64 {
+		words := strings.Builder{}
+		for k := 0; words.Len() < 300; k++ {
+			words.WriteString("word" + strconv.Itoa((i*k*k+7*k)%997) + "x ")
+		}
+		h.raws = append(h.raws, codec.AppendContext(nil, &codec.Context{Features: []codec.Feature{
+			{Name: "prompt", Kind: codec.Text, Text: words.String()}}}))
+	}
+	for range 2000 {
+		h.decide()
+		h.learn()
+	}
+	return h
+}
+
+func (h *wideHeat) decide() {
+	h.n++
+	if r := h.decider.Decide(&h.dec, h.raws[h.n%64], "", Source{Offset: RequestSource}); r.Verdict != Decided {
+		h.t.Fatal(r.Err)
+	}
+}
+
+func (h *wideHeat) learn() {
+	d := &h.dec
+	h.fb = codec.Feedback{N: h.n, Round: h.n, Epoch: 1, ID: "x", LearnedThrough: h.n - 1, Gamma: d.Gamma, Actions: d.Actions,
+		Propensities: d.Propensities, Action: d.Action, Context: d.Context, Fate: codec.Observed,
+		Loss: float64(h.n%5) / 4}
+	if err := h.replica.Learn(&h.fb, nil); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// TestWideDecisionAllocatesNothing: deciding by a text, and learning it, takes no memory once warm.
+func TestWideDecisionAllocatesNothing(t *testing.T) {
+	h := newWideHeat(t)
+	if n := testing.AllocsPerRun(200, func() {
+		h.decide()
+		h.learn()
+	}); n != 0 {
+		t.Errorf("%v allocations a round", n)
+	}
+}
+
+// BenchmarkWideDecide is a decision with 4 actions, 8 statistics and 4,096 places, from the bytes to the draw.
+func BenchmarkWideDecide(b *testing.B) {
+	h := newWideHeat(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := r.parse(raw); err != nil {
-			b.Fatal(err)
-		}
+		h.decide()
+	}
+}
+
+func BenchmarkWideLearn(b *testing.B) {
+	h := newWideHeat(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		h.n++
+		h.learn()
 	}
 }

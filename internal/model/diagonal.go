@@ -38,8 +38,8 @@ func (diagonal) memory(m *Model) float64 {
 }
 
 func (diagonal) cost(m *Model) costs {
-	state := fmt.Sprintf("1 diagonal regression an action of the columns seen and %d places of texts and vectors; at most "+
-		"%s in all: actions beyond are counted and not learned", m.Places(), bytesText(m.Memory()))
+	state := fmt.Sprintf("1 diagonal regression an action of the columns seen and %d places of texts and vectors; "+
+		"at most %s in all: actions beyond are counted and not learned", m.Places(), bytesText(m.Memory()))
 	return costs{Oracle: Diagonal, Why: named, State: state}
 }
 

@@ -148,7 +148,8 @@ func (l features) read(p *parser, n *yaml.Node) {
 	for _, f := range *l.list {
 		for i := range oracle.TextStatistics {
 			name := loop.StatisticName(f.Name, i)
-			if f.Kind == loop.NgramsFeature && slices.ContainsFunc(*l.list, func(o loop.FeatureRule) bool { return o.Name == name }) {
+			named := func(o loop.FeatureRule) bool { return o.Name == name }
+			if f.Kind == loop.NgramsFeature && slices.ContainsFunc(*l.list, named) {
 				p.errorf(n, "features.%s: that is the name of a statistic of the text %s; choose another", name, f.Name)
 			}
 		}

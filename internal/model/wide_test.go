@@ -69,6 +69,7 @@ func TestWideMember(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}}, Terms: []oracle.Term{{Place: oracle.TextPlaces + 2, Value: 1}}}
+	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}},
+		Terms: []oracle.Term{{Place: oracle.TextPlaces + 2, Value: 1}}}
 	l.(*learner.DAFA).Oracle().Update(x, 0, 1)
 }

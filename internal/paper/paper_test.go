@@ -229,3 +229,17 @@ func TestEnumerationCanFail(t *testing.T) {
 		}
 	}
 }
+
+// TestOneLostRound: a round that never has an outcome costs the additive bound at most 1.
+func TestOneLostRound(t *testing.T) {
+	late := make([]float64, 20000)
+	for i := range late {
+		late[i] = 50
+	}
+	before, _ := boundsOf(late, 10, math.Log(100))
+	late[7000] = 1e9
+	after, at := boundsOf(late, 10, math.Log(100))
+	if d := after[2] - before[2]; !(d >= 0 && d <= 1) || at.Late != 50 {
+		t.Errorf("the bound was %v, and is %v at %+v", before[2], after[2], at)
+	}
+}

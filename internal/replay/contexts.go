@@ -152,7 +152,11 @@ func (c *contextTable) count(features []codec.Feature, weight, loss float64) {
 			continue
 		}
 		key := [2]string{f.Name, f.Text}
-		if f.Kind != codec.Text {
+		switch {
+		case f.Kind == codec.Vector || len(f.Text) > codec.MaxTextBytes:
+			c.untracked++
+			continue
+		case f.Kind != codec.Text:
 			key[1] = strconv.FormatBool(f.Value != 0)
 		}
 		g := c.texts[key]

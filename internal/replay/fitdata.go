@@ -70,7 +70,9 @@ func (b *fitBuilder) columns(n int) []string {
 	for t := range n {
 		b.env.Context(&b.ctx, t)
 		for i := range b.ctx.Features {
-			seen[columnName(&b.ctx.Features[i])]++
+			if f := &b.ctx.Features[i]; f.Kind != codec.Vector {
+				seen[columnName(f)]++
+			}
 		}
 		for i := range b.ctx.Vector {
 			seen[vectorName(i)]++

@@ -92,7 +92,8 @@ func playEncoded(t *testing.T, encoding codec.Encoding) (all []any) {
 
 // contextNumber returns contexts in both encodings, as CloudEvents, and some that are rejected.
 func contextNumber(i int) []byte {
-	text := fmt.Sprintf(`{"id":"c%d","features":{"x":%d.1,"größe \"y":true},"actions":["a","b","c"], "note":"é"}`, i, i%5)
+	text := fmt.Sprintf(`{"id":"c%d","features":{"x":%d.1,"größe \"y":true},"actions":["a","b","c"], "note":"é"}`,
+		i, i%5)
 	switch i % 6 {
 	case 1:
 		var c codec.Context

@@ -171,29 +171,32 @@ func (i *Insight) outstanding(until time.Time) (n int64, partitions []int) {
 // decided yields rounds of this process that have no feedback, those of d, which is held, first.
 func (i *Insight) decided(d *Decider, until time.Time) iter.Seq[*learner.Round] {
 	return func(yield func(*learner.Round) bool) {
-		more := d.decided(yield)
+		more := d.decided(mostValues, yield)
 		for _, other := range i.atWork() {
 			if other != d && more && other.hold(until) {
-				more = other.decided(yield)
+				more = other.decided(mostValues, yield)
 				other.mu.Unlock()
 			}
 		}
 	}
 }
 
-// mostValues is how many values of functions a certificate computes for rounds without feedback; the
-// rounds beyond are charged 1 each.
-const mostValues = 1 << 18
+// How many values of functions a certificate computes for the rounds of a partition without feedback, on a page
+// and each second for metrics: some 20 ms and 1 ms. The rounds beyond are charged 1 each.
+const (
+	mostValues     = 1 << 18
+	valuesOfSecond = 1 << 14
+)
 
 // decided yields the rounds of the partition that have no feedback, as far as they are at hand.
-func (d *Decider) decided(yield func(*learner.Round) bool) (more bool) {
+func (d *Decider) decided(left int, yield func(*learner.Round) bool) (more bool) {
 	replica := d.follower.Replica()
 	ep := replica.Epoch()
 	l, ok := ep.Learner.(*learner.DAFA)
 	if !ok || l.Models() == nil {
 		return true
 	}
-	from, left := d.heart.Next()-d.outstanding(), mostValues
+	from := d.heart.Next() - d.outstanding()
 	if ep.Rules.Arrival {
 		from = l.Turn()
 	}

@@ -82,7 +82,7 @@ func (d *Decider) showCertificate() {
 	}
 	d.m.Weights(ep.Learner)
 	o := certify.Options{Outstanding: d.outstanding(), Arrival: ep.Rules.Arrival, Late: d.cfg.Insight.lateLosses(),
-		Decided: func(yield func(*learner.Round) bool) { d.decided(yield) }}
+		Decided: func(yield func(*learner.Round) bool) { d.decided(valuesOfSecond, yield) }}
 	if f, ok := certify.Measure(ep.Learner, &o); ok {
 		d.m.Certificate(&f)
 	}

@@ -173,7 +173,8 @@ func (f *fateCheck) round(ctx context.Context, r *stream.Record) error {
 		return f.odd(ctx, r, nil)
 	}
 	want := &f.due[0]
-	if f.buf = codec.Like(r.Value, codec.AppendFeedback(f.buf[:0], want)); !bytes.Equal(f.buf, r.Value) || string(r.Key) != want.ID {
+	f.buf = codec.Like(r.Value, codec.AppendFeedback(f.buf[:0], want))
+	if !bytes.Equal(f.buf, r.Value) || string(r.Key) != want.ID {
 		return f.odd(ctx, r, want)
 	}
 	f.checked.Checked++

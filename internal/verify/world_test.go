@@ -145,7 +145,8 @@ func (w *world) openDecider(p int) {
 
 func (w *world) deciderConfig(p int) service.SystemConfig {
 	c := service.SystemConfig{Log: w.log, Name: worldName, Build: model.Epoch, Seed: worldSeed(), Partition: p,
-		Partitions: w.parts, Encoding: w.encoding, Dedup: worldDedup, MaxInFlight: 100, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
+		Partitions: w.parts, Encoding: w.encoding,
+		Dedup: worldDedup, MaxInFlight: 100, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
 	if p == 0 {
 		c.SnapshotEvery = 25
 	}

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -81,8 +82,8 @@ func Like(other, record []byte) []byte {
 	return Stored(nil, JSON, "", record)
 }
 
-// Stored returns a record, which an Append function wrote, as a model stores it, in memory of dst or its own. One that
-// is too large as JSON stays MessagePack.
+// Stored returns a record, which an Append function wrote, as a model stores it, in memory of dst or
+// its own. One that is too large as JSON stays MessagePack.
 func Stored(dst []byte, e Encoding, kind string, record []byte) []byte {
 	if e == MessagePack {
 		return record
@@ -93,8 +94,8 @@ func Stored(dst []byte, e Encoding, kind string, record []byte) []byte {
 	return dst
 }
 
-// EventTime returns the log time of what a record, which an Append function wrote, tells of, ns since 1970; 0: it says none.
-// Of feedback that is when the round was closed.
+// EventTime returns the log time of what a record, which an Append function wrote, tells of, ns since
+// 1970; 0: it says none. Of feedback that is when the round was closed.
 func EventTime(record []byte) (at int64) {
 	r := newReader(record)
 	for s := r.open(tokMap); r.more(&s); {
@@ -125,7 +126,10 @@ func CarriedContext(dst, raw []byte) []byte {
 		r.skip(contextDepth)
 		to := r.i
 		if r.end("") == nil {
-			return append(dst, bytes.ToValidUTF8(raw[from:to], []byte("\ufffd"))...)
+			if raw = raw[from:to]; !utf8.Valid(raw) { // where nobody reads it
+				raw = bytes.ToValidUTF8(raw, []byte("\ufffd"))
+			}
+			return append(dst, raw...)
 		}
 	} else if r.kind() == tokMap {
 		from := len(dst)

@@ -29,7 +29,7 @@ var (
 	errTwice     = fmt.Errorf("%w: the key occurs twice", ErrCorrupt)
 	errMissing   = fmt.Errorf("%w: the key is missing", ErrCorrupt)
 	errOldest    = fmt.Errorf("%w: versions start at 1", ErrCorrupt)
-	errFeature   = fmt.Errorf("%w: a feature is a number, text, true, false, a list of numbers or null", ErrCorrupt)
+	errFeature   = fmt.Errorf("%w: a feature is a number, text, bool, list of numbers or null", ErrCorrupt)
 	errFeatures  = fmt.Errorf("%w: want a map of features or a list of numbers", ErrCorrupt)
 	errAction    = fmt.Errorf("%w: an action is a name or a map with a name", ErrCorrupt)
 	errActionID  = misread(`an action has a "name", and this one an "id": call the key name`)

@@ -101,7 +101,7 @@ func FuzzParseDecision(f *testing.F) {
 			if d.Validate() != nil {
 				return
 			}
-			stored(t, d, AppendDecision, ParseDecision, contextOf(d.Context, func(raw []byte) Decision { d.Context = raw; return d }))
+			stored(t, d, AppendDecision, ParseDecision, withContext(d, d.Context))
 			if !json.Valid(AppendDecisionJSON(nil, &d, "", false)) {
 				t.Fatalf("the reply to %+v is not JSON", d)
 			}
@@ -116,7 +116,7 @@ func FuzzParseFeedback(f *testing.F) {
 		if x, ok := pure(t, &used, b, ParseFeedback); ok {
 			again(t, &x, AppendFeedback, ParseFeedback)
 			if x.Validate() == nil {
-				stored(t, x, AppendFeedback, ParseFeedback, contextOf(x.Context, func(raw []byte) Feedback { x.Context = raw; return x }))
+				stored(t, x, AppendFeedback, ParseFeedback, withContext(x, x.Context))
 			}
 		}
 	})

@@ -22,9 +22,11 @@ type potentials struct {
 	all    []float64 // L of all that was decided before it
 	byN    map[int64]*round
 	rounds []*round
+	most   float64 // σ_max
 
 	sum     float64    // Σ E_q e(f), q by all
 	mine    float64    // Σ E_q e(f), q by what the decision knew
+	played  float64    // Σ of f̂'s own square error
 	behind  float64    // rounds decided with ησ > 1, left out of it
 	dropped [3]float64 // the largest excess of Lemma 1 without each of its terms
 }
@@ -68,6 +70,7 @@ func (p *potentials) look(all, _ []*round) {
 	eta := p.eta()
 	qs, qt := weights(p.used, eta), weights(p.all, eta)
 	sigma := float64(r.Decision - 1 - r.LearnedThrough)
+	p.most = math.Max(p.most, sigma)
 	lead, outside := 0.0, 0.0
 	for i := range size {
 		if qs[i] > qt[i]*math.Exp(eta*sigma)*(1+1e-9) {
@@ -89,6 +92,13 @@ func (p *potentials) look(all, _ []*round) {
 	}
 	if eta*sigma > 1 {
 		p.behind++
+	}
+	for a, prob := range r.Propensities {
+		hat := 0.0
+		for i, q := range qs {
+			hat += q * f[a][i]
+		}
+		p.played += prob * (hat - f[a][0]) * (hat - f[a][0])
 	}
 	terms := [3]float64{float64(len(f)-1) / r.Gamma, r.Gamma / 4 * lead, outside}
 	excess := r.regret - terms[0] - terms[1] - terms[2]
@@ -122,7 +132,7 @@ func TestAdditive(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		seeds, rounds = 1000, 400
 	}
-	var sums, slack []float64
+	var sums, slack, all []float64
 	var dropped [3]float64
 	for seed := range seeds {
 		e := overSigmoids(uint64(seed))
@@ -149,6 +159,7 @@ func TestAdditive(t *testing.T) {
 			t.Fatalf("%v at %+v, and %v without charging rounds", bound, at, free)
 		}
 		sums, slack = append(sums, p.sum), append(slack, bound-regret)
+		all = append(all, p.played-2*(p.most+1)*math.Log(worldSize))
 		for i, x := range p.dropped {
 			dropped[i] = math.Max(dropped[i], x)
 		}
@@ -167,6 +178,9 @@ func TestAdditive(t *testing.T) {
 	}
 	if mean(sums) > r {
 		t.Errorf("the mean of Σ E_q(f−f⋆)² is %v, over %v", mean(sums), r)
+	}
+	if mean(all) > 0 {
+		t.Errorf("the mean of Σ(f̂−f⋆)² is over that of 2(σ+1)·log|F| by %v", mean(all))
 	}
 	if mean(slack) < 0 {
 		t.Errorf("the mean regret is above the bound by %v", -mean(slack))

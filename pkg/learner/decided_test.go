@@ -306,3 +306,20 @@ func TestDecidedByFormula(t *testing.T) {
 		t.Error("losses that wait never refute a function: the test does not see it")
 	}
 }
+
+// BenchmarkDecided is the certificate of 100 rounds without feedback: K = 5, |F| = 30, all functions left.
+func BenchmarkDecided(b *testing.B) {
+	e := overSigmoids(1)
+	e.wait = func(int, bool, float64) int { return 1 << 20 }
+	d := kept(e.class, oracle.HedgeOptions{}, false)
+	var rounds []*round
+	e.play(d, 100, true, func(all, _ []*round) { rounds = all })
+	b.ReportAllocs()
+	for b.Loop() {
+		d.Decided(func(yield func(*learner.Round) bool) {
+			for _, r := range rounds {
+				yield(&r.Round)
+			}
+		})
+	}
+}

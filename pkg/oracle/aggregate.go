@@ -80,7 +80,7 @@ func AggregateBytes(k, d, m int) float64 {
 //
 // While z is the constant alone, core 3 is a copy of core 1; without random features
 // there are cores 1 and 2 only. Where there are terms one more member is [Diagonal] over z and
-// them; the others do not see them.
+// them, which the others do not see; u is then that of this member.
 type Aggregate struct {
 	lin      Linear // core 1, with everything that the members share
 	o        AggregateOptions
@@ -96,6 +96,7 @@ type Aggregate struct {
 
 	phi        []float64 // scratch: φ of z
 	terms, own []Term    // scratch: of the context and of an action at hand
+	doubt      float64   // scratch: u of the diagonal member
 	scratch    fadingScratch
 }
 
@@ -224,13 +225,21 @@ func (o *Aggregate) predict(n int32, by kernel) float64 {
 	m := o.means(n, by)
 	c := 1.0
 	if o.lin.beta > 0 && max(m[0], m[1], m[2], m[3]) > 0 {
-		c += float64(o.optimism() * o.lin.form(&o.lin.actions[n].ridge, by))
+		c += float64(o.optimism() * o.uncertainty(n, by))
 	}
 	s := 0.0
 	for i, q := range o.q { // 0 of one that is not there
 		s += float64(q * clip01(m[i]/c))
 	}
 	return clip01(s)
+}
+
+// uncertainty returns u of an action at z: where there are terms that of the diagonal member.
+func (o *Aggregate) uncertainty(n int32, by kernel) float64 {
+	if o.wide.places == 0 {
+		return o.lin.form(&o.lin.actions[n].ridge, by)
+	}
+	return o.doubt
 }
 
 // optimism returns β_d.
@@ -251,7 +260,7 @@ func (o *Aggregate) means(n int32, by kernel) (m [wideMember + 1]float64) {
 		m[2] = dot(f.random.w, o.phi)
 	}
 	if o.wide.places > 0 {
-		m[wideMember], _ = o.wide.at(n, o.lin.z, o.terms, o.own)
+		m[wideMember], o.doubt = o.wide.at(n, o.lin.z, o.terms, o.own)
 	}
 	return m
 }
@@ -279,6 +288,9 @@ func (o *Aggregate) Update(x *Input, action int, loss float64) {
 	_, u, ok := l.regress(&l.actions[n], loss)
 	if !ok {
 		u = 0
+	}
+	if o.wide.places > 0 {
+		u = o.doubt
 	}
 	o.share(m, u, loss)
 	whole := o.learnTerms(n, loss)

@@ -79,7 +79,7 @@ func (o *Aggregate) UnmarshalBinary(b []byte) error {
 	case v < aggregateVersion || v > 2*Newest && (v <= wideAggregate || v > wideAggregate+2*Newest):
 		return versionError("auto", v, 2*Newest)
 	case v != o.layout():
-		return snapshotError("auto", "its share, its terms, or the version of what is computed, is another")
+		return snapshotError("auto", "its share or version, or whether it has terms, is another")
 	}
 	if r.int64() != int64(o.o.Columns) || r.uvarint() != o.random() || r.uvarint() != o.o.Seed {
 		return snapshotError("auto", "other parameters")
@@ -129,8 +129,8 @@ func (o *Aggregate) UnmarshalBinary(b []byte) error {
 		}
 	}
 	l := &o.lin
-	n.lin = Linear{features: features{version: l.version, specs: l.specs}, o: l.o, aggregated: true, places: l.places, room: l.room,
-		forget: l.forget, fourier: l.fourier, maxActions: l.maxActions}
+	n.lin = Linear{features: features{version: l.version, specs: l.specs}, o: l.o, aggregated: true, places: l.places,
+		room: l.room, forget: l.forget, fourier: l.fourier, maxActions: l.maxActions}
 	if err := n.lin.UnmarshalBinary(r.b); err != nil {
 		return err
 	}

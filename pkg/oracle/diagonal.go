@@ -41,9 +41,9 @@ func wideBytes(k, d, places int) float64 {
 //	u = Σ v_i·x_i²,  f̂ = clip(w·x / (1 + β·u), 0, 1)
 //	learn: e = y − w·x;  w_i += v_i·x_i·e/(1+u),  v_i ← v_i/(1 + v_i·x_i²)
 //
-// from w = 0, v = 1/λ: the shape of AROW (Crammer, Kulesza and Dredze 2009). What two columns have in common it does not
-// see, so that it needs more examples than [Linear] where columns are few; a round takes as many steps as
-// x has elements, and a matrix of 4,096 columns would take 8 million.
+// from w = 0, v = 1/λ: the shape of AROW (Crammer, Kulesza and Dredze 2009). It does not see what two columns have in
+// common, and needs more examples than [Linear] where columns are few. A round takes as many steps as x has elements;
+// a matrix of 4,096 columns would take 8 million.
 type Diagonal struct {
 	features
 	o        DiagonalOptions

@@ -67,7 +67,8 @@ func FuzzAggregateUnmarshal(f *testing.F) {
 
 func FuzzAggregateOfTermsUnmarshal(f *testing.F) {
 	fuzzOracle(f, func(version int) Regressor {
-		return newAggregate(AggregateOptions{Beta: 0.5, MaxFeatures: 6, MaxActions: 3, Fourier: 2, Version: version, Places: 4})
+		return newAggregate(AggregateOptions{Beta: 0.5, MaxFeatures: 6, MaxActions: 3, Fourier: 2, Version: version,
+			Places: 4})
 	})
 }
 

@@ -12,10 +12,10 @@ const (
 	TextStatistics = 8        // numbers that describe it
 )
 
-// TextStatistic returns the i-th number that describes a text: its name, and the range by which learners map it. Sizes are
-// logarithms, the last four are shares of all characters. The ranges are about ten times as wide as what is common: a
-// statistic then moves a prediction by little until many examples agree. Standardised ones cost more at the start than they
-// gained in 1,800 rounds.
+// TextStatistic returns the i-th number that describes a text: its name, and the range by which learners map it.
+// Sizes are logarithms, the last four are shares of all characters. The ranges are about ten times as wide as what
+// is common: a statistic then moves a prediction by little until many examples agree. Standardised ones cost more at
+// the start than they gained in 1,800 rounds.
 func TextStatistic(i int) FeatureSpec {
 	return [...]FeatureSpec{
 		{Name: "chars", Lo: -4.5, Hi: 15.5}, {Name: "words", Lo: -6, Hi: 14}, {Name: "word_length", Lo: -5.5, Hi: 14.5},
@@ -142,14 +142,15 @@ func fnv(c uint64) uint64 { return (fnvOffset ^ c) * fnvPrime }
 // isCode reports whether a sign of ASCII is more common in programs and formulas than in prose.
 func isCode(c byte) bool {
 	switch c {
-	case '{', '}', '[', ']', '(', ')', '<', '>', '=', '+', '*', '/', '\\', '_', '|', '&', '^', '%', '$', '#', '@', '~', ';',
-		'`':
+	case '{', '}', '[', ']', '(', ')', '<', '>', '=', '+', '*', '/', '\\', '_', '|', '&', '^', '%', '$', '#', '@',
+		'~', ';', '`':
 		return true
 	}
 	return false
 }
 
-// lower returns the small letter of a capital of Latin-1, Greek or Cyrillic. Tables of package unicode change with Unicode.
+// lower returns the small letter of a capital of Latin-1, Greek or Cyrillic. The tables of package unicode change
+// with Unicode.
 func lower(r rune) rune {
 	switch {
 	case 0xc0 <= r && r <= 0xde && r != 0xd7, 0x391 <= r && r <= 0x3a9, 0x410 <= r && r <= 0x42f:

@@ -155,8 +155,8 @@ func TestTextAllocatesNothing(t *testing.T) {
 
 func BenchmarkText300(b *testing.B) {
 	text := "Which of the following is true of the equation x^2 + 3x + 2 = 0 over the field of real numbers? Answer " +
-		"with the letter of one of the four choices below and explain why you think that it is right.\n(A) It has two roots\n" +
-		"(B) It has one root\n(C) It has no root\n(D) It has more than 12 roots, all of them real."
+		"with the letter of one of the four choices below and explain why you think that it is right.\n" +
+		"(A) It has two roots\n(B) It has one root\n(C) It has no root\n(D) It has more than 12 roots, all of them real."
 	var r Texts
 	var s [TextStatistics]float64
 	var terms []Term
