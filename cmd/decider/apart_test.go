@@ -22,15 +22,16 @@ func TestApart(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
 	model := writeModel(t, dir, shop)
-	startDecider := func() *process {
-		return start(t, decider(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model", model, "--joiner=false"))
+	startDecider := func(args ...string) *process {
+		return start(t, decider(t, append([]string{"--log", "embedded:" + dir, "--listen", "127.0.0.1:0", "--model", model,
+			"--joiner=false"}, args...)...))
 	}
 	startJoiner := func() *process {
 		return start(t, feedbackJoiner(t, "--log", "embedded:"+dir, "--model", model))
 	}
 	l := newLoad(t, dir, "shop", seed)
-	d := startDecider()
-	url := d.reached(dir).URL // it is not ready: it has no model yet
+	d := startDecider("--encoding", codec.Encodings()[seed%2]) // the others find it in the log
+	url := d.reached(dir).URL                                  // it is not ready: it has no model yet
 	eventually(t, "the topics are there", func() bool { return hasTopics(t, dir) })
 	j := startJoiner().ready()
 	l.attach(url)

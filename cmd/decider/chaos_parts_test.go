@@ -9,20 +9,22 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
 
 // chaos is a system of two deciders on two partitions and two joiners, of which one
 // works, under load, that is to be hurt.
 type chaos struct {
-	t     *testing.T
-	place chaosPlace
-	r     *rand.Rand
-	log   stream.Log
-	bus   stream.Bus
-	load  *load
-	dir   string
-	args  []string
+	t        *testing.T
+	place    chaosPlace
+	r        *rand.Rand
+	encoding string
+	log      stream.Log
+	bus      stream.Bus
+	load     *load
+	dir      string
+	args     []string
 
 	deciders, joiners []*process
 	byPID             map[string]*process // all that ever were
@@ -70,7 +72,8 @@ func chaosParts() []chaosPart {
 func newChaos(t *testing.T, place chaosPlace, seed uint64, slow int) *chaos {
 	t.Helper()
 	c := &chaos{t: t, place: place, r: rand.New(rand.NewPCG(seed, 11)), dir: t.TempDir(),
-		byPID: map[string]*process{}, paused: map[*process]bool{}, lines: map[chaosPart]*chaosLine{}}
+		encoding: codec.Encodings()[seed%2],
+		byPID:    map[string]*process{}, paused: map[*process]bool{}, lines: map[chaosPart]*chaosLine{}}
 	for _, part := range chaosParts() {
 		c.lines[part] = &chaosLine{from: stream.Earliest}
 	}
@@ -96,7 +99,8 @@ func newChaos(t *testing.T, place chaosPlace, seed uint64, slow int) *chaos {
 func (c *chaos) seedFile() string { return filepath.Join(c.dir, "seed") }
 
 func (c *chaos) decider() *process {
-	args := append([]string{"--joiner=false", "--partitions", fmt.Sprint(chaosPartitions)}, c.place.deciderFlags()...)
+	args := append([]string{"--joiner=false", "--partitions", fmt.Sprint(chaosPartitions), "--encoding", c.encoding},
+		c.place.deciderFlags()...)
 	return c.started(start(c.t, program(c.t, "decider", append(args, c.args...)...)))
 }
 

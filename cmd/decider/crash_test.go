@@ -43,8 +43,8 @@ func long(quick, thorough int) int {
 	return quick
 }
 
-// TestKilled kills the decider with everything in it, again and again, under load,
-// at any moment of its life. Nothing that was acknowledged may be lost, nothing
+// TestKilled kills the decider with everything in it, again and again, under load by NATS and
+// by HTTP, at any moment of its life. Nothing that was acknowledged may be lost, nothing
 // decided twice, and all of it must be computed again from the logs.
 func TestKilled(t *testing.T) {
 	seed := testSeed(t)
@@ -63,7 +63,7 @@ func TestKilled(t *testing.T) {
 			after(p, time.Duration(r.IntN(80))*time.Millisecond)
 			p.kill()
 		default:
-			l.attach(p.ready().reached(dir).URL)
+			l.attach(p.ready().reached(dir).URL, p.http())
 			took = append(took, p.took)
 			after(p, time.Duration(r.IntN(400))*time.Millisecond)
 			if k == 2 { // while it stops
@@ -77,7 +77,7 @@ func TestKilled(t *testing.T) {
 	}
 	p := start(t, decider(t, args...)).ready()
 	took = append(took, p.took)
-	l.attach(p.reached(dir).URL)
+	l.attach(p.reached(dir).URL, p.http())
 	l.stop()
 	settle(t, l)
 	l.detach()

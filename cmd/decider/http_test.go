@@ -1,13 +1,22 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
 )
 
 var httpLine = regexp.MustCompile(`http=(https?://\S+)`)
@@ -22,6 +31,43 @@ func (p *process) http() (url string) {
 		return url != ""
 	})
 	return url
+}
+
+// inTurn is a bus whose requests come by it and by HTTP in turn.
+type inTurn struct {
+	stream.Bus
+	url, name string // of the model
+	turn      atomic.Int64
+}
+
+// Request implements [stream.Bus].
+func (b *inTurn) Request(ctx context.Context, subject string, data []byte, headers ...stream.Header) ([]byte,
+	[]stream.Header, error) {
+	if b.turn.Add(1)%2 == 0 {
+		return b.Bus.Request(ctx, subject, data, headers...)
+	}
+	r, err := http.NewRequestWithContext(ctx, "POST", b.url+"/v1"+strings.Replace(subject[len(b.name):], ".", "/", 1),
+		bytes.NewReader(data))
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if codec.IsMap(data) {
+		r.Header.Set("Content-Type", "application/msgpack")
+	}
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", stream.ErrUnavailable, err)
+	}
+	defer got.Body.Close()
+	reply, err := io.ReadAll(got.Body)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", stream.ErrUnavailable, err)
+	}
+	if got.StatusCode >= 400 {
+		return reply, []stream.Header{{Key: "Nats-Service-Error-Code", Value: strconv.Itoa(got.StatusCode)}}, nil
+	}
+	return reply, nil, nil
 }
 
 // TestReadmeCurl runs the commands of README.md that ask and report, word for word but for the address.
@@ -125,4 +171,79 @@ func TestKeysCommand(t *testing.T) {
 			t.Errorf("%v: %+v; want %d, %q", c.args, got, c.code, c.says)
 		}
 	}
+}
+
+// TestHTTPStandby holds that a decider that stands by answers for the one that decides, and for itself after that.
+func TestHTTPStandby(t *testing.T) {
+	notShort(t)
+	s := newShared(t, 1)
+	owner := s.decider().ready()
+	s.shares(map[*process]int{owner: 1})
+	standby := s.decider()
+	var decided string
+	ask := func() bool {
+		got, err := http.Post(standby.http()+"/v1/decide", "application/json",
+			strings.NewReader(`{"id":"a","actions":["x","y"]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer got.Body.Close()
+		b, err := io.ReadAll(got.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decided = string(b)
+		return got.StatusCode == http.StatusOK
+	}
+	eventually(t, "the owner answers", ask)
+	first := decided
+	if have := s.holders(); have[fmt.Sprint(owner.cmd.Process.Pid)] != 1 {
+		t.Errorf("the leases are held by %v", have)
+	}
+	owner.kill()
+	s.shares(map[*process]int{standby: 1})
+	eventually(t, "it answers itself", ask)
+	if want := strings.Replace(first, `"duplicate":false`, `"duplicate":true`, 1); decided != want {
+		t.Errorf("%s, then %s", first, decided)
+	}
+	standby.stop(patience)
+}
+
+// TestSDKHTTPClients has each of the shortest programs ask for a decision and report its outcome.
+func TestSDKHTTPClients(t *testing.T) {
+	p := start(t, decider(t, "--log", "embedded:"+t.TempDir(), "--listen", "127.0.0.1:0")).ready()
+	const dir = "../../compose/clients/http"
+	source, err := os.ReadFile(filepath.Join(dir, "ask.ts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+		cmd.Dir, cmd.Stdin = dir, bytes.NewReader(source) // which node 20 does not take by its name
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for name, c := range map[string]struct{ needs, start []string }{
+		"curl":     {[]string{"curl", "--version"}, []string{"sh", "ask.sh"}},
+		"requests": {[]string{"python3", "-c", "import requests"}, []string{"python3", "ask_requests.py"}},
+		"httpx":    {[]string{"python3", "-c", "import httpx"}, []string{"python3", "ask_httpx.py"}},
+		"fetch":    {[]string{"node", "--version"}, []string{"node", "--input-type=module", "-"}},
+		"java":     {[]string{"javac", "--version"}, []string{"java", "Ask.java"}},
+		"dotnet":   {[]string{"dotnet", "--version"}, []string{"dotnet", "run", "Ask.cs"}},
+		"go":       {[]string{"go", "version"}, []string{"go", "run", "main.go"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if out, err := run(c.needs...); err != nil {
+				if os.Getenv("HINDSIGHT_SDKS") == "require" && name != "dotnet" && name != "java" {
+					t.Fatal(err, out)
+				}
+				t.Skip("it is not installed")
+			}
+			if out, err := run(append(c.start, p.http())...); err != nil || !strings.Contains(out, `"stored":true`) ||
+				!regexp.MustCompile("banner|video|none").MatchString(out) {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+	p.stop(patience)
 }

@@ -162,8 +162,8 @@ func newLoadOf(t testing.TB, dir, name string, seed uint64, o loadOptions) *load
 	return l
 }
 
-// attach connects the users to a process that is ready.
-func (l *load) attach(url string) {
+// attach connects the users to a process that is ready: by NATS, and in turn by HTTP if its address is given.
+func (l *load) attach(url string, byHTTP ...string) {
 	l.t.Helper()
 	service, err := dial(l.dir)
 	if err != nil {
@@ -174,7 +174,11 @@ func (l *load) attach(url string) {
 		l.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l.set(&link{ctx, service.Log(), user.Bus(), func() {
+	bus := stream.Bus(user.Bus())
+	if len(byHTTP) > 0 {
+		bus = &inTurn{Bus: bus, url: byHTTP[0], name: l.name}
+	}
+	l.set(&link{ctx, service.Log(), bus, func() {
 		cancel()
 		service.Close()
 		user.Close()

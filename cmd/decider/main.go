@@ -21,25 +21,28 @@ import (
 	"hindsight/internal/see"
 	"hindsight/internal/service"
 	"hindsight/internal/topics"
+	"hindsight/internal/trace/otlp"
 	"hindsight/internal/watch"
+	"hindsight/pkg/codec"
 )
 
 func main() { daemon.Main("decider", command) }
 
 // config is all that the flags say.
 type config struct {
-	log, listen, model, seedFile string
-	joiner                       bool
-	retention                    retention
-	partitions                   int
-	clientRate                   int
-	pendingMiB                   int
-	requesters                   string
-	acceptLoss                   bool
-	access                       access.Flags
-	requests                     string // --nats
-	http                         door.Flags
-	admin                        daemon.AdminFlag
+	log, listen, sync, model, seedFile string
+	joiner                             bool
+	retention                          retention
+	partitions                         int
+	encoding                           string
+	clientRate                         int
+	pendingMiB                         int
+	requesters                         string
+	acceptLoss                         bool
+	access                             access.Flags
+	requests                           string // --nats
+	http                               door.Flags
+	admin                              daemon.AdminFlag
 }
 
 func command(env *daemon.Env) *cobra.Command {
@@ -74,6 +77,7 @@ inside the process, or on the servers that --nats names, which several deciders 
 		"kafka://HOST[:PORT],… (kafkas:// for TLS), or mem: to try things without a trace")
 	f.StringVar(&c.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if "+
 		"that is taken)")
+	engine.RegisterSync(f, &c.sync)
 	f.StringVar(&c.model, "model", "", "model file (default: takes any context that lists its actions)")
 	f.StringVar(&c.seedFile, "seed-file", "", "the secret seed of the draws, made if absent (default: the file seed in "+
 		"the folder of the log, or ./hindsight.seed)")
@@ -82,6 +86,8 @@ inside the process, or on the servers that --nats names, which several deciders 
 	f.Var(&c.retention, "retention", "how long a new log keeps its records: 7d, 36h; 0: for ever")
 	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes (default 1); "+
 		"fixed from then on")
+	f.StringVar(&c.encoding, "encoding", "", "msgpack or json: how the records of a new model are written (default "+
+		"msgpack); fixed from then on")
 	f.IntVar(&c.clientRate, "client-rate", 0, "most requests a second that one client may send to this process, "+
 		"decisions and outcomes: by NATS a connection, by HTTP a key or an address; 0: no limit")
 	f.IntVar(&c.pendingMiB, "pending-mib", service.DefaultMaxBytes>>20, "memory in MiB that decisions may hold in the "+
@@ -112,6 +118,14 @@ func (c *config) check() (engine.Spec, error) {
 	}
 	if err := engine.CheckRequesters(spec, c.requests, c.requesters); err != nil {
 		return spec, daemon.Usagef("%v", err)
+	}
+	if err := engine.CheckSync(spec, c.sync); err != nil {
+		return spec, daemon.Usagef("%v", err)
+	}
+	if c.encoding != "" {
+		if _, err := codec.ParseEncoding(c.encoding); err != nil {
+			return spec, daemon.Usagef("--encoding: %v", err)
+		}
 	}
 	if c.listen != "" {
 		if _, _, err := engine.ParseListen(c.listen); err != nil {
@@ -150,8 +164,13 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	defer admin.Close()
 	metrics := watch.NewMetrics(admin.Registry, health)
 	sight.Watch(ctx, admin.Registry, metrics.Scope())
-	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, Requesters: c.requesters, Access: c.access,
-		Requests: c.requests, Logger: env.Logger})
+	tracer, flush, err := otlp.Open("decider", daemon.Version(), env.Getenv, env.Logger)
+	if err != nil {
+		return err
+	}
+	defer flush()
+	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, Requesters: c.requesters, Sync: c.sync,
+		Access: c.access, Requests: c.requests, Logger: env.Logger})
 	if err != nil {
 		return err
 	}
@@ -172,21 +191,26 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
+	encoding, err := topics.Encoding(ctx, e.Log, source.Name, c.encoding)
+	if err != nil {
+		return err
+	}
 	limitMemory(env, partitions, c.pendingMiB)
 	sharing, err := e.Sharing(ctx, source.Name, daemon.Owner("decider"))
 	if err != nil {
 		return err
 	}
 	http, err := c.http.Open(ctx, door.Options{Model: source.Name, Bus: e.Bus, Requests: c.requests != access.None,
-		Pages: pages, Metrics: metrics, Logger: env.Logger})
+		Pages: pages, Metrics: metrics, Logger: env.Logger, Log: e.Log, Definition: insight.Definition})
 	if err != nil {
 		return err
 	}
 	defer http.Close()
 	system := service.SystemConfig{Log: e.Log, Bus: http.Bus(), Name: source.Name, Build: model.Epoch, Seed: seed,
-		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart || e.Bus == nil, AcceptLoss: c.acceptLoss,
+		Partitions: partitions, Encoding: encoding,
+		Sharing: sharing, BusApart: e.BusApart || e.Bus == nil, AcceptLoss: c.acceptLoss,
 		Owner:  daemon.Owner("decider"),
-		Logger: env.Logger, Metrics: metrics, Health: health, Insight: insight, Control: control}
+		Logger: env.Logger, Metrics: metrics, Health: health, Insight: insight, Control: control, Trace: tracer}
 	system.ClientRate, system.PendingBytes = c.clientRate, c.pendingMiB<<20
 	if c.joiner {
 		system.Source = source

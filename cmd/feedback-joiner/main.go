@@ -16,6 +16,7 @@ import (
 	"hindsight/internal/see"
 	"hindsight/internal/service"
 	"hindsight/internal/topics"
+	"hindsight/internal/trace/otlp"
 	"hindsight/internal/watch"
 )
 
@@ -88,6 +89,11 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	defer admin.Close()
 	metrics := watch.NewMetrics(admin.Registry, health)
 	sight.Watch(ctx, admin.Registry, metrics.Scope())
+	tracer, flush, err := otlp.Open(program, daemon.Version(), env.Getenv, env.Logger)
+	if err != nil {
+		return err
+	}
+	defer flush()
 	p, err := c.open(ctx, env)
 	if err != nil {
 		return err
@@ -105,6 +111,10 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
+	encoding, err := topics.Encoding(ctx, p.log, source.Name, "")
+	if err != nil {
+		return err
+	}
 	modelfile.Announce(env.Logger, source)
 	owner := daemon.Owner(program)
 	sharing, err := p.sharing(ctx, source.Name, owner)
@@ -112,8 +122,8 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	return service.RunSharedJoiner(ctx, sharing, service.SystemConfig{
-		Log: p.log, Source: source, Build: model.Epoch, Seed: seed, Partitions: partitions,
+		Log: p.log, Source: source, Build: model.Epoch, Seed: seed, Partitions: partitions, Encoding: encoding,
 		PendingBytes: c.pendingMiB << 20, AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: metrics,
-		Health: health, Control: control,
+		Health: health, Control: control, Trace: tracer,
 	}, func() { env.Logger.Info("ready", "model", source.Name, "log", access.Show(c.log)) })
 }

@@ -38,10 +38,12 @@ type injection struct {
 	delays  string
 	log     string
 	listen  string
+	sync    string
 	lead    int
 	speed   string
 
 	partitions int
+	encoding   string
 	seedFile   string // of a log on servers or brokers
 	access     logAccess
 }
@@ -70,11 +72,13 @@ what the logs hold, and audits them.`,
 		"servers and brokers, where the model must be new; mem: plays in memory; default: a temporary folder")
 	f.StringVar(&in.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if "+
 		"that is taken)")
+	engine.RegisterSync(f, &in.sync)
 	f.IntVar(&in.lead, "lead", 1, "maximum contexts in flight; 1 decides each after all feedback released by then is "+
 		"learned, as backtest does; larger is faster, but adds up to that much delay")
 	f.StringVar(&in.speed, "speed", "max", "pace of the contexts: max, or so many times that of the log's own times "+
 		"(1x, 10x)")
 	f.IntVar(&in.partitions, "partitions", 1, "partitions of contexts, decisions and outcomes, with a decider each")
+	f.StringVar(&in.encoding, "encoding", "", "msgpack or json: how the records are written (default msgpack)")
 	f.StringVar(&in.seedFile, "seed-file", "", "where the secret seed of a log on servers or brokers is written "+
 		"(default ./hindsight.seed)")
 	daemon.Bounds{"lead": {1, 1e6}, "partitions": {1, service.MaxPartitions}}.Set(f)
@@ -87,6 +91,10 @@ func (in *injection) run(ctx context.Context) error {
 		if _, _, err := engine.ParseListen(in.listen); err != nil {
 			return daemon.Usagef("%v", err)
 		}
+	}
+	spec, _ := engine.Parse(in.log) // [injection.folder] tells of an error
+	if err := engine.CheckSync(spec, in.sync); err != nil {
+		return daemon.Usagef("%v", err)
 	}
 	var env *replay.Rounds
 	err := daemon.Hurried(ctx, func() (err error) {
@@ -209,7 +217,7 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 		return nil, nil, err
 	}
 	logger := warnings(l.env) // a run says what it does by its bar
-	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, Access: l.access.remote,
+	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, Sync: l.sync, Access: l.access.remote,
 		Requests: l.requests(), Logger: logger})
 	if err != nil {
 		return nil, nil, err
@@ -223,7 +231,12 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: name, Source: source, Build: model.Epoch, Seed: seed,
+	encoding, err := topics.Encoding(ctx, e.Log, name, l.encoding)
+	if err != nil {
+		return nil, nil, err
+	}
+	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: name, Encoding: encoding,
+		Source: source, Build: model.Epoch, Seed: seed,
 		Partitions: l.partitions, Owner: "replayer", Logger: logger}
 	result, err := l.play(ctx, &system)
 	if err != nil {

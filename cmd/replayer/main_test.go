@@ -382,6 +382,8 @@ func TestUsage(t *testing.T) {
 		"inject --log cassandra:x":     "expected embedded:DIR",
 		"inject --rounds 9 --listen x": "expected HOST:PORT",
 		"inject --rounds 9 --listen 1.1.1.1:66666": "not a port",
+		"inject --rounds 9 --sync often":           "expected always or interval",
+		"inject --log mem: --sync always":          "one in memory survives nothing",
 		"inject --rounds 9 --speed fast":           `--speed "fast": expected max`,
 		"inject --rounds 9 --speed 2x":             "has no times of its own",
 		"tail --every 0s":                          "--every 0s: ",

@@ -22,6 +22,7 @@ import (
 	"hindsight/internal/service"
 	"hindsight/internal/topics"
 	"hindsight/internal/verify"
+	"hindsight/pkg/codec"
 )
 
 type teach struct {
@@ -29,6 +30,7 @@ type teach struct {
 	source     source
 	log        string
 	partitions int
+	encoding   string
 	seedFile   string
 	access     logAccess
 }
@@ -60,6 +62,8 @@ as the version before.`,
 	f.StringVar(&t.log, "log", "", "log of the system: embedded:DIR, nats://… or kafka://…, as for the decider")
 	f.IntVar(&t.partitions, "partitions", 0,
 		"partitions of contexts, decisions and outcomes (default 1); fixed from then on")
+	f.StringVar(&t.encoding, "encoding", "",
+		"msgpack or json: how the records are written (default msgpack); fixed from then on")
 	f.StringVar(&t.seedFile, "seed-file", "", "the secret seed of the draws, made if absent "+
 		"(default: the file seed in the folder of the log, or ./hindsight.seed)")
 	daemon.Bounds{"partitions": {0, service.MaxPartitions}}.Set(f)
@@ -148,9 +152,14 @@ func (t *teach) system(ctx context.Context, e *engine.Engine, m *model.Model,
 	if err := follow.CheckTaught(ctx, e.Log, m.Name, m.Version); err != nil {
 		return nil, err
 	}
+	source.Cause = codec.CauseTaught
 	partitions, err := topics.Ensure(ctx, e.Log, m.Name, t.partitions, topics.Retention{Age: taughtRetention})
+	if err != nil {
+		return nil, err
+	}
+	encoding, err := topics.Encoding(ctx, e.Log, m.Name, t.encoding)
 	return &service.SystemConfig{Log: e.Log, Name: m.Name, Source: source, Build: model.Epoch, Seed: seed,
-		Partitions: partitions, Owner: "replayer", Logger: logger}, err
+		Partitions: partitions, Encoding: encoding, Owner: "replayer", Logger: logger}, err
 }
 
 func (t *teach) play(ctx context.Context, system *service.SystemConfig, lesson *inject.Lesson) error {

@@ -112,10 +112,6 @@ func TestReleaseRuns(t *testing.T) {
 		t.Errorf("clients/load: %s", said)
 	}
 	run(t, program("replayer"), "verify", "--log", log)
-	food, _ := serve("--model", program("compose/personalizer.yaml"))
-	var r ranking
-	r.judge(t, run(t, program("clients/personalizer"), "-nats", food, "-model", "food", "rank",
-		program("compose/clients/personalizer/rank.json")))
 }
 
 // notThere returns the programs that a folder's pages say to run with go run, which a

@@ -22,6 +22,7 @@ const (
 	atRandom      = "missing at random"
 	Silence       = "no losses imputed"
 	stillness     = "predictions go on to hold"
+	Blind         = "delays are blind to losses that have not come"
 	LateLosses    = "those that came late are like the others"
 )
 
@@ -41,12 +42,15 @@ func losses() Assumption {
 	return Assumption{Losses, Enforced, "what is out of range is rejected, or clipped"}
 }
 
-func realizability(p *learner.Plausible, evidence float64, bounded bool) Assumption {
+func realizability(p *learner.Plausible, evidence float64, bounded, linear bool) Assumption {
 	a := Assumption{Name: Realizability}
 	switch {
 	case p.Functions == 0 && !bounded:
 		a.State, a.Detail = assumed, "that losses are linear in the features, as this oracle sees them; nothing watches "+
 			"it, and no bound is proved"
+	case linear:
+		a.State, a.Detail = assumed, "that losses are linear in the features, with values in [0,1] wherever these lie in "+
+			"their bounds; nothing watches it"
 	case p.Functions == 0:
 		a.State, a.Detail = assumed, "that a function of the class is the truth; nothing watches it"
 	case p.Raised > 0:
@@ -122,4 +126,12 @@ func late(l *latelosses.Comparison) Assumption {
 		return Assumption{LateLosses, refuted, "mean loss " + l.Line(nil) + ": what is missing depends on the loss"}
 	}
 	return Assumption{LateLosses, NotRefuted, "mean loss " + l.Line(nil)}
+}
+
+// blind is what the additive bound needs of delays; the late-loss test is what there is to measure it.
+func blind(l *latelosses.Comparison) Assumption {
+	if l == nil || l.Late.N == 0 {
+		return Assumption{Blind, assumed, "no loss came after its window, so nothing measures it"}
+	}
+	return Assumption{Blind, NotRefuted, "by the losses that came after the window: mean loss " + l.Line(nil)}
 }

@@ -6,7 +6,9 @@ package certify
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"math"
+	"slices"
 	"strings"
 
 	"hindsight/internal/latelosses"
@@ -20,7 +22,8 @@ import (
 type Bound struct {
 	Value   *float64 `json:"value"`
 	Vacuous bool     `json:"vacuous"`
-	Void    string   `json:"void,omitempty"` // class refuted: it needs a truth in the class
+	// class refuted: it needs a truth in the class; delays depend on losses: it needs that they do not
+	Void string `json:"void,omitempty"`
 }
 
 // NewBound judges a bound against the number T of rounds.
@@ -98,7 +101,11 @@ func (c *Certificate) Bounds() (out []KindOfBound) {
 		add(KindRealisedLoss, fmt.Sprintf("with probability %v, whatever the truth is", 1-r.Alpha), &r.Bound)
 	}
 	add(kindMeasuredDrift, "in expectation, with the drift that was measured", c.MeasuredDrift)
-	add(kindAPriori, "in expectation, known before the run but for the delays", c.APriori)
+	priori := "in expectation, known before the run but for the delays"
+	if slices.ContainsFunc(c.Assumptions, func(a Assumption) bool { return a.Name == Blind }) {
+		priori += ", while these are blind to losses that have not come"
+	}
+	add(kindAPriori, priori, c.APriori)
 	return out
 }
 
@@ -114,11 +121,12 @@ func (c *Certificate) Sharpest() (b KindOfBound, ok bool) {
 
 // Options are what a learner does not know of its run.
 type Options struct {
-	Rounds      int64                  // released, withdrawn ones left out; 0: as many as the learner counted
-	Outstanding int64                  // decided, but not released: charged 1 each
-	Arrival     bool                   // feedback is in the order of arrival
-	Early       bool                   // that of rounds decided early is
-	Late        *latelosses.Comparison // nil: not measured here
+	Rounds      int64                    // released, withdrawn ones left out; 0: as many as the learner counted
+	Outstanding int64                    // decided, but not released
+	Decided     iter.Seq[*learner.Round] // of these, those that can be evaluated; nil, and the others: charged 1 each
+	Arrival     bool                     // feedback is in the order of arrival
+	Early       bool                     // that of rounds decided early is
+	Late        *latelosses.Comparison   // nil: not measured here
 }
 
 // Of returns the certificate of a learner.
@@ -141,14 +149,23 @@ func of(l learner.Learner, o *Options) Certificate {
 		if w, ok := l.(interface{ Models() *learner.Models }); ok && w.Models() != nil {
 			evidence = w.Models().Evidence()
 		}
-		return ofRegression(l.Certificate(), evidence, o)
+		return ofRegression(certificateOf(l, o), evidence, o)
 	}
 	return Certificate{Notes: []string{"this learner has no certificate"}}
 }
 
+// certificateOf returns that of a learner, with the rounds that were decided and can be evaluated.
+func certificateOf(l learner.Certified, o *Options) learner.Certificate {
+	c := l.Certificate()
+	if d, ok := l.(*learner.DAFA); ok && c.Plausible.Functions > 0 && o.Decided != nil {
+		c.Plausible = d.Decided(o.Decided)
+	}
+	return c
+}
+
 func ofRegression(c learner.Certificate, evidence float64, o *Options) Certificate {
 	t, wait := o.total(c.Rounds), float64(o.Outstanding)
-	f := figuresOf(&c, wait)
+	f := figuresOf(&c, o)
 	bound := func(kind string) *Bound {
 		b := NewBound(f.Bounds[kind], t)
 		b.Void = f.void(kind)
@@ -161,19 +178,37 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 		out.PlausibleSet = &SetBound{Bound: *bound(KindPlausibleSet),
 			Alpha: p.Alpha, Surviving: p.Surviving, Functions: p.Functions}
 		if out.PlausibleSet.Void == "" {
-			out.PlausibleSet.MissingAtRandom = NewBound(p.Random+wait, t).Value
+			out.PlausibleSet.MissingAtRandom = NewBound(p.Random+wait-float64(p.Ahead), t).Value
 		}
 	}
+	linear := c.Linear.Lambda > 0
 	if c.Counted {
 		out.RealisedLoss = &RiskBound{*bound(KindRealisedLoss), learner.DefaultAlpha}
 		out.note("the bound by realised loss stands whatever the truth is")
 	}
-	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded), order(o, p), missing(c.Skipped),
-		silence(c.Imputed, p.Functions > 0), late(o.Late)}
+	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded, linear), order(o, p),
+		missing(c.Skipped), silence(c.Imputed, p.Functions > 0), late(o.Late)}
+	switch f.by {
+	case byAdditive:
+		out.Assumptions = append(out.Assumptions, blind(o.Late))
+		if linear {
+			break
+		}
+		out.note("a priori: the additive bound, θ = %v, rounds decided with more than %d outstanding charged 1 each; both "+
+			"are chosen from a grid by the delays seen: an estimate, unless delays are fixed beforehand",
+			f.at.Theta, f.at.Late)
+	case byAnyDelay:
+		out.note("a priori: the bound for any delays, which may look at losses")
+	}
 	switch {
 	case f.Refuted:
 		out.note("the class is refuted at level %v: no function of it is the truth, and the bounds that need one are void",
 			p.Alpha)
+	case f.looks && c.Bounded:
+		out.note("delays depend on losses: " + latelosses.Arrival)
+	case linear:
+		out.note("measured drift and a priori hold in expectation if losses are linear in the features; rounds decided with "+
+			"less than half the determinant, which a priori may charge 1 each: %d", c.Linear.Bad)
 	case c.Bounded:
 		out.note("measured drift and a priori hold in expectation if the class contains the truth (realizability)")
 	default:
@@ -182,6 +217,9 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 	out.notes(p, &c, o)
 	return out
 }
+
+// looks reports whether delays depend on losses, as far as is known.
+func (o *Options) looks() bool { return o.Late != nil && o.Late.Differ }
 
 // total returns T.
 func (o *Options) total(counted int64) int64 {
@@ -208,7 +246,11 @@ func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Opt
 		}
 		c.note(text, s.Imputed)
 	}
-	if o.Outstanding > 0 {
+	switch {
+	case p.Ahead > 0:
+		c.note("rounds decided and not yet released: %d, charged 1 each; in the plausible set %d of them cost what its "+
+			"functions say", o.Outstanding, p.Ahead)
+	case o.Outstanding > 0:
 		c.note("rounds decided and not yet released are charged 1 each: %d", o.Outstanding)
 	}
 }

@@ -95,6 +95,8 @@ func TestStates(t *testing.T) {
 		{"the alarm is off", set(func(p *learner.Plausible) { p.Alarm = false }), Options{}, Realizability, assumed, ""},
 		{"no models", learner.Certificate{Rounds: 10, Bounded: true}, Options{}, Realizability, assumed, ""},
 		{"linear", learner.Certificate{Rounds: 10}, Options{}, Realizability, assumed, "no theorem"},
+		{"certified ridge", learner.Certificate{Rounds: 10, Bounded: true, Linear: learner.Determinant{Lambda: 1, Bad: 3}},
+			Options{}, Realizability, assumed, "may charge 1 each: 3"},
 		{"FIFO", set(nil), Options{}, Order, Enforced, ""},
 		{"arrival", set(nil), Options{Arrival: true}, Order, Measured, ""},
 		{"early", learner.Certificate{Rounds: 10}, Options{Early: true}, Order, Measured, ""},
@@ -139,7 +141,7 @@ func TestBoundsOf(t *testing.T) {
 		!strings.Contains(string(b), `"a_priori":{"value":null,"vacuous":true}`) {
 		t.Errorf("%s, %v", b, err)
 	}
-	f, ok := Measure(l, 10)
+	f, ok := Measure(l, &Options{Outstanding: 10})
 	if !ok || f.T != 110 || f.Bounds[KindPlausibleSet] != 50 || f.Bounds[kindMeasuredDrift] != 105 ||
 		!math.IsInf(f.Bounds[kindAPriori], 1) || f.Exploration != 3 || f.Surviving != 2 || f.Functions != 9 || f.Refuted {
 		t.Errorf("%+v", f)
@@ -150,13 +152,13 @@ func TestBoundsOf(t *testing.T) {
 		c.state(Realizability) != NotNeeded {
 		t.Errorf("policies: %+v", c)
 	}
-	if f, ok := Measure(p, 0); !ok || f.Bounds[kindMeasured] != 7 || len(f.Bounds) != 3 {
+	if f, ok := Measure(p, &Options{}); !ok || f.Bounds[kindMeasured] != 7 || len(f.Bounds) != 3 {
 		t.Errorf("policies: %+v", f)
 	}
 	if c := Of(learner.NewUniform(), Options{}); len(c.Notes) != 1 || c.T != 0 {
 		t.Errorf("uniform: %+v", c)
 	}
-	if _, ok := Measure(learner.NewUniform(), 0); ok {
+	if _, ok := Measure(learner.NewUniform(), &Options{}); ok {
 		t.Error("uniform has figures")
 	}
 }
@@ -170,7 +172,7 @@ func TestVoid(t *testing.T) {
 		cert.Plausible.Raised = raised
 		l := regressing{learner.NewUniform(), cert}
 		c := Of(l, Options{})
-		f, _ := Measure(l, 0)
+		f, _ := Measure(l, &Options{})
 		for kind, b := range map[string]*Bound{KindPlausibleSet: &c.PlausibleSet.Bound, kindMeasuredDrift: c.MeasuredDrift,
 			kindAPriori: c.APriori, KindRealisedLoss: &c.RealisedLoss.Bound} {
 			want, void := "", raised > 0 && kind != KindRealisedLoss
@@ -222,5 +224,50 @@ func TestChanges(t *testing.T) {
 		!strings.Contains(c.Assumptions[len(c.Assumptions)-1].Detail, "probability at most 0.002") ||
 		!slices.ContainsFunc(c.Notes, func(n string) bool { return strings.Contains(n, "between alarms (2)") }) {
 		t.Errorf("changed: %+v", c)
+	}
+}
+
+// TestAPriori holds by which theorem the a-priori bound is, and on what it stands then: by theorem 3 while
+// delays are not seen to depend on losses; in the order of arrival, too, where the drift is void then.
+func TestAPriori(t *testing.T) {
+	cert := learner.Certificate{Rounds: 20000, Learned: 20000, Bounded: true, Beta: 2, Barrier: 1000, Regret: 9,
+		MaxGamma: 500, MaxSigma: 50, SumSigma: 50 * 20000, SumSqSig: 2500 * 20000,
+		Potential: learner.Potential{Eta: .5, Scale: math.Log(100)}}
+	additive, _ := cert.Additive()
+	slow := cert
+	slow.Slowed, slow.Potential.Eta, slow.Plausible = true, 1./64, learner.Plausible{Functions: 9, Surviving: 9}
+	for _, c := range []struct {
+		name  string
+		cert  learner.Certificate
+		o     Options
+		want  float64
+		blind string // state of that assumption
+		drift string // what voids the measured drift
+	}{
+		{"nothing was late", cert, Options{Late: lateLosses(0, false)}, additive, assumed, ""},
+		{"not known", cert, Options{}, additive, assumed, ""},
+		{"late, alike", cert, Options{Late: lateLosses(40, false)}, additive, NotRefuted, ""},
+		{"late, different", cert, Options{Late: lateLosses(40, true)}, cert.APriori(), "not there", ""},
+		{"arrival", cert, Options{Arrival: true}, additive, assumed, ""},
+		{"arrival, different", cert, Options{Arrival: true, Late: lateLosses(40, true)}, math.Inf(1), "not there",
+			delaysLook},
+		{"outstanding, arrival, different", slow, Options{Arrival: true, Late: lateLosses(40, true)}, slow.AnyDelay(),
+			"not there", delaysLook},
+	} {
+		l := regressing{learner.NewUniform(), c.cert}
+		got := Of(l, c.o)
+		f, _ := Measure(l, &c.o)
+		if v := f.Bounds[kindAPriori]; v != c.want || !(math.IsInf(v, 1) || *got.APriori.Value == v) {
+			t.Errorf("%s: a priori %v, in figures %v, want %v", c.name, got.APriori.Value, v, c.want)
+		}
+		if s := got.state(Blind); s != c.blind || got.MeasuredDrift.Void != c.drift {
+			t.Errorf("%s: blindness is %s, want %s; measured drift %q, want %q", c.name, s, c.blind, got.MeasuredDrift.Void,
+				c.drift)
+		}
+		notes := strings.Join(got.Notes, "; ")
+		if strings.Contains(notes, "estimate") != (c.blind != "not there") ||
+			strings.Contains(notes, "use order: fifo") != (c.drift != "") {
+			t.Errorf("%s: notes %q", c.name, notes)
+		}
 	}
 }

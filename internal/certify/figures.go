@@ -20,8 +20,18 @@ func Kinds() []string {
 	return []string{KindPlausibleSet, kindMeasured, KindRealisedLoss, kindMeasuredDrift, kindAPriori}
 }
 
-// ClassRefuted says why bounds that need realizability are void.
-const ClassRefuted = "class refuted"
+// What voids bounds.
+const (
+	ClassRefuted = "class refuted"           // that need a truth in the class
+	delaysLook   = "delays depend on losses" // that need feedback whose order does not
+)
+
+// Theorems that an a-priori bound is by: the least that holds is taken.
+const (
+	byStability = "stability"  // the drift is bounded by the oracle's stability
+	byAdditive  = "additive"   // theorem 3: delays are blind to losses that have not come
+	byAnyDelay  = "any delays" // theorem 1
+)
 
 // Figures are the numbers of a certificate without words, for metrics.
 type Figures struct {
@@ -31,21 +41,31 @@ type Figures struct {
 	Surviving   int                // functions of Functions
 	Functions   int                // 0: no models are kept
 	Refuted     bool               // the class is
+
+	by    string       // the theorem of the a-priori bound
+	at    learner.Free // of byAdditive
+	looks bool         // feedback is in an order that depends on losses
 }
 
 // void names what voids the bound of a kind, "" if nothing does. A refuted class voids those
 // that need the truth to be in it. The one by realised loss does not, and policies have no
-// class of functions that could be refuted.
+// class of functions that could be refuted. In the order of arrival delays that depend on losses void
+// those by the drift, and what is a priori but for any delays; the plausible set takes rounds in the order of
+// decisions.
 func (f *Figures) void(kind string) string {
-	if f.Refuted && kind != KindRealisedLoss {
+	switch {
+	case kind == KindRealisedLoss:
+	case f.Refuted:
 		return ClassRefuted
+	case f.looks && (kind == kindMeasuredDrift || kind == kindAPriori && f.by != byAnyDelay):
+		return delaysLook
 	}
 	return ""
 }
 
 // Measure returns the figures of a learner; ok is false if it has none.
-func Measure(l learner.Learner, outstanding int64) (f Figures, ok bool) {
-	wait := float64(outstanding)
+func Measure(l learner.Learner, o *Options) (f Figures, ok bool) {
+	outstanding, wait := o.Outstanding, float64(o.Outstanding)
 	switch l := l.(type) {
 	case interface {
 		PolicyCertificate() learner.PolicyCertificate
@@ -54,22 +74,23 @@ func Measure(l learner.Learner, outstanding int64) (f Figures, ok bool) {
 		return Figures{T: c.Rounds + outstanding, Bounds: map[string]float64{
 			kindMeasured: c.Measured + wait, kindMeasuredDrift: c.MeasuredDrift + wait, kindAPriori: c.APriori + wait}}, true
 	case learner.Certified:
-		c := l.Certificate()
-		return figuresOf(&c, wait), true
+		c := certificateOf(l, o)
+		return figuresOf(&c, o), true
 	}
 	return f, false
 }
 
-func figuresOf(c *learner.Certificate, wait float64) Figures {
-	p := &c.Plausible
-	f := Figures{T: c.Rounds + int64(wait), Exploration: c.Explored,
-		Surviving: p.Surviving, Functions: p.Functions, Refuted: p.Refuted(),
-		Bounds: map[string]float64{kindMeasuredDrift: c.MeasuredDrift() + wait, kindAPriori: c.APriori() + wait}}
+func figuresOf(c *learner.Certificate, o *Options) Figures {
+	p, wait := &c.Plausible, float64(o.Outstanding)
+	f := Figures{T: c.Rounds + o.Outstanding, Exploration: c.Explored,
+		Surviving: p.Surviving, Functions: p.Functions, Refuted: p.Refuted(), looks: o.Arrival && o.looks(),
+		Bounds: map[string]float64{kindMeasuredDrift: c.MeasuredDrift() + wait}}
+	f.Bounds[kindAPriori] = f.aPriori(c, o) + wait
 	if c.Counted {
 		f.Bounds[KindRealisedLoss] = c.Realised(learner.DefaultAlpha) + wait
 	}
 	if f.Functions > 0 {
-		f.Bounds[KindPlausibleSet] = p.Bound + wait
+		f.Bounds[KindPlausibleSet] = p.Bound + wait - float64(p.Ahead)
 	}
 	for kind := range f.Bounds {
 		if f.void(kind) != "" {
@@ -77,4 +98,19 @@ func figuresOf(c *learner.Certificate, wait float64) Figures {
 		}
 	}
 	return f
+}
+
+// aPriori returns the least of the bounds that hold, and says by which theorem it does. Theorem 1
+// counts what was outstanding in the order of decisions, which in that of arrival is known of one
+// partition, by its models.
+func (f *Figures) aPriori(c *learner.Certificate, o *Options) (least float64) {
+	least, f.by = c.APriori(), byStability
+	if additive, at := c.Additive(); additive < least && !o.looks() {
+		least, f.by, f.at = additive, byAdditive, at
+	}
+	any := c.AnyDelay()
+	if known := !o.Arrival || c.Slowed && f.Functions > 0; known && (any < least || f.looks) {
+		least, f.by = any, byAnyDelay
+	}
+	return least
 }

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -247,7 +246,7 @@ func (c *checker) checkSource(where string, d *round, was *line, records map[int
 	case r == nil || r.Type != "":
 		c.fail("%s: round %d answers contexts[%d]@%d, where no context lies", where, d.N, d.Partition, d.Source)
 		return
-	case !bytes.Equal(r.Value, d.Context):
+	case !codec.SameContext(r.Value, d.Context):
 		c.fail("%s: round %d: its context differs from contexts[%d]@%d", where, d.N, d.Partition, d.Source)
 	case d.Source <= was.source:
 		c.fail("%s: round %d answers contexts[%d]@%d after @%d", where, d.N, d.Partition, d.Source, was.source)

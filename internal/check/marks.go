@@ -12,7 +12,7 @@ import (
 // logs still hold.
 func (h *history) mark(where string, r *record, m *codec.FeedbackMark) {
 	c := h.c
-	if m.N != h.n || m.Cut != h.cut || m.Limits.Heart != 1 || len(m.Positions) != c.n || m.Era < h.era {
+	if m.N != h.n || m.Cut != h.cut || m.Limits.Heart != 2 || len(m.Positions) != c.n || m.Era < h.era {
 		c.fail("%s: after feedback %d, cut %d, era %d: %+v", where, h.n, h.cut, h.era, *m)
 		return
 	}

@@ -184,7 +184,9 @@ func (t *twin) outcome(m *moment) {
 	case w == nil:
 		t.reject(m, codec.ReasonOrphan)
 	case w.n > 0 && w.n <= t.eraN && m.record.Offset < t.parts[m.partition].again && m.record.Time <= w.fate.ClosedAt:
-		// it had its fate in an earlier era
+		if f := w.fate; f.OutcomePartition != m.partition || f.OutcomeOffset != m.record.Offset {
+			t.reject(m, codec.ReasonDuplicate) // it may have been rejected in an earlier era
+		}
 	case w.fate != nil:
 		t.reject(m, reasonAfter(w.fate))
 	case t.now > t.deadline(w):

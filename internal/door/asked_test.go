@@ -41,7 +41,7 @@ func TestMessagePack(t *testing.T) {
 	}
 	other := codec.AppendContext(nil, &codec.Context{ID: "a", Actions: []codec.Action{{Name: "x"}}})
 	if p := w.call("POST", "/v1/decide", string(other), kind).problem(t); p.Status != 409 ||
-		!strings.Contains(p.Detail, "in round 1 of partition 0") {
+		p.ID != "a" || !strings.Contains(p.Detail, "in round 1 of partition 0") {
 		t.Errorf("%+v", p)
 	}
 }
@@ -392,11 +392,24 @@ func TestForwarded(t *testing.T) {
 	}
 	a := open(t, setting{log: log, bus: between, partitions: 2, change: owner(0)})
 	b := open(t, setting{log: log, bus: between, partitions: 2, change: owner(1)})
+	standby := open(t, setting{log: log, bus: between, partitions: 2, change: func(c *service.SystemConfig) {
+		c.Owned, c.Source, c.BusApart = []int{}, nil, false
+	}})
 	for i := range 20 {
 		body := fmt.Sprintf(`{"id":"%d","actions":["x","y"]}`, i)
-		if first, again := a.decide(body), b.decide(body); first.Duplicate || !again.Duplicate || first.N != again.N {
-			t.Errorf("%+v, then %+v", first, again)
+		first := a.decide(body)
+		for _, other := range []*world{b, standby} {
+			if again := other.decide(body); first.Duplicate || !again.Duplicate || first.N != again.N {
+				t.Errorf("%+v, then %+v", first, again)
+			}
 		}
+	}
+	seen := map[int]bool{}
+	for range 4 {
+		seen[standby.decide(`{"actions":["x","y"]}`).Partition] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("without an id a process that owns no partition asks those of %v", seen)
 	}
 	b.stop()
 	refused := 0

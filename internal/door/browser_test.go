@@ -67,8 +67,8 @@ func TestBrowserDocs(t *testing.T) {
 	b := browsertest.Start(t)
 	w := open(t, setting{})
 	p := b.Open(t, w.url+"/docs")
-	p.Click("details summary")
-	p.Wait(`document.querySelector("details[open] pre").textContent.includes("operationId: decide")`)
+	p.Click("#decide summary")
+	p.Wait(`document.querySelector("#decide[open] pre").textContent.includes("operationId: decide")`)
 	if said := p.Problems(); len(said) > 0 {
 		t.Errorf("the page says %q", said)
 	}

@@ -1,6 +1,7 @@
 package door
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ type bus struct {
 
 	mu      sync.RWMutex
 	servers map[string]*server // by subject
+	others  map[string]*server // while there is none of these
 }
 
 // server is the handler of one subject.
@@ -24,7 +26,9 @@ type server struct {
 	stopped bool // for HTTP: another bus drains first
 }
 
-func newBus(next stream.Bus) *bus { return &bus{Bus: next, servers: map[string]*server{}} }
+func newBus(next stream.Bus) *bus {
+	return &bus{Bus: next, servers: map[string]*server{}, others: map[string]*server{}}
+}
 
 // Serve implements [stream.Bus].
 func (b *bus) Serve(subject, queue string, h func(stream.Message)) (stop func(), err error) {
@@ -73,10 +77,17 @@ func (b *bus) OnRefused(f func(subject string)) {
 	}
 }
 
+// ServeElse implements [front.Fallback].
+func (b *bus) ServeElse(subject string, h func(stream.Message)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.others[subject] = &server{handle: h}
+}
+
 // hand gives an exchange to the server of its subject, and reports false if there is none.
 func (b *bus) hand(subject string, e *exchange) bool {
 	b.mu.RLock()
-	s := b.servers[subject]
+	s := cmp.Or(b.servers[subject], b.others[subject])
 	b.mu.RUnlock()
 	if s == nil {
 		return false

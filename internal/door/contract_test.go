@@ -3,15 +3,22 @@ package door
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/vmihailenco/msgpack/v5"
 	"go.yaml.in/yaml/v3"
+
+	"hindsight/internal/daemon"
+	"hindsight/pkg/codec"
 )
 
 // contract is what openapi.yaml says, which every answer of the tests must keep.
@@ -96,6 +103,12 @@ func (c *contract) check(t testing.TB, r *http.Request, got reply) {
 		t.Errorf("%s %s: %d is not described: %.200s", r.Method, path, got.status, got.body)
 		return
 	}
+	if response.(map[string]any)["content"] == nil {
+		if len(got.body) > 0 {
+			t.Errorf("%s %s: %d with a body is not described: %.200s", r.Method, path, got.status, got.body)
+		}
+		return
+	}
 	kind, _, _ := mime.ParseMediaType(got.header.Get("Content-Type"))
 	schema, pointer := c.at(response, pointer, "content", kind, "schema")
 	if schema == nil {
@@ -109,9 +122,7 @@ func (c *contract) check(t testing.TB, r *http.Request, got reply) {
 			t.Errorf("%s %s: %d has no header %s", r.Method, path, got.status, name)
 		}
 	}
-	if strings.HasSuffix(kind, "json") {
-		c.valid(t, pointer, got.body)
-	}
+	c.valid(t, pointer, kind, got.body)
 	if got.status < 300 && method == "post" && r.Header.Get("Content-Encoding") == "" &&
 		!bytes.Contains(got.body, []byte("about:blank")) { // of a batch, requests may be refused
 		c.asked(t, r, path, method)
@@ -133,14 +144,29 @@ func (c *contract) asked(t testing.TB, r *http.Request, path, method string) {
 	}
 	if pointer == "" {
 		t.Errorf("%s %s: a body of %q is not described", method, path, kind)
-	} else if strings.HasSuffix(kind, "json") {
-		c.valid(t, pointer, text)
+	} else {
+		c.valid(t, pointer, kind, text)
 	}
 }
 
-// valid reports what of a text is not as the schema at a place says.
-func (c *contract) valid(t testing.TB, pointer string, text []byte) {
+// valid reports what of a text is not as the schema at a place says. MessagePack has the keys of JSON.
+func (c *contract) valid(t testing.TB, pointer, kind string, text []byte) {
 	t.Helper()
+	switch {
+	case kind == typePack:
+		pointer = strings.Replace(pointer, "msgpack", "json", 1)
+		var v any
+		err := msgpack.Unmarshal(text, &v)
+		if err == nil {
+			text, err = json.Marshal(v)
+		}
+		if err != nil {
+			t.Errorf("%s: %v: %q", pointer, err, text)
+			return
+		}
+	case !strings.HasSuffix(kind, "json"):
+		return
+	}
 	s, err := c.compiler.Compile("mem:///openapi.json" + pointer)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +193,7 @@ func TestContractCanFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", typeJSON)
-	asJSON := http.Header{"Content-Type": {typeJSON}}
+	asJSON, asPack := http.Header{"Content-Type": {typeJSON}}, http.Header{"Content-Type": {typePack}}
 	for what, got := range map[string]reply{
 		"another status": {200, asJSON, []byte(`{"id":"a","stored":true}`)},
 		"another type":   {202, http.Header{"Content-Type": {"text/plain"}}, []byte(`{"id":"a","stored":true}`)},
@@ -178,7 +204,10 @@ func TestContractCanFail(t *testing.T) {
 			[]byte(`{"type":"about:blank","title":"x","status":503,"detail":"x"}`)},
 		"a missing detail": {400, http.Header{"Content-Type": {typeProblem}},
 			[]byte(`{"type":"about:blank","title":"x","status":400,"detail":""}`)},
-		"as it should be": {202, asJSON, []byte(`{"id":"a","stored":true}`)},
+		"no MessagePack":             {202, asPack, []byte("{")},
+		"another key of MessagePack": {202, asPack, []byte("\x81\xa1a\x01")},
+		"as it should be 3":          {202, asPack, codec.AppendStored(nil, "a", false)},
+		"as it should be":            {202, asJSON, []byte(`{"id":"a","stored":true}`)},
 		"as it should be 2": {400, http.Header{"Content-Type": {typeProblem}},
 			[]byte(`{"type":"about:blank","title":"x","status":400,"detail":"x"}`)},
 	} {
@@ -221,6 +250,113 @@ func TestDocs(t *testing.T) {
 	if got.status != 200 || !strings.HasPrefix(got.header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("%d %v", got.status, got.header)
 	}
+}
+
+// class is a model over two functions, and its file.
+const class = "oracle: {kind: hedge, eta: 0.5, class: c.jsonl}\n"
+
+var classFile = map[string][]byte{"c.jsonl": []byte(`{"hindsight_class":1,"kind":"linear","features":["hour"],` +
+	`"actions":["x","y"]}
+{"prior":1,"w":[[0,0.9],[0,0.9]]}
+{"prior":1,"w":[[0,0.95],[0,0.95]]}
+`)}
+
+// TestDescribedAnswers holds that every answer that is described is given.
+func TestDescribedAnswers(t *testing.T) {
+	file, keys := keyFile(t, "web decide", "desk read")
+	w := open(t, setting{model: class, files: classFile})
+	locked, limited := open(t, setting{flags: []string{"--keys", file}}), open(t, setting{clientRate: 1})
+	slow, full, broken := open(t, setting{slow: 50 * time.Millisecond}), open(t, setting{}), open(t, setting{})
+	full.door.held.Store(maxHeld)
+	w.decide(context1)
+	w.call("POST", "/ofrep/v1/evaluate/flags/shop", `{"context":{"targetingKey":"a"}}`)
+	induce := func(method, template string, status int) reply {
+		path := strings.NewReplacer("{model}", "shop", "{key}", "shop", "{file}", "decisions.json", "{id}",
+			"a").Replace(template)
+		other := strings.NewReplacer("shop", "other", "decisions", "other").Replace(path)
+		body := context1
+		switch {
+		case method == "GET":
+			body = ""
+		case path == "/v1/outcome":
+			body = `{"id":"a","loss":1}`
+		case path == "/v1/batch":
+			body = "[]"
+		case strings.HasPrefix(path, "/ofrep"):
+			body = `{"context":{"targetingKey":"a"},"details":{"value":1}}`
+		}
+		switch {
+		case status == 401:
+			return locked.call(method, path, body)
+		case status == 403 && strings.HasPrefix(path, "/v1"):
+			return locked.call(method, path, body, "Authorization: Bearer "+keys[map[string]string{"GET": "web",
+				"POST": "desk"}[method]])
+		case status == 403:
+			return w.call(method, path, body, "Host: example.org")
+		case status == 405:
+			return w.call("DELETE", path, "")
+		case status == 404 && other != path:
+			return w.call(method, other, body)
+		case method == "GET" && status >= 400:
+			broken.door.o.Pages = nil
+			for _, p := range []string{"/explain", "/state", "/certificate", "/models"} {
+				broken.door.o.Pages = append(broken.door.o.Pages, daemon.Page{Path: p,
+					Answer: func(w http.ResponseWriter, _ *http.Request) {
+						w.WriteHeader(status)
+						fmt.Fprintf(w, `{"error":{"code":%d,"message":"away"}}`, status)
+					}})
+			}
+			return broken.call(method, path, body)
+		case status == 304:
+			return w.call(method, path, body, "If-None-Match: *")
+		case status == 400:
+			return w.call(method, path, "{")
+		case status == 408:
+			return slow.halfSent(method, path)
+		case status == 409:
+			return w.call(method, path, strings.Replace(body, "{", `{"features":{"hour":3},`, 1))
+		case status == 413:
+			return w.call(method, path, spaces(body, maxBody+1))
+		case status == 415:
+			return w.call(method, path, body, "Content-Type: text/plain")
+		case status == 429:
+			for {
+				if got := limited.call(method, path, body); got.status == 429 || got.status >= 500 {
+					return got
+				}
+			}
+		case status == 503:
+			return full.call(method, path, body)
+		}
+		return w.call(method, path, body)
+	}
+	for path, calls := range promised().doc["paths"].(map[string]any) {
+		for method, call := range calls.(map[string]any) {
+			if method == "parameters" {
+				continue
+			}
+			for number := range call.(map[string]any)["responses"].(map[string]any) {
+				status, _ := strconv.Atoi(number)
+				if got := induce(strings.ToUpper(method), path, status); got.status != status {
+					t.Errorf("%s %s: %d %.200s; want %d", method, path, got.status, got.body, status)
+				}
+			}
+		}
+	}
+}
+
+// halfSent sends a part of a request, and returns the answer to it.
+func (w *world) halfSent(method, path string) reply {
+	w.t.Helper()
+	body, end := io.Pipe()
+	defer end.Close()
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.ContentLength = 100
+	r.Header.Set("Content-Type", typeJSON)
+	return w.do(r)
 }
 
 // TestRoutesAreDescribed holds that the calls that are answered are those that are described.

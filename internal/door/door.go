@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/follow"
 	"hindsight/internal/secret"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
@@ -42,7 +43,8 @@ type Flags struct {
 	plain         bool
 	origins       []string
 	flag          *pflag.Flag
-	slow          time.Duration // that a request may take to come; 0: readRequest
+	slow          time.Duration    // that a request may take to come; 0: readRequest
+	now           func() time.Time // nil: time.Now
 }
 
 // Add adds the flags.
@@ -94,6 +96,9 @@ type Options struct {
 	Pages    []daemon.Page // of the admin port
 	Metrics  *watch.Metrics
 	Logger   *slog.Logger
+
+	Log        stream.Log                // of the model
+	Definition func() *follow.Definition // of the model that decides here, nil if none does; nil: none ever does
 }
 
 // Door is the HTTP server of a process.
@@ -104,15 +109,20 @@ type Door struct {
 	server   *http.Server
 	listener net.Listener
 	guard    guard
+	now      func() time.Time
 	held     atomic.Int64 // bytes of bodies
 	conns    atomic.Int64
 	ended    chan struct{}
+	judged   evaluations
 }
 
 // Open starts the server. When ctx ends, it takes no more connections. [Door.Close] must follow.
 func (f *Flags) Open(ctx context.Context, o Options) (*Door, error) {
 	d := &Door{o: o, bus: newBus(o.Bus), subjects: map[string]string{"decide": o.Model + ".decide",
-		"outcome": o.Model + ".outcome"}, ended: make(chan struct{})}
+		"outcome": o.Model + ".outcome"}, now: time.Now, ended: make(chan struct{}), judged: newEvaluations(ctx)}
+	if f.now != nil {
+		d.now = f.now
+	}
 	if f.address == "none" || !o.Requests && !f.flag.Changed {
 		close(d.ended)
 		return d, nil
@@ -131,7 +141,7 @@ func (f *Flags) Open(ctx context.Context, o Options) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.guard.byCert = f.ca != ""
+	d.guard.byCert, d.guard.proxied = f.ca != "", f.plain
 	if d.listener, err = daemon.Listen(o.Logger, "http", f.address, f.flag.Changed, "requests by HTTP"); err != nil {
 		return nil, err
 	}

@@ -50,6 +50,9 @@ type setting struct {
 	partitions int
 	clientRate int
 	slow       time.Duration
+	now        func() time.Time
+	model      string // lines of the model file
+	files      map[string][]byte
 	change     func(*service.SystemConfig)
 }
 
@@ -67,9 +70,11 @@ func open(t testing.TB, s setting) *world {
 	if s.partitions == 0 {
 		s.partitions = 1
 	}
-	m := model.Default()
-	m.Name = "shop"
-	source, err := modelfile.Source(m, nil)
+	m, err := model.Parse("shop.yaml", []byte("name: shop\n"+s.model))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := modelfile.Source(m, s.files)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +91,7 @@ func open(t testing.TB, s setting) *world {
 	pages := append(sight.Pages(), daemon.Page{Path: "/certificate", Answer: insight.Certificate},
 		daemon.Page{Path: "/models", Answer: insight.Models})
 	w.door = w.listen(ctx, s, Options{Model: m.Name, Bus: s.bus, Requests: true, Pages: pages, Metrics: metrics,
-		Logger: logger})
+		Logger: logger, Log: w.log, Definition: insight.Definition})
 	config := service.SystemConfig{Log: w.log, Bus: w.door.Bus(), Name: m.Name, Source: source, Build: model.Epoch,
 		Seed: seed, Health: health, Insight: insight, Partitions: s.partitions, BusApart: true, ClientRate: s.clientRate,
 		Metrics: metrics, Logger: logger}
@@ -123,7 +128,7 @@ func open(t testing.TB, s setting) *world {
 // listen opens the door as flags say, at a free port.
 func (w *world) listen(ctx context.Context, s setting, o Options) *Door {
 	w.t.Helper()
-	f := Flags{slow: s.slow}
+	f := Flags{slow: s.slow, now: s.now}
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	f.Add(flags)
 	if err := flags.Parse(append([]string{"--http", "127.0.0.1:0"}, s.flags...)); err != nil {
@@ -235,13 +240,18 @@ func (w *world) decide(body string, headers ...string) (d decision) {
 }
 
 // records returns the data that a topic holds.
-func (w *world) records(topic string) (out [][]byte) {
+func (w *world) records(topic string) [][]byte {
 	w.t.Helper()
-	_, end, err := w.log.Bounds(w.t.Context(), topic, 0)
+	return w.recordsOf(topic, 0)
+}
+
+func (w *world) recordsOf(topic string, partition int) (out [][]byte) {
+	w.t.Helper()
+	_, end, err := w.log.Bounds(w.t.Context(), topic, partition)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	err = stream.Scan(w.t.Context(), w.log, topic, 0, stream.Earliest, end, func(r *stream.Record) error {
+	err = stream.Scan(w.t.Context(), w.log, topic, partition, stream.Earliest, end, func(r *stream.Record) error {
 		if r.Type == "" {
 			out = append(out, bytes.Clone(r.Value))
 		}

@@ -1,6 +1,7 @@
 package door
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,6 +16,7 @@ type guard struct {
 	origins []string // whose web pages may ask
 	keys    *keys    // nil: there are none
 	byCert  bool     // a client certificate that was verified lets in
+	proxied bool     // a proxy stands between this and its clients
 }
 
 // open reports whether everybody who reaches the port may ask.
@@ -57,11 +59,11 @@ func (g *guard) share(w http.ResponseWriter, r *http.Request) (answered bool) {
 			continue
 		}
 		h.Set("Access-Control-Allow-Origin", origin)
-		h.Set("Access-Control-Expose-Headers", "Retry-After")
+		h.Set("Access-Control-Expose-Headers", "ETag, Retry-After")
 		if answered = r.Method == http.MethodOptions; answered {
 			h.Set("Access-Control-Allow-Methods", "GET, POST")
-			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Hindsight-Timeout, Ocp-Apim-Subscription-Key, "+
-				"Prefer")
+			h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Hindsight-Timeout, If-None-Match, "+
+				"Ocp-Apim-Subscription-Key, Prefer, Traceparent, X-API-Key")
 			h.Set("Access-Control-Max-Age", "600")
 			w.WriteHeader(http.StatusNoContent)
 		}
@@ -102,5 +104,5 @@ func keyOf(r *http.Request) string {
 	if given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return given
 	}
-	return r.Header.Get("Ocp-Apim-Subscription-Key")
+	return cmp.Or(r.Header.Get("Ocp-Apim-Subscription-Key"), r.Header.Get("X-Api-Key"))
 }

@@ -39,11 +39,14 @@ const (
 	mayAll = mayDecide | mayOutcome | mayRead
 )
 
-// roleNames are the roles as the file has them. Whoever may all is an admin.
-var roleNames = []string{"decide", "outcome", "read", "admin"}
+// The roles as the file has them, and what they allow. Whoever may all is an admin.
+var (
+	roleNames = []string{"decide", "outcome", "read", "admin"}
+	roles     = []role{mayDecide, mayOutcome, mayRead, mayAll}
+)
 
 func (r role) String() string {
-	if i := slices.Index([]role{mayDecide, mayOutcome, mayRead, mayAll}, r); i >= 0 {
+	if i := slices.Index(roles, r); i >= 0 {
 		return roleNames[i]
 	}
 	return "decide,outcome" // of a batch
@@ -52,19 +55,12 @@ func (r role) String() string {
 // parseRole reads one or several roles with commas between them.
 func parseRole(s string) (r role, err error) {
 	for name := range strings.SplitSeq(s, ",") {
-		switch name {
-		case "decide":
-			r |= mayDecide
-		case "outcome":
-			r |= mayOutcome
-		case "read":
-			r |= mayRead
-		case "admin":
-			r |= mayAll
-		default:
+		i := slices.Index(roleNames, name)
+		if i < 0 {
 			return 0, fmt.Errorf("role %.64q: expected %s, or several with commas between them", name,
 				strings.Join(roleNames, ", "))
 		}
+		r |= roles[i]
 	}
 	return r, nil
 }
@@ -131,7 +127,7 @@ type keys struct {
 
 	mu     sync.Mutex
 	text   []byte
-	failed string // the error of the last reading; "": none
+	failed string // the error of the last reading
 }
 
 // readKeys reads a file of keys.
@@ -165,13 +161,11 @@ func (k *keys) refresh(now time.Time) {
 	if now.UnixNano()-at < int64(keysEvery) || !k.readAt.CompareAndSwap(at, now.UnixNano()) {
 		return
 	}
-	said := ""
-	if err := k.read(now); err != nil {
-		said = err.Error()
-	}
+	err := k.read(now)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if said != "" && said != k.failed {
+	said := fmt.Sprint(err)
+	if err != nil && said != k.failed {
 		k.logger.Warn("the keys cannot be read; the last ones stay in use", "error", said)
 	}
 	k.failed = said

@@ -73,6 +73,28 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestKeyIsComparedWithAll holds that a key is compared with all of the file, so that the time it takes tells nothing:
+// of a key with several lines each counts.
+func TestKeyIsComparedWithAll(t *testing.T) {
+	file, made := keyFile(t, "web decide", "other read")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	text = append(text, strings.Replace(first, "decide", "outcome", 1)...)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k, err := readKeys(file, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, ok := k.find(made["web"]); !ok || c.role != mayDecide|mayOutcome {
+		t.Errorf("%+v %v", c, ok)
+	}
+}
+
 // TestKeysReadAgain holds that keys come and go without a restart, and that a file that is none leaves the last ones.
 func TestKeysReadAgain(t *testing.T) {
 	file, made := keyFile(t, "web decide")

@@ -2,7 +2,6 @@ package door
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -30,25 +29,27 @@ func (d *Door) round(w http.ResponseWriter, r *http.Request, _ client) *problem 
 }
 
 func (d *Door) show(w http.ResponseWriter, r *http.Request, path, query string) *problem {
+	page, p := d.look(r, path, query)
+	if p == nil {
+		send(w, r, page.status, typeJSON, page.body.Bytes())
+	}
+	return p
+}
+
+// look returns one of the pages of the admin port.
+func (d *Door) look(r *http.Request, path, query string) (*recorder, *problem) {
 	i := slices.IndexFunc(d.o.Pages, func(p daemon.Page) bool { return p.Path == path })
 	if i < 0 {
-		return newProblem(http.StatusNotFound, "this process has no such page")
+		return nil, newProblem(http.StatusNotFound, "this process has no such page")
 	}
 	asked := *r
 	asked.URL = &url.URL{Path: path, RawQuery: query}
 	page := &recorder{header: http.Header{}, status: http.StatusOK}
 	d.o.Pages[i].Answer(page, &asked)
-	if page.status < 400 {
-		send(w, r, page.status, typeJSON, page.body.Bytes())
-		return nil
+	if page.status >= 400 {
+		return nil, readProblem(page.body.Bytes())
 	}
-	var told struct{ Error struct{ Message, ID string } }
-	if err := json.Unmarshal(page.body.Bytes(), &told); err != nil {
-		return newProblem(http.StatusInternalServerError, "the page "+path+" cannot be read")
-	}
-	p := newProblem(page.status, told.Error.Message)
-	p.ID = told.Error.ID
-	return p
+	return page, nil
 }
 
 // recorder keeps an answer.

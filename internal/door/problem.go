@@ -3,8 +3,9 @@ package door
 import (
 	"encoding/json"
 	"net/http"
-	"strconv"
+	"strings"
 
+	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
 
@@ -16,7 +17,9 @@ type problem struct {
 	Detail string `json:"detail"`
 	ID     string `json:"id,omitempty"` // of the round, if it could be read
 
-	counted bool // by the service
+	counted      bool   // by the service
+	code, target string // of Personalizer's error; "": what the status says, and nothing
+	shape        any    // what is written instead, as JSON, where another API has errors of its own; nil: the problem
 }
 
 func newProblem(status int, detail string) *problem {
@@ -28,38 +31,56 @@ func problemOf(reply []byte, headers []stream.Header) *problem {
 	if len(headers) == 0 {
 		return nil
 	}
-	p := newProblem(http.StatusInternalServerError, "")
-	p.counted = true
-	for _, h := range headers {
-		switch h.Key {
-		case "Nats-Service-Error-Code":
-			p.Status, _ = strconv.Atoi(h.Value) // a number of ours
-			p.Title = http.StatusText(p.Status)
-		case "Nats-Service-Error":
-			p.Detail = h.Value
+	return readProblem(reply)
+}
+
+// readProblem reads an error that a service, or a page, answered with.
+func readProblem(reply []byte) *problem {
+	if codec.IsMap(reply) {
+		reply = codec.AppendJSON(nil, "", reply)
+	}
+	var e struct {
+		Error struct {
+			Code        int
+			Message, ID string
 		}
 	}
-	var told struct{ Error struct{ Message, ID string } }
-	if json.Unmarshal(reply, &told) == nil { // of MessagePack the headers tell all but the id
-		p.Detail, p.ID = told.Error.Message, told.Error.ID
+	if json.Unmarshal(reply, &e) != nil || e.Error.Code == 0 {
+		return newProblem(http.StatusInternalServerError, "the reply cannot be read")
 	}
+	p := newProblem(e.Error.Code, e.Error.Message)
+	p.ID, p.counted = e.Error.ID, true
 	return p
 }
 
 // retryAfter is the time, in seconds, after which to ask again; clients spread it at random.
 const retryAfter = "1"
 
-// write answers with the problem.
+// refuse answers with a problem, in the shape of the API that is asked.
+func refuse(w http.ResponseWriter, r *http.Request, p *problem) {
+	if strings.HasPrefix(r.URL.Path, personalizerRoot+"/") {
+		e := p.personalizerError()
+		w.Header().Set("X-Ms-Error-Code", e.Code)
+		p.shape = map[string]any{"error": e}
+	}
+	p.write(w)
+}
+
+// write answers with the problem, or what stands for it.
 func (p *problem) write(w http.ResponseWriter) {
 	h := w.Header()
-	h.Set("Content-Type", typeProblem)
+	kind, body := typeProblem, any(p)
+	if p.shape != nil {
+		kind, body = typeJSON, p.shape
+	}
+	h.Set("Content-Type", kind)
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	if p.Status == http.StatusTooManyRequests || p.Status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", retryAfter)
 	}
-	b, _ := json.Marshal(p) // of text and numbers
+	b, _ := json.Marshal(body) // of text and numbers
 	w.WriteHeader(p.Status)
 	w.Write(b) // an error is the client's: it is gone
 }

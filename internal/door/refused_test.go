@@ -163,22 +163,65 @@ func TestSlowSender(t *testing.T) {
 // TestSmuggling holds that requests whose end two programs may see at two places are refused.
 func TestSmuggling(t *testing.T) {
 	w := open(t, setting{})
-	for name, headers := range map[string]string{
-		"two lengths":         "Content-Length: 30\r\nContent-Length: 31\r\n",
-		"a coding of its own": "Transfer-Encoding: xchunked\r\n",
-		"two codings":         "Transfer-Encoding: chunked, identity\r\n",
-		"a signed length":     "Content-Length: +30\r\n",
-		"a space in a name":   "Content-Length : 30\r\n",
-		"two hosts":           "Host: example.org\r\nContent-Length: 30\r\n",
+	const (
+		line    = "POST /v1/decide HTTP/1.1\r\n"
+		named   = line + "Host: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
+		sized   = named + "Content-Length: 30\r\n"
+		chunked = named + "Transfer-Encoding: chunked\r\n\r\n"
+		end     = "\r\n0\r\n\r\n"
+	)
+	if len(context1) != 30 {
+		t.Fatal(len(context1))
+	}
+	for name, sent := range map[string]string{
+		"two lengths":         sized + "Content-Length: 31\r\n\r\n" + context1,
+		"a list of lengths":   named + "Content-Length: 30, 30\r\n\r\n" + context1,
+		"a signed length":     named + "Content-Length: +30\r\n\r\n" + context1,
+		"a coding of its own": named + "Transfer-Encoding: xchunked\r\n\r\n" + context1,
+		"two codings":         named + "Transfer-Encoding: chunked, identity\r\n\r\n1e\r\n" + context1 + end,
+		"a coding twice": named + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n1e\r\n" +
+			context1 + end,
+		"a coding behind another space": named + "Transfer-Encoding:\vchunked\r\n\r\n1e\r\n" + context1 + end,
+		"a coding in HTTP/1.0":          strings.Replace(chunked, "HTTP/1.1", "HTTP/1.0", 1) + "1e\r\n" + context1 + end,
+		"a space in a name":             named + "Content-Length : 30\r\n\r\n" + context1,
+		"a space before a name":         line + " A: b\r\n" + strings.TrimPrefix(sized, line) + "\r\n" + context1,
+		"a bare CR":                     named + "A: b\rContent-Length: 3\r\nContent-Length: 30\r\n\r\n" + context1,
+		"a NUL":                         sized + "A: \x00\r\n\r\n" + context1,
+		"two hosts":                     sized + "Host: example.org\r\n\r\n" + context1,
+		"no host":                       line + strings.TrimPrefix(sized, line+"Host: localhost\r\n") + "\r\n" + context1,
+		"a chunk that LF ends":          chunked + "1e\n" + context1 + end,
+		"a chunk's extension, with LF":  chunked + "1e;a\n" + context1 + end,
+		"data that LF ends":             chunked + "1e\r\n" + context1 + "\n0\r\n\r\n",
+		"data longer than its chunk":    chunked + "1e\r\n" + context1 + "x" + end,
+		"a chunk's size with a sign":    chunked + "+1e\r\n" + context1 + end,
+		"a chunk's size with 0x":        chunked + "0x1e\r\n" + context1 + end,
+		"a chunk of more than 64 bits":  chunked + "1000000000000001e\r\n" + context1 + end,
+		"a length in the trailer": named + "Trailer: Content-Length\r\nTransfer-Encoding: chunked\r\n\r\n1e\r\n" + context1 +
+			"\r\n0\r\nContent-Length: 5\r\n\r\n",
 	} {
-		got := w.raw("POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"+
-			headers+"\r\n"+context1, nil)
-		if !strings.HasPrefix(got, "HTTP/1.1 400 ") && !strings.HasPrefix(got, "HTTP/1.1 501 ") {
+		got := w.raw(sent, nil)
+		if !strings.HasPrefix(got, "HTTP/1.1 400 ") && !strings.HasPrefix(got, "HTTP/1.1 501 ") &&
+			!strings.HasPrefix(got, "HTTP/1.0 400 ") {
 			t.Errorf("%s: %.200s", name, got)
 		}
 	}
 	if n := len(w.records("shop.decisions")); n != 0 {
 		t.Errorf("%d decisions", n)
+	}
+}
+
+// TestSmugglingBehindProxy holds that what is behind a body in chunks is no request where a proxy may have taken it for
+// the body.
+func TestSmugglingBehindProxy(t *testing.T) {
+	w := open(t, setting{flags: []string{"--http-plain"}})
+	const head = "POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+	hidden := head + "Content-Length: 30\r\n\r\n" + strings.Replace(context1, "a", "b", 1)
+	body := "1e\r\n" + context1 + "\r\n0\r\n\r\n" + hidden
+	both := fmt.Sprintf("Content-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n", len(body))
+	got := w.raw(head+both+body, nil)
+	if !strings.HasPrefix(got, "HTTP/1.1 200 ") || strings.Count(got, "HTTP/1.1 ") != 1 ||
+		len(w.records("shop.decisions")) != 1 {
+		t.Errorf("%d decisions: %s", len(w.records("shop.decisions")), got)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"hindsight/internal/trace"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -54,22 +55,33 @@ func (d *Door) relay(w http.ResponseWriter, r *http.Request, c client, subject s
 	if !matches(body, kind) {
 		return newProblem(http.StatusBadRequest, "the body is not what its Content-Type says: "+kind)
 	}
-	e, p := d.ask(subject, body, headers, c)
+	e, p := d.call(r, c, subject, body, headers)
 	if p != nil {
 		return p
 	}
-	if p := e.answered(r.Context(), longest); p != nil {
-		return p
-	}
 	defer e.release()
-	if p := problemOf(e.reply, e.headers); p != nil {
-		return p
-	}
 	if kind = typeJSON; codec.IsMap(e.reply) {
 		kind = typePack
 	}
 	send(w, r, status, kind, e.reply)
 	return nil
+}
+
+// call asks, and waits for a reply that is no error. Its bytes may be read until the exchange is released.
+func (d *Door) call(r *http.Request, c client, subject string, body []byte, headers []stream.Header) (*exchange,
+	*problem) {
+	e, p := d.ask(subject, body, headers, c)
+	if p != nil {
+		return nil, p
+	}
+	if p = e.answered(r.Context(), longest); p != nil {
+		return nil, p
+	}
+	if p = problemOf(e.reply, e.headers); p != nil {
+		e.release()
+		return nil, p
+	}
+	return e, nil
 }
 
 // ask hands a request to who answers it on the bus.
@@ -106,6 +118,9 @@ func headersOf(r *http.Request) (headers []stream.Header, p *problem) {
 		if t > 0 {
 			headers = append(headers, stream.Header{Key: "hindsight-timeout", Value: t.String()})
 		}
+	}
+	if v := r.Header["Traceparent"]; len(v) == 1 && trace.Valid(v[0]) {
+		headers = append(headers, stream.Header{Key: trace.Header, Value: v[0]})
 	}
 	if r.Header.Get("Ce-Specversion") == "" {
 		return headers, nil

@@ -20,34 +20,44 @@ func (d *Door) calls() []route {
 		{"POST", "/v1/models/{model}/decide", mayDecide, "decide", d.decide},
 		{"POST", "/v1/outcome", mayOutcome, "outcome", d.outcome},
 		{"POST", "/v1/batch", mayDecide | mayOutcome, "", d.batch},
+		{"POST", "/ofrep/v1/evaluate/flags/{key}", mayDecide, "decide", d.evaluateFlag},
+		{"POST", "/ofrep/v1/evaluate/flags", mayDecide, "decide", d.evaluateFlags},
+		{"POST", "/ofrep/v1/track/{key}", mayOutcome, "outcome", d.track},
 		{"GET", "/v1/rounds/{id}", mayRead, "", d.round},
 		{"GET", "/v1/state", mayRead, "", d.page("/state")},
 		{"GET", "/v1/certificate", mayRead, "", d.page("/certificate")},
 		{"GET", "/v1/policies", mayRead, "", d.page("/models")},
 		{"GET", "/openapi.yaml", 0, "", d.description},
 		{"GET", "/docs", 0, "", d.docs},
+		{"GET", "/schemas/{file}", 0, "", d.schema},
 	}
 }
 
 func (d *Door) routes() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		newProblem(http.StatusNotFound, "there is no such path").write(w)
-	})
-	for _, t := range d.calls() {
+	mux, known := http.NewServeMux(), http.NewServeMux()
+	for _, t := range append(d.calls(), d.personalizer()...) {
+		known.Handle(t.method+" "+t.path, http.NotFoundHandler())
 		mux.HandleFunc(t.method+" "+t.path, func(w http.ResponseWriter, r *http.Request) { d.answer(&t, w, r) })
-		mux.HandleFunc(t.path, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Allow", t.method)
-			newProblem(http.StatusMethodNotAllowed, fmt.Sprintf("%s takes %s", t.path, t.method)).write(w)
-		})
 	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		other := &recorder{header: w.Header()} // says which methods the path has
+		known.ServeHTTP(other, r)
+		p := newProblem(http.StatusNotFound, "there is no such path")
+		if allow := w.Header().Get("Allow"); allow != "" {
+			p = newProblem(http.StatusMethodNotAllowed, fmt.Sprintf("%.256s takes %s", r.URL.Path, allow))
+		}
+		refuse(w, r, p)
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["X-Content-Type-Options"] = noSniff
 		if r.Method != http.MethodPost { // whose answers nobody caches
 			w.Header()["Cache-Control"] = noStore
 		}
+		if d.guard.proxied && r.TransferEncoding != nil { // the proxy may have gone by a Content-Length beside it
+			w.Header()["Connection"] = closed
+		}
 		if p := d.guard.check(r); p != nil {
-			p.write(w)
+			refuse(w, r, p)
 			return
 		}
 		if d.guard.share(w, r) {
@@ -61,6 +71,7 @@ func (d *Door) routes() http.Handler {
 var (
 	noStore = []string{"no-store"}
 	noSniff = []string{"nosniff"}
+	closed  = []string{"close"}
 )
 
 // answer answers a request, and counts it with those of the bus if it is refused here.
@@ -78,5 +89,5 @@ func (d *Door) answer(t *route, w http.ResponseWriter, r *http.Request) {
 	if t.subject != "" && !p.counted {
 		d.o.Metrics.Refuse(t.subject, p.Status)
 	}
-	p.write(w)
+	refuse(w, r, p)
 }

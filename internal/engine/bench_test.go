@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -39,7 +40,7 @@ func start(b testing.TB, window string) *system { return startIn(b, b.TempDir(),
 func open(b testing.TB, dir string) *engine.Engine {
 	b.Helper()
 	e, err := engine.Open(b.Context(), engine.Options{Log: "embedded:" + dir, Listen: "127.0.0.1:0",
-		Logger: slog.New(slog.DiscardHandler)})
+		Sync: os.Getenv("HINDSIGHT_SYNC"), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

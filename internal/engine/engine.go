@@ -36,6 +36,7 @@ type Options struct {
 	// address of the embedded server, port 0: a free one; "": 127.0.0.1:4222, or a free port if that is taken
 	Listen     string
 	Requesters string // file with names and passwords of who may ask the embedded server; "": anybody on this machine
+	Sync       string // of an embedded log: embedded.SyncAlways or embedded.SyncInterval; "": the latter
 	Access     access.Flags
 	Requests   string // beside Kafka or memory: nats://…, [access.None], or "" for a server inside the process
 	// the log is only read: an embedded one that another process serves is joined, and one that nobody serves stays as
@@ -144,7 +145,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	eo.Dir, eo.ReadOnly = spec.Dir, o.Read
+	eo.Dir, eo.ReadOnly, eo.Sync = spec.Dir, o.Read, o.Sync
 	e, err := embedded.Open(ctx, eo)
 	if err != nil {
 		return nil, err

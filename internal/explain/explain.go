@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -122,7 +121,7 @@ func (x *explainer) arrival(ctx context.Context) error {
 	}
 	out.Source, out.LogTime = "topic", logTime(d.Time)
 	return stream.Scan(ctx, x.Log, x.topics.Contexts, d.Partition, d.Source, d.Source+1, func(r *stream.Record) error {
-		out.Kept = bytes.Equal(r.Value, d.Context)
+		out.Kept = codec.SameContext(r.Value, d.Context)
 		if !out.Kept {
 			x.note("the record at this offset of contexts is not what was decided: run replayer verify")
 		}

@@ -13,6 +13,7 @@ import (
 	"math"
 	"slices"
 
+	"hindsight/internal/envelope"
 	"hindsight/internal/intake"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
@@ -31,7 +32,8 @@ type Config struct {
 	Build      Build
 	Logger     *slog.Logger
 	Metrics    *watch.Metrics
-	Warns      bool // of changes that the oracle notices: one follower of all does
+	Encoding   codec.Encoding // of snapshots
+	Warns      bool           // of changes that the oracle notices: one follower of all does
 }
 
 // Follower keeps one replica of the learner equal to the feedback log.
@@ -52,19 +54,20 @@ type Follower struct {
 	epochs *Epochs
 	heart  *loop.Replica
 
-	rounds []int64 // per partition: the highest round whose feedback was seen
-	told   []int64 // per partition: the highest that a mark or a snapshot told of when it was opened
-	last   int64   // the last feedback that the log told of when it was opened
-	safe   int64   // a restart may read feedback from here
-	behind bool    // the position was a hint, and no feedback has confirmed it
-	kept   []int64 // offsets of the snapshots in the log
-	broken int     // snapshots in the log that are damaged
-	size   int     // bytes of the snapshot that was restored
-	sizeAt int64   // its log time; 0: there was none
-	parsed codec.Feedback
-	scope  *watch.Scope // nil: disabled
-	others *Strangers   // nil: disabled
-	warns  bool
+	rounds  []int64 // per partition: the highest round whose feedback was seen
+	told    []int64 // per partition: the highest that a mark or a snapshot told of when it was opened
+	last    int64   // the last feedback that the log told of when it was opened
+	safe    int64   // a restart may read feedback from here
+	behind  bool    // the position was a hint, and no feedback has confirmed it
+	kept    []int64 // offsets of the snapshots in the log
+	broken  int     // snapshots in the log that are damaged
+	size    int     // bytes of the snapshot that was restored
+	sizeAt  int64   // its log time; 0: there was none
+	parsed  codec.Feedback
+	scope   *watch.Scope // nil: disabled
+	others  *Strangers   // nil: disabled
+	warns   bool
+	encoder envelope.Encoder // of snapshots
 }
 
 // New returns a follower of a model's feedback log that has seen nothing and is given the records by
@@ -80,6 +83,7 @@ func New(log stream.Log, name string, build Build, partitions int) *Follower {
 func Open(ctx context.Context, c Config) (*Follower, error) {
 	f := New(c.Log, c.Name, c.Build, c.Partitions)
 	f.logger, f.others, f.scope, f.warns = c.Logger, NewStrangers(c.Metrics, c.Logger), c.Metrics.Scope(), c.Warns
+	f.encoder.Encoding = c.Encoding
 	if err := f.open(ctx); err != nil {
 		f.Close()
 		return nil, err
@@ -442,7 +446,9 @@ func (f *Follower) WriteSnapshot(ctx context.Context, s *Snapshot, nonce string)
 			}
 		}
 		value = codec.AppendSnapshot(value[:0], &c)
-		if _, err := w.Append(ctx, &stream.Record{Value: value}); err != nil {
+		rec := stream.Record{Value: value}
+		f.encoder.Encode(&rec)
+		if _, err := w.Append(ctx, &rec); err != nil {
 			return err
 		}
 	}

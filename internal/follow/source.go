@@ -22,6 +22,7 @@ type Source struct {
 	Version  int64
 	Model    []byte // without the mode
 	Mode     codec.Mode
+	Cause    string // of its epochs; "": the model file
 	Warm     model.Warm
 	Earlier  []byte            // the model as programs before oracles had versions read the file; nil: the same
 	Files    map[string][]byte // by the names that the model uses
@@ -109,7 +110,7 @@ func (s *Source) sameFiles(refs []codec.FileRef) bool {
 // Record returns the epoch record of a model, without the sum of the model.
 func (s *Source) Record(number int64, partitions int, seedHash string, through int64) codec.Epoch {
 	rec := codec.Epoch{V: codec.Version, Epoch: number, Name: s.Name, Version: s.Version, Partitions: partitions,
-		SeedHash: seedHash, Model: s.Model, Mode: s.Mode, Through: through}
+		SeedHash: seedHash, Model: s.Model, Mode: s.Mode, Cause: s.Cause, Through: through}
 	for _, name := range s.Order {
 		b := s.Files[name]
 		rec.Files = append(rec.Files, codec.FileRef{Name: name, Size: int64(len(b)), SHA256: hexSum(b)})

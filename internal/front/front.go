@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/trace"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -25,6 +26,7 @@ type Config struct {
 	ClientRate int            // most requests a second of one client; 0: any number
 	Apart      bool           // requests on this bus reach no other process
 	Metrics    *watch.Metrics // nil: disabled
+	Trace      trace.Tracer   // nil: disabled
 }
 
 // Server takes requests for any partition and hands each to the owner of its round's id, so that a
@@ -56,7 +58,16 @@ func NewServer(c Config) *Server {
 	}
 	s := &Server{Config: c, rates: newRates(c.ClientRate), pass: passOf(c.Seed, c.Name), rooms: make([]Room, c.Partitions)}
 	s.here.Store(&local{gates: make([]*Gate, c.Partitions)})
+	if b, ok := c.Bus.(Fallback); ok {
+		b.ServeElse(s.Name+".decide", s.limit("decide", s.Decide))
+	}
 	return s
+}
+
+// Fallback is a bus that has requests of its own, which no other process gets.
+type Fallback interface {
+	// ServeElse has h take those requests while nothing else serves the subject.
+	ServeElse(subject string, h func(stream.Message))
 }
 
 // subject is where the owner of a partition takes requests.
@@ -159,6 +170,8 @@ func (s *Server) owner(m *stream.Message) (p int, g *Gate) {
 		p = s.partitionOf(id)
 	case len(here.ours) > 0:
 		p = here.ours[s.turn.Add(1)%uint64(len(here.ours))]
+	default:
+		p = int(s.turn.Add(1) % uint64(s.Partitions))
 	}
 	return p, here.gates[p]
 }

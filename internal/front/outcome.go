@@ -10,6 +10,7 @@ import (
 
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
+	"hindsight/internal/trace"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -23,11 +24,12 @@ type Outcomes struct {
 	quota   *quota
 	stop    func()
 	metrics *watch.Metrics
+	trace   trace.Tracer // nil: disabled
 }
 
 // ServeOutcomes starts to take outcomes, for all partitions. Close ends it.
 func (s *Server) ServeOutcomes(ctx context.Context, log stream.Log) (*Outcomes, error) {
-	o, topics := &Outcomes{metrics: s.Metrics}, join.TopicsOf(s.Name)
+	o, topics := &Outcomes{metrics: s.Metrics, trace: s.Trace}, join.TopicsOf(s.Name)
 	for p := range s.Partitions {
 		w := newOutcomeWriter(log, topics.Outcomes, p)
 		if err := w.open(ctx); err != nil {
@@ -119,7 +121,12 @@ func (o *Outcomes) store(m stream.Message, start time.Time) {
 	}
 	w := o.writers[loop.PartitionOf([]byte(id), len(o.writers))]
 	r := &stream.Record{Key: []byte(id), Value: m.Data, Headers: headers}
+	span := o.span(headers, start, id)
 	w.append(r, start.Add(MaxPatience), func(_ int64, err error) {
+		if span != nil {
+			span.Stored(err)
+			defer span.End(true)
+		}
 		switch {
 		case err == nil:
 			o.metrics.StoreOutcome()
@@ -136,4 +143,12 @@ func (o *Outcomes) store(m stream.Message, start time.Time) {
 				"of the first outcome of a round, or of one outcome_id, repeats do no harm", err), id)
 		}
 	})
+}
+
+// span begins the span of an outcome; nil: there is no tracer.
+func (o *Outcomes) span(headers []stream.Header, start time.Time, id string) trace.Span {
+	if o.trace == nil {
+		return nil
+	}
+	return o.trace.Outcome(trace.Of(headers), start, id)
 }

@@ -49,6 +49,26 @@ func CodeOf(err error) int {
 	return 400
 }
 
+// RecordedHeader asks for the decision that the id of a request has, whatever the context that it was made of. Without
+// the header a request whose id was used for another context is refused.
+const RecordedHeader = "hindsight-recorded"
+
+// The values of [RecordedHeader].
+const (
+	RecordedOrNew = "or-new" // decide if there is none
+	RecordedOnly  = "only"   // reply with no bytes if there is none
+)
+
+// RecordedOf returns which recorded decision a request asks for; "": none.
+func RecordedOf(m *stream.Message) string {
+	for _, h := range m.Headers {
+		if strings.EqualFold(h.Key, RecordedHeader) {
+			return h.Value
+		}
+	}
+	return ""
+}
+
 // RequestID returns the id that the headers of a request give its round, "" if they give none.
 func RequestID(m *stream.Message) string {
 	return join.CloudEventID(&stream.Record{Headers: m.Headers})

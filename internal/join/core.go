@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/envelope"
 	"hindsight/internal/intake"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -21,6 +22,7 @@ type Config struct {
 	Topics     Topics
 	Partitions int
 	Limits     codec.Limits
+	Encoding   codec.Encoding
 	MarkEvery  int64  // feedbacks between marks
 	Seed       uint64 // of the hashes of ids
 	Owner      string // for people
@@ -68,7 +70,8 @@ type Epochs interface {
 type Hooks struct {
 	Cut      func() // a cut was taken, and is about to be appended
 	Era      func() // an era begins
-	Decision func(e *loop.DecisionEvent)
+	Decision func(e *loop.DecisionEvent, r *stream.Record)
+	Again    func(e *loop.DecisionEvent, r *stream.Record) // a decision that an earlier joiner took is read again
 	Outcome  func(e *loop.OutcomeEvent)
 	Feedback func(f *codec.Feedback)
 	Reject   func(r *codec.Reject)
@@ -105,9 +108,10 @@ type Core struct {
 	since   time.Time // when the oldest decision in hand came; zero: none
 	tickAt  time.Time
 
-	ready loop.Ready
-	cut   codec.Cut
-	buf   []byte
+	ready   loop.Ready
+	cut     codec.Cut
+	buf     []byte
+	encoder envelope.Encoder
 }
 
 // rejected is a reject that waits for the acknowledgement of its cut.
@@ -282,6 +286,7 @@ func (c *Core) follow(ctx context.Context, now time.Time) error {
 }
 
 func (c *Core) append(ctx context.Context, r *stream.Record) (err error) {
+	c.encoder.Encode(r)
 	if c.sent, err = c.feedback.Append(ctx, r); err != nil && c.cfg.Hooks.Append != nil {
 		c.cfg.Hooks.Append(c.cfg.Topics.Feedback, err)
 	}
@@ -330,7 +335,9 @@ func (c *Core) storeRejects(ctx context.Context) error {
 }
 
 func (c *Core) appendReject(ctx context.Context, r *codec.Reject) error {
-	if _, err := c.rejects.Append(ctx, &stream.Record{Key: []byte(r.ID), Value: codec.AppendReject(nil, r)}); err != nil {
+	rec := stream.Record{Key: []byte(r.ID), Value: codec.AppendReject(nil, r)}
+	c.encoder.Encode(&rec)
+	if _, err := c.rejects.Append(ctx, &rec); err != nil {
 		if c.cfg.Hooks.Append != nil {
 			c.cfg.Hooks.Append(c.cfg.Topics.Rejects, err)
 		}

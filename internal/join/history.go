@@ -16,6 +16,7 @@ type History struct {
 	Partitions int
 	Seed       uint64 // of the hashes of ids
 	Epochs     Epochs
+	Decision   func(e *loop.DecisionEvent, r *stream.Record) // called with each decision that is read; nil: disabled
 }
 
 // Inputs are numbered: decisions by partition, then outcomes.

@@ -23,12 +23,14 @@ var ErrLost = errors.New("the log no longer holds what a cut took")
 // Open takes the feedback log over from any earlier owner and restores what that one knew: from the
 // last mark, and by taking the cuts behind it again. What the last cut lacks it appends.
 func Open(ctx context.Context, cfg Config) (*Core, error) {
-	c := &Core{cfg: cfg, history: History{cfg.Log, cfg.Topics, cfg.Partitions, cfg.Seed, cfg.Epochs}}
+	c := &Core{cfg: cfg, history: History{cfg.Log, cfg.Topics, cfg.Partitions, cfg.Seed, cfg.Epochs,
+		cfg.Hooks.Again}}
 	c.taker = taker{hooks: &c.cfg.Hooks, topics: &c.cfg.Topics}
-	c.marks.dedup = cfg.Limits.Dedup
+	c.marks.dedup, c.encoder.Encoding = cfg.Limits.Dedup, cfg.Encoding
 	var tail stream.Tail
 	var err error
-	c.feedback, tail, err = cfg.Log.Open(ctx, cfg.Topics.Feedback, 0, stream.OpenOptions{Owner: cfg.Owner, Ack: c.ack})
+	c.feedback, tail, err = cfg.Log.Open(ctx, cfg.Topics.Feedback, 0, stream.OpenOptions{Owner: cfg.Owner, Ack: c.ack,
+		Value: codec.OpenValue(cfg.Encoding)})
 	if err != nil {
 		if cfg.Hooks.Append != nil {
 			cfg.Hooks.Append(cfg.Topics.Feedback, err)
@@ -276,7 +278,7 @@ func (r *replayed) record(rec *stream.Record) error {
 		}
 		return r.cut(rec)
 	case "":
-		if len(r.due) > 0 && bytes.Equal(r.due[0], rec.Value) {
+		if len(r.due) > 0 && bytes.Equal(codec.Like(rec.Value, r.due[0]), rec.Value) {
 			r.due, r.keys = r.due[1:], r.keys[1:]
 			return nil
 		}

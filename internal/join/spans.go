@@ -31,8 +31,8 @@ type span struct {
 // Spans returns a reader of what cuts took, from where each input is to be read.
 func (h *History) Spans(ctx context.Context, from func(i int) int64) *Spans {
 	s := &Spans{ctx: ctx, h: h, from: from, spans: make([]*span, 2*h.Partitions)}
-	s.taker = taker{hooks: &Hooks{Foreign: func(string, int, *stream.Record, error) error { return nil }},
-		topics: &h.Topics}
+	s.taker = taker{hooks: &Hooks{Foreign: func(string, int, *stream.Record, error) error { return nil },
+		Decision: h.Decision}, topics: &h.Topics}
 	return s
 }
 

@@ -80,7 +80,7 @@ func (t *taker) takeDecisions(partition int, records []stream.Record) (sum uint3
 			}
 		}
 		if t.hooks.Decision != nil {
-			t.hooks.Decision(e)
+			t.hooks.Decision(e, r)
 		}
 	}
 	t.decisions[k] = events

@@ -87,10 +87,19 @@ func (l *Comparison) Warning(shown *words.Rewards) string {
 		those, l.Late.line(shown), l.OnTime.line(shown), side)
 }
 
-// Warning is that of what has been counted.
-func Warning(l *Losses) string {
+// Arrival says which guarantee is gone where late losses differ and feedback is in the order of arrival,
+// and what to do.
+const Arrival = "with order: arrival the bounds by measured drift and a priori are void; use order: fifo, whose " +
+	"bounds allow it, or eta: outstanding, which has one under any delays"
+
+// Warning is that of what has been counted, where feedback is in the order of arrival or not.
+func Warning(l *Losses, arrival bool) string {
 	c := Compare(l)
-	return c.Warning(nil)
+	text := c.Warning(nil)
+	if arrival && text != "" {
+		text += "; " + Arrival
+	}
+	return text
 }
 
 // Outcomes are the losses that rejects say came late, by round, in the order of the

@@ -39,6 +39,8 @@ type Options struct {
 	// log is read twice. Without it each cell has its own type.
 	Typed bool
 
+	From, To int64 // of topics: log times in between which decisions are read; To 0: all are
+
 	types map[string]columnType // of columns whose names say none
 	items [][]codec.Feature     // of Open Bandit data; nil: not known
 }
@@ -48,7 +50,8 @@ type Options struct {
 type Reader struct {
 	o     Options
 	paths []string
-	table *table // of CSV; nil: events
+	open  func() error // the next of paths
+	table *table       // of CSV; nil: events
 
 	account Account
 	rejects *rejects
@@ -109,7 +112,7 @@ func Open(path string, o Options) (*Reader, error) {
 		return nil, fmt.Errorf("log: %w", err)
 	}
 	r := newReader(o, "")
-	r.paths = paths
+	r.paths, r.open = paths, r.openFile
 	if err := r.open(); err != nil {
 		return nil, err
 	}
@@ -161,7 +164,7 @@ func (r *Reader) Schema() *Schema {
 }
 
 // open opens the next file.
-func (r *Reader) open() error {
+func (r *Reader) openFile() error {
 	in, err := openInput(r.paths[0], r.o.Stdin)
 	if err != nil {
 		return fmt.Errorf("log: %w", err)

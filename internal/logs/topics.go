@@ -20,7 +20,7 @@ const topicsFormat = "topics"
 // an outcome an observation on its own. Line is the offset, and File names topic and
 // partition. ctx ends the reading.
 func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes string, o Options) (*Reader, error) {
-	d := &topicReader{ctx: ctx}
+	d := &topicReader{ctx: ctx, o: o}
 	d.in = &input{name: decisions, closers: []func(){d.close}}
 	for _, topic := range [...]string{decisions, outcomes} {
 		n, err := log.Partitions(ctx, topic)
@@ -44,6 +44,7 @@ func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes string,
 // topicReader merges partitions by log time; of equal times decisions come first.
 type topicReader struct {
 	ctx   context.Context
+	o     Options
 	lanes []*lane
 	in    *input
 	value []byte // of the record last read
@@ -128,6 +129,8 @@ func (d *topicReader) next(r *Record) (class, string, error) {
 	switch {
 	case first.Type != "":
 		return isSkipped, "control record", nil
+	case !from.outcomes && d.o.To != 0 && (first.Time < d.o.From || first.Time >= d.o.To):
+		return isSkipped, "decided at another time", nil
 	case from.outcomes:
 		class, err = d.outcome(r, first)
 	default:

@@ -119,22 +119,17 @@ func (j *Joiner) checkDecisions(partition int, events []DecisionEvent) error {
 	return nil
 }
 
-// order sorts the turns of several partitions.
-func (j *Joiner) order() {
-	slices.SortFunc(j.turns, func(a, b turn) int {
-		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.batch, b.batch), cmp.Compare(a.index, b.index))
-	})
+// sortTurns sorts the turns of several partitions; those of one are in order.
+func (j *Joiner) sortTurns(ranges []codec.Range) []turn {
+	if len(ranges) > 1 {
+		slices.SortFunc(j.turns, func(a, b turn) int {
+			return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.batch, b.batch), cmp.Compare(a.index, b.index))
+		})
+	}
+	return j.turns
 }
 
 func (j *Joiner) takeDecisions(ranges []codec.Range, b []Batch) {
-	if len(ranges) == 1 { // they are in order
-		events, time := b[0].Decisions, j.parts[ranges[0].Partition].time
-		for k := range events {
-			time = max(time, events[k].Time)
-			j.takeDecision(ranges[0].Partition, &events[k], time)
-		}
-		return
-	}
 	j.turns = j.turns[:0]
 	for i := range ranges {
 		time := j.parts[ranges[i].Partition].time
@@ -143,20 +138,12 @@ func (j *Joiner) takeDecisions(ranges []codec.Range, b []Batch) {
 			j.turns = append(j.turns, turn{time, int32(i), int32(k)})
 		}
 	}
-	j.order()
-	for _, t := range j.turns {
+	for _, t := range j.sortTurns(ranges) {
 		j.takeDecision(ranges[t.batch].Partition, &b[t.batch].Decisions[t.index], t.time)
 	}
 }
 
 func (j *Joiner) takeOutcomes(ranges []codec.Range, b []Batch) {
-	if len(ranges) == 1 { // likewise
-		events := b[0].Outcomes
-		for k := range events {
-			j.takeOutcomeAt(ranges[0].Partition, &events[k], max(j.now, events[k].Time))
-		}
-		return
-	}
 	j.turns = j.turns[:0]
 	for i := range ranges {
 		time := j.now
@@ -165,8 +152,7 @@ func (j *Joiner) takeOutcomes(ranges []codec.Range, b []Batch) {
 			j.turns = append(j.turns, turn{time, int32(i), int32(k)})
 		}
 	}
-	j.order()
-	for _, t := range j.turns {
+	for _, t := range j.sortTurns(ranges) {
 		j.takeOutcomeAt(ranges[t.batch].Partition, &b[t.batch].Outcomes[t.index], t.time)
 	}
 }

@@ -63,11 +63,23 @@ type Decider struct {
 
 	law    []float64
 	minted []byte
+
+	// Carried returns the bytes that the log has of a context, by which repeats are told; nil: those
+	// that came. It is set before anything else is called.
+	Carried func(raw []byte) []byte
 }
 
 type idMemo struct {
 	n       int64
 	content uint64 // hash of the context's bytes
+}
+
+// memo returns what is remembered of a round with a context.
+func (d *Decider) memo(n int64, raw []byte) idMemo {
+	if d.Carried != nil {
+		raw = d.Carried(raw)
+	}
+	return idMemo{n: n, content: hashContent(d.ids.seed, raw)}
 }
 
 // DefaultDedup is how many rounds' ids a decider remembers unless it is told otherwise.
@@ -93,7 +105,7 @@ func (d *Decider) Expect(n int) { d.ids.reserve(min(n, cap(d.ring))) }
 
 // Remember tells a new decider of a decision in the log's tail, in order.
 func (d *Decider) Remember(dec *codec.Decision) {
-	d.remember(dec.ID, idMemo{n: dec.N, content: hashContent(d.ids.seed, dec.Context)})
+	d.remember(dec.ID, d.memo(dec.N, dec.Context))
 	d.next = dec.N + 1
 	d.through = dec.ContextsThrough
 }
@@ -107,6 +119,15 @@ func (d *Decider) Resume(next, contextsThrough int64) {
 
 // Pass notes that contexts before the offset were dealt with without a decision.
 func (d *Decider) Pass(contextsThrough int64) { d.through = contextsThrough }
+
+// Find returns the round that has an id, and whether one of those that are remembered has it.
+func (d *Decider) Find(id string) (n int64, ok bool) {
+	s := d.ids.get(id)
+	if s < 0 {
+		return 0, false
+	}
+	return d.ids.value(s).n, true
+}
 
 // Decide decides one context and fills dst, whose slices it reuses and whose
 // strings and bytes alias raw and the decider's own memory until its next call. id is
@@ -128,7 +149,7 @@ func (d *Decider) Decide(dst *codec.Decision, raw []byte, id string, src Source)
 	if err := r.reader.fits(raw, id); err != nil {
 		return Result{Verdict: Invalid, ID: id, Err: err}
 	}
-	memo := idMemo{n: d.next, content: hashContent(d.ids.seed, raw)}
+	memo := d.memo(d.next, raw)
 	if s >= 0 {
 		was := *d.ids.value(s)
 		if was.content == memo.content {

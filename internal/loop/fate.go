@@ -12,8 +12,12 @@ import (
 
 // Heart is the version of what records mean to a joiner: of the rules in this file, of the order
 // inside a cut, and of how records are parsed. A change of any of them raises it, so that feedback
-// is always joined again by the rules it was joined by.
-const Heart = 1
+// is always joined again by the rules it was joined by. A joiner knows all versions up to its own, goes on by
+// that of the last mark, and writes its own from its first mark on.
+//
+// Version 2: no outcome is taken without a trace. Version 1 passed over outcomes that an era takes again and that
+// are no later than the closing of their round, whether they had counted or not.
+const Heart = 2
 
 // roundFate is what outcomes and time have made of a round so far: the one statement of the rule
 // that turns outcomes into a fate and a loss.

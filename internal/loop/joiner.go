@@ -1,6 +1,10 @@
 package loop
 
-import "hindsight/pkg/codec"
+import (
+	"errors"
+
+	"hindsight/pkg/codec"
+)
 
 // Joiner joins decisions with outcomes and emits exactly one feedback for each decision, of each
 // partition in the order of N. The order in which it takes its inputs is logged: [Joiner.Take]
@@ -42,7 +46,8 @@ type Joiner struct {
 	told    ring[told] // ascending
 	rewards bool       // the last outcome with a value told a reward
 	guard   Guard
-	past    *past // while the joiner is restored: what was released
+	past    *past           // while the joiner is restored: what was released
+	counted map[Place]int64 // outcomes that an era takes again → N of the feedback that names them
 
 	unfinished []codec.Reject // by a joiner that logged no cuts
 }
@@ -101,6 +106,9 @@ func (j *Joiner) LastN() int64 { return j.n }
 
 // LastCut returns the number of the last cut taken.
 func (j *Joiner) LastCut() int64 { return j.cut }
+
+// Era returns the era of the feedback log.
+func (j *Joiner) Era() int64 { return j.era }
 
 // Now returns the log time reached.
 func (j *Joiner) Now() int64 { return j.now }
@@ -217,6 +225,15 @@ func (j *Joiner) has(partition int, n int64) bool {
 	return j.parts[partition].isDone(n) || j.past.has(partition, n)
 }
 
+// Waiting yields the rounds that have no feedback yet, in the order of their decisions.
+func (j *Joiner) Waiting(yield func(partition int, n int64) bool) {
+	for i := range j.queue.len() {
+		if x := j.queue.at(i); x.p != nil && !yield(int(x.partition), x.n) {
+			return
+		}
+	}
+}
+
 // admit puts a new round in line.
 func (j *Joiner) admit(d *codec.Decision, offset, time int64) {
 	rules := j.rules(d.Epoch)
@@ -277,15 +294,22 @@ func (j *Joiner) takeOutcome(partition int, e *OutcomeEvent) {
 		j.apply(p, partition, e)
 		return
 	}
-	if !j.tookBefore(known, partition, e) {
+	switch {
+	case !j.tookBefore(known, partition, e):
 		j.reject(partition, e, reasonAfter(known.fate, known.reason, j.rules(known.epoch)), nil, e.O.ID)
+	case j.limits.Heart > 1 && j.counted[Place{partition, e.Offset}] != known.n:
+		j.reject(partition, e, codec.ReasonDuplicate, errTakenBefore, e.O.ID)
 	}
 	if e.Last {
 		j.Over(e.O.ID)
 	}
 }
 
-// tookBefore reports whether an outcome had its part in a round that was closed in an earlier era:
+// errTakenBefore tells of an outcome that may have been rejected in an earlier era, and its reject lost, or may be
+// one of several that counted: feedback names only the last.
+var errTakenBefore = errors.New("it was taken before, in an earlier era, and its round was closed there")
+
+// tookBefore reports whether an outcome may have had its part in a round that was closed in an earlier era:
 // its partition lost the tail that this outcome lay in, or may have lain in.
 func (j *Joiner) tookBefore(k *knownRound, partition int, e *OutcomeEvent) bool {
 	return k.n <= j.eraN && e.Offset < j.parts[partition].again && e.Time <= k.closedAt

@@ -31,8 +31,8 @@ func (j *Joiner) Mark(dst *codec.FeedbackMark) {
 // SetLimits puts the limits of a mark in force, from that mark on. The joiner that wrote the mark
 // calls it, and so does every one that replays its log. An error changes nothing.
 func (j *Joiner) SetLimits(m *codec.FeedbackMark) error {
-	if m.Limits.Heart != Heart {
-		return fmt.Errorf("the mark is of version %d of the joiner's rules, this program has version %d: %w",
+	if m.Limits.Heart < 1 || m.Limits.Heart > Heart {
+		return fmt.Errorf("the mark is of version %d of the joiner's rules, this program knows those up to %d: %w",
 			m.Limits.Heart, Heart, codec.ErrVersion)
 	}
 	j.limits = m.Limits

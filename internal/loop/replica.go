@@ -114,3 +114,21 @@ func (r *Replica) Learn(f *codec.Feedback, c *codec.Context) error {
 	r.through = f.N
 	return nil
 }
+
+// Decided returns a decision whose feedback is not learned as a round, for a certificate to evaluate. It is
+// valid until the replica learns or is asked again. It fails for a decision of another learner.
+func (r *Replica) Decided(d *codec.Decision) (*learner.Round, error) {
+	if r.epoch == nil || d.Epoch < r.epoch.since() {
+		return nil, ErrNoEpoch
+	}
+	if err := r.learn.parseAgain(d.Context); err != nil {
+		return nil, err
+	}
+	in, err := r.learn.played(d.Actions)
+	if err != nil {
+		return nil, err
+	}
+	r.round = learner.Round{Input: in, Action: d.Action, Propensities: d.Propensities, Gamma: d.Gamma,
+		LearnedThrough: d.LearnedThrough, Decision: d.N, Borrowed: d.Mode != codec.Live}
+	return &r.round, nil
+}

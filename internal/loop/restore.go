@@ -63,7 +63,7 @@ func (j *Joiner) Restore(h *History) error {
 			return err
 		}
 	}
-	if err := j.recall(h.Feedback); err != nil {
+	if err := j.recall(h); err != nil {
 		return err
 	}
 	if err := j.restoreGuard(h.Mark); err != nil { // the quiet pass asks it which epoch is at work
@@ -102,8 +102,9 @@ func (j *Joiner) begin(h *History) error {
 // recall learns of all feedback what rounds it is of. That of later rounds is known beforehand in
 // the quiet pass. It is right that an id there counts as known as soon as it would after its
 // release: a round that has the same id and still waits at the mark was taken while this one waited.
-func (j *Joiner) recall(feedback func(yield func(*codec.Feedback, error) bool)) error {
-	for f, err := range feedback {
+func (j *Joiner) recall(h *History) error {
+	j.counted = map[Place]int64{}
+	for f, err := range h.Feedback {
 		if err != nil {
 			return err
 		}
@@ -116,12 +117,22 @@ func (j *Joiner) recall(feedback func(yield func(*codec.Feedback, error) bool)) 
 		if f.N > j.forgotten && f.Reason != codec.ReasonDuplicateID {
 			known := knownRound{n: f.N, fate: f.Fate, reason: ownReason(f.Reason), epoch: f.Epoch, closedAt: f.ClosedAt}
 			j.remember(j.rounds.put(f.ID, knownRound{}), known)
+			j.recallOutcome(f, h.Mark)
 		}
 	}
 	for _, rounds := range j.past.released {
 		slices.Sort(rounds)
 	}
 	return nil
+}
+
+// recallOutcome notes the outcome that a feedback names if it is taken again behind a mark.
+func (j *Joiner) recallOutcome(f *codec.Feedback, m *codec.FeedbackMark) {
+	if p := f.OutcomePartition; 0 <= p && p < len(m.Positions) {
+		if pos := &m.Positions[p]; pos.Outcomes <= f.OutcomeOffset && f.OutcomeOffset < pos.Again {
+			j.counted[Place{p, f.OutcomeOffset}] = f.N
+		}
+	}
 }
 
 // ownReason returns a reason of a feedback as text that does not alias its record.

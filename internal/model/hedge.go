@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"go.yaml.in/yaml/v3"
+
 	"hindsight/pkg/oracle"
 )
 
@@ -22,11 +24,30 @@ func (hedge) resolve(*Model, int, int) {}
 func (hedge) memory(*Model) float64    { return 0 }
 
 func (hedge) fields(o *Oracle) []field {
-	eta := field{key: "eta", into: &o.Eta, example: "eta: 0.5",
-		expected: "a positive number, found %v; for example: eta: 0.5", ok: func(eta float64) bool { return eta > 0 }}
-	return []field{eta, {key: "class", into: &o.Class, example: "class: shop.class.jsonl"},
+	return []field{{key: "eta", into: rate{o}}, {key: "class", into: &o.Class, example: "class: shop.class.jsonl"},
 		{key: "unproved", into: &o.Unproved, example: "unproved: true"},
 		{key: "substitution", into: either(&o.Vovk, "mean", "vovk"), omit: !o.Vovk}}
+}
+
+// rate is the key eta.
+type rate struct{ o *Oracle }
+
+const outstanding = "outstanding"
+
+func (r rate) read(p *parser, n *yaml.Node) {
+	if r.o.Outstanding = isWord(n, outstanding); r.o.Outstanding {
+		r.o.Eta = oracle.DefaultEta
+		return
+	}
+	p.field(&field{into: &r.o.Eta, example: "eta: 0.5", ok: func(eta float64) bool { return eta > 0 },
+		expected: "a positive number, found %v; for example: eta: 0.5"}, n, "oracle.eta")
+}
+
+func (r rate) canonical() string {
+	if r.o.Outstanding {
+		return outstanding
+	}
+	return formatFloat(r.o.Eta)
 }
 
 // defaultEta is the learning rate of a file that gives none.
@@ -51,6 +72,10 @@ func (hedge) check(m *Model, add adder) {
 		add("oracle", "eta: expected a number in (0, 1e6], found %v; for example: eta: 0.5", o.Eta)
 	} else if o.Eta > 0.5 && !o.Unproved {
 		add("oracle", "eta: above 1/2 no regret bound is proved, found %v; use eta: 0.5, or add unproved: true", o.Eta)
+	}
+	if o.Outstanding && (m.Learner.Kind != DAFA || o.Vovk || o.Eta != oracle.DefaultEta) {
+		add("oracle", "eta: outstanding is for learner: dafa with substitution: mean; for example: oracle: {kind: hedge, "+
+			"class: FILE, eta: outstanding}")
 	}
 	if o.Vovk && (!o.Unproved || o.Eta > oracle.VovkEta) {
 		add("oracle", "substitution: vovk: it needs unproved: true, because its stability is not proved, "+
@@ -89,7 +114,8 @@ func (hedge) build(m *Model, files map[string][]byte) (oracle.Regressor, error) 
 	if slices.Min(prior) == slices.Max(prior) {
 		prior = nil // uniform: log|F| without rounding
 	}
-	return oracle.NewHedge(class, oracle.HedgeOptions{Eta: o.Eta, Prior: prior, Unproved: o.Unproved, Vovk: o.Vovk})
+	return oracle.NewHedge(class, oracle.HedgeOptions{Eta: o.Eta, Prior: prior, Unproved: o.Unproved, Vovk: o.Vovk,
+		Outstanding: o.Outstanding})
 }
 
 // knownActions returns the only actions of which an oracle knows anything, nil if it

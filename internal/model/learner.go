@@ -18,6 +18,20 @@ type Learner struct {
 	EXP4    exp4    // of EXP4DALE
 }
 
+// Explores returns the share of decisions that are drawn uniformly; it is not ok of a learner that explores where it is
+// unsure.
+func (l *Learner) Explores() (share float64, ok bool) {
+	switch l.Kind {
+	case Uniform:
+		return 1, true
+	case eGreedy:
+		return l.Epsilon, true
+	case greedy, Fixed:
+		return 0, true
+	}
+	return 0, false
+}
+
 // Kinds of learners, as in the key learner.
 const (
 	DAFA        = "dafa"

@@ -12,10 +12,10 @@ import (
 
 // Oracle names a regression oracle with its parameters.
 type Oracle struct {
-	Kind    string // Linear, Auto, Hedge, Shared, Hybrid or Diagonal
-	Version int    // of all but Hedge: of what is computed, 1…oracle.Newest
-	Beta    Number // of all but Hedge: the optimism, in [0,1]
-	Lambda  Number // of Linear, Shared, Hybrid and Diagonal: the ridge, > 0
+	Kind    string // Linear, Auto, Hedge, Shared, Hybrid, Diagonal or Ridge
+	Version int    // of all but Hedge and Ridge: of what is computed, 1…oracle.Newest
+	Beta    Number // of all but Hedge and Ridge: the optimism, in [0,1]
+	Lambda  Number // of Linear, Shared, Hybrid, Diagonal and Ridge: the ridge, > 0
 	// of Linear: ρ in [0.5,1), how much the past counts after one more example of its action; 0: it does not fade
 	Forget  float64
 	Hashed  int64  // of Shared and Hybrid: columns that features and products are hashed into
@@ -29,6 +29,9 @@ type Oracle struct {
 	Class     string  // of Hedge: a class file, relative to the model file
 	Unproved  bool    // of Hedge: accept what has no proof
 	Vovk      bool    // of Hedge: Vovk's substitution instead of the mean
+	// of Hedge: the learning rate starts at Eta = 1/2 and follows what is outstanding
+	Outstanding bool
+	Certified   bool // of Ridge, which must have it
 }
 
 // Number is a parameter that may be left to the program.
@@ -75,7 +78,7 @@ type orders struct{ early, arrival bool }
 
 // oracleKinds returns the kinds that a model file may name, in the order of messages.
 func oracleKinds() []oracleKind {
-	return []oracleKind{aggregate{}, linear{}, hedge{}, shared{Shared}, shared{Hybrid}, diagonal{}}
+	return []oracleKind{aggregate{}, linear{}, hedge{}, shared{Shared}, shared{Hybrid}, diagonal{}, certified{}}
 }
 
 // kindNames returns the names of the kinds, or of those only that may learn early.

@@ -155,6 +155,7 @@ func (p *parser) finish(m *Model) {
 			m.Early = false
 		}
 	}
+	p.warnArrival(m)
 	if m.Oracle.Kind == Hedge && m.Oracle.Eta == 0 {
 		m.Oracle.Eta = m.defaultEta()
 	}

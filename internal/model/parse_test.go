@@ -222,7 +222,7 @@ func TestErrors(t *testing.T) {
 		{"oracle: {kind: hedge, class: f}\norder: arrival\nlearner: elimination",
 			`m.yaml:3:10: learner: elimination needs outcomes in the order of decisions`},
 		{"oracle: {kind: hegde}",
-			`m.yaml:1:16: oracle.kind: expected auto | linear | hedge | shared | hybrid | diagonal, found "hegde" ` +
+			`m.yaml:1:16: oracle.kind: expected auto | linear | hedge | shared | hybrid | diagonal | ridge, found "hegde" ` +
 				`(did you mean "hedge"?)`},
 		{"oracle: {kind: linear, eta: 1}",
 			`m.yaml:1:24: oracle: unknown key "eta" (did you mean "beta"?); expected one of kind, version, beta, lambda, ` +

@@ -1,4 +1,4 @@
-// Package paper tries what the paper claims: each theorem, corollary and lower bound
+// Package paper tries what the paper claims, and what is derived here: each theorem, corollary and lower bound
 // of "Regret Bounds for Adversarial Contextual Bandits with General Function
 // Approximation and Delayed Feedback" (NeurIPS 2025) on environments that know the
 // truth, with the code that runs live, beside what is predicted.
@@ -123,12 +123,13 @@ func (f *Finding) Holds() bool {
 	return true
 }
 
-// Claims lists everything that can be tried, in the order of the paper.
+// Claims lists everything that can be tried, in the order of the paper, and then what is derived here.
 func Claims() []Claim {
 	return []Claim{
 		exp4Claim(), blocksClaim(), weightingClaim(), unstableClaim(), dafaClaim(), adversariesClaim(), stabilityClaim(),
 		hypercubeClaim(),
 		orderClaim(), dmaxClaim(), oraclesClaim(),
+		additiveClaim(), stagesClaim(), delaysClaim(),
 	}
 }
 

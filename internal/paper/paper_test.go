@@ -214,3 +214,32 @@ func TestLossySilence(t *testing.T) {
 		}
 	}
 }
+
+// TestEnumerationCanFail: without a term of its own each inequality of theorem 3 is broken.
+func TestEnumerationCanFail(t *testing.T) {
+	for i, of := range []func(s slack) float64{func(s slack) float64 { return s.ratio },
+		func(s slack) float64 { return s.fall }, func(s slack) float64 { return s.round }} {
+		var drop [3]bool
+		if got := of(enumerate(200, 3, drop)); got < -1e-9 {
+			t.Errorf("inequality %d: slack %v", i, got)
+		}
+		drop[i] = true
+		if got := of(enumerate(200, 3, drop)); got > -1e-6 {
+			t.Errorf("inequality %d without a term: slack %v", i, got)
+		}
+	}
+}
+
+// TestOneLostRound: a round that never has an outcome costs the additive bound at most 1.
+func TestOneLostRound(t *testing.T) {
+	late := make([]float64, 20000)
+	for i := range late {
+		late[i] = 50
+	}
+	before, _ := boundsOf(late, 10, math.Log(100))
+	late[7000] = 1e9
+	after, at := boundsOf(late, 10, math.Log(100))
+	if d := after[2] - before[2]; !(d >= 0 && d <= 1) || at.Late != 50 {
+		t.Errorf("the bound was %v, and is %v at %+v", before[2], after[2], at)
+	}
+}

@@ -210,6 +210,9 @@ const (
 	below    = ": regret is below half of that of uniform play"
 	bounded  = ": mean regret is below the bound that is proved"
 	both     = "default" + below + ";paper" + below
+	overT    = "the exponent of regret over T"
+	quarter  = "less than a quarter of uniform play"
+	another  = "as another program measured it"
 	all      = "cautious" + bounded + ";default" + bounded + ";paper" + bounded
 )
 
@@ -236,7 +239,14 @@ var noticed = map[string]map[string]string{
 	"order": {wrongSign: below, uniform: below, never: below, seer: higher, tenth: room, root: oneSize, wholeR: oneSize},
 	"dmax": {wrongSign: below, uniform: below, never: below, seer: higher, tenth: below, root: oneSize,
 		wholeR: oneSize},
-	"oracles": {wrongSign: below, uniform: below, never: below, seer: higher, tenth: room, root: oneSize, wholeR: oneSize},
+	"oracles": {wrongSign: below, uniform: below, never: below, seer: higher, tenth: room, root: oneSize,
+		wholeR: oneSize},
+	"additive": {wrongSign: overT, uniform: overT, never: overT, root: overT, tenth: room, wholeR: room,
+		seer: higher},
+	"stages": {wrongSign: "over five times", uniform: quarter, never: quarter, tenth: room, root: oneSize, wholeR: oneSize,
+		seer: higher},
+	"delays": {wrongSign: another, uniform: another, never: another, tenth: another, root: another, wholeR: another,
+		seer: higher},
 	"stability": {wrongSign: "Σ(f̂−f⋆)² is below", never: "Σ(f̂−f⋆)² is below", "ten η": "Σ KL is below",
 		uniform: cannot + "no law", tenth: cannot + "no γ", root: cannot + "no γ", wholeR: cannot + "no γ", seer: higher},
 }

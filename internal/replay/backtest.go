@@ -80,7 +80,9 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *del
 	b.joiner = loop.NewJoiner(1, Boundless(n), 0, func(int64) *loop.Rules { return ep.Rules })
 	b.trace = trace{Rounds: n, match: b.match, delays: delay.NewMeter(n)}
 	b.match.course.bounds = func() map[string]float64 {
-		f, _ := certify.Measure(ep.Learner, int64(b.match.n)-b.trace.Fates.rounds())
+		late := latelosses.Compare(&b.losses)
+		f, _ := certify.Measure(ep.Learner, &certify.Options{Outstanding: int64(b.match.n) - b.trace.Fates.rounds(),
+			Arrival: ep.Rules.Arrival, Late: &late})
 		return f.Bounds
 	}
 	return b

@@ -45,8 +45,10 @@ func Oracles() []grammar.Entry {
 			"with the context's, "+
 			"hashed: for actions that come and go; beta, lambda, hashed"),
 		grammar.Word("hybrid", "", "the same, and the context's features for each action's name; beta, lambda, hashed"),
+		grammar.Word("ridge", "", "ridge regression with a theorem, certified: true, for losses that are linear in the "+
+			"features: these and the actions are listed in the model file, numbers with their bounds; lambda"),
 		grammar.Word("hedge", "", "Hedge-Vovk over a finite class of functions from a class file; eta, class; "+
-			"substitution: vovk with "+
+			"eta: outstanding lowers it with the rounds outstanding, for a bound under any delays; substitution: vovk with "+
 			"unproved: true predicts by Vovk's substitution at eta 2"),
 	}
 }

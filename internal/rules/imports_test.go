@@ -97,6 +97,9 @@ var serverIn = []string{"cmd/decider", "cmd/replayer", "internal/engine", "pkg/s
 // The source of load is a client as a user would write it.
 var kafkaIn = []string{"compose/clients/load", "internal/access", "pkg/stream/kafka", "pkg/stream/kafkatest"}
 
+// tracesIn are the only packages that bring OpenTelemetry's SDK with them.
+var tracesIn = []string{"cmd/decider", "cmd/feedback-joiner", "internal/trace/otlp"}
+
 // apart are packages that work without the shells: they are parts of them, or recompute what they did.
 var apart = []string{"internal/explain", "internal/follow", "internal/front", "internal/join", "internal/replay",
 	"internal/tail", "internal/topics", "internal/verify"}
@@ -143,6 +146,7 @@ func broken(p *pack) (out []string) {
 		}
 	}
 	links("github.com/nats-io/nats-server", "the NATS server", serverIn...)
+	links("go.opentelemetry.io/", "OpenTelemetry", tracesIn...)
 	links("github.com/twmb/franz-go", "a Kafka client that is for tests", "pkg/stream/kafkatest")
 	return out
 }
@@ -156,7 +160,7 @@ func TestImportRules(t *testing.T) {
 		}
 	}
 	for _, name := range append([]string{"cmd/feedback-joiner", "internal/replay", "internal/verify", "pkg/codec",
-		"pkg/stream"}, slices.Concat(heart, serverIn, kafkaIn, apart)...) {
+		"pkg/stream"}, slices.Concat(heart, serverIn, kafkaIn, tracesIn, apart)...) {
 		if !names[module+name] {
 			t.Errorf("there is no package %s: a rule about it holds nothing", name)
 		}
@@ -185,6 +189,7 @@ func TestImportTestCanFail(t *testing.T) {
 		{ImportPath: "hindsight/internal/replay", Imports: []string{"hindsight/internal/verify"}},
 		{ImportPath: "hindsight/cmd/feedback-joiner", Deps: []string{"fmt", server}},
 		{ImportPath: "hindsight/pkg/stream/nats", Deps: []string{server}},
+		{ImportPath: "hindsight/internal/service", Deps: []string{"go.opentelemetry.io/otel"}},
 		{ImportPath: "hindsight/internal/service", Deps: []string{server}},
 		{ImportPath: "hindsight/internal/service", Imports: []string{"github.com/segmentio/kafka-go"}},
 		{ImportPath: "hindsight/pkg/stream/nats", Imports: []string{"github.com/segmentio/kafka-go/protocol"}},

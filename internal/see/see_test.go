@@ -71,7 +71,7 @@ func TestState(t *testing.T) {
 		s.Certificate.Certificate.T == 0 {
 		t.Errorf("%v %+v %+v", s.Refused, s.Rejects, s.Certificate)
 	}
-	for topic, detail := range map[string]string{"contexts": "context: features.hour: ",
+	for topic, detail := range map[string]string{"contexts": "context: features.hour[0]: ",
 		"outcomes": "out of the model's range: 7 is not in [0, 1]"} {
 		if !slices.ContainsFunc(s.Rejects, func(r reject) bool {
 			return r.Topic == topic && r.Reason == "malformed" && strings.HasPrefix(r.Detail, detail)

@@ -45,6 +45,9 @@ func (j *Joiner) resume(ctx context.Context) error {
 			"lost", j.nextEpoch()-1, "mode", mode.String())
 		return j.goOn(ctx, j.nextEpoch(), mode, codec.CauseLost)
 	}
+	if last.Rec.Cause == codec.CauseTaught && j.cfg.Source.Cause == "" { // deciders wait for it
+		return j.goOn(ctx, j.nextEpoch(), mode, "")
+	}
 	if file := j.cfg.Source.Mode; file != mode {
 		j.cfg.Logger.Warn("the mode that was asked for last holds, not the model file's", "mode", mode.String(),
 			"file", file.String(), "cause", last.Rec.Cause)

@@ -23,7 +23,7 @@ type ModePage struct {
 	Epoch   int64  `json:"epoch"`
 	Version int64  `json:"version"` // of the model file
 	Learner int64  `json:"learner"` // the epoch in which the learner at work began
-	Cause   string `json:"cause"`   // of this epoch: admin or guard, and the reason; "": the model file
+	Cause   string `json:"cause"`   // of this epoch: admin or guard, and the reason; taught; "": the model file
 	// Of a POST: the least epoch of the deciders of this process when the answer was
 	// written. Deciders elsewhere follow the log by themselves.
 	Deciders int64 `json:"deciders,omitempty"`

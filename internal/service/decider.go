@@ -7,11 +7,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/envelope"
 	"hindsight/internal/follow"
 	"hindsight/internal/front"
 	"hindsight/internal/intake"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
+	"hindsight/internal/trace"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -36,6 +38,8 @@ type Decider struct {
 	old      readBacks
 	dec      codec.Decision
 	buf      []byte
+	encoder  envelope.Encoder
+	carry    []byte // of carried
 	unread   unread
 	outside  unread
 	unmarked bool  // contexts were rejected that no record in decisions tells of
@@ -60,8 +64,9 @@ type Decider struct {
 	part    *watch.Part // of the process's health; may be nil
 	batchAt time.Time   // when the contexts at work were taken up
 	at      struct {
-		contexts, feedback atomic.Int64 // next unread offsets
-		epoch              atomic.Int64 // at work; 0: none
+		contexts, feedback atomic.Int64                      // next unread offsets
+		epoch              atomic.Int64                      // at work; 0: none
+		definition         atomic.Pointer[follow.Definition] // of that epoch
 	}
 }
 
@@ -75,9 +80,10 @@ func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
 	d.cfg.complete()
 	d.m = d.cfg.Metrics.Decider(cfg.Partition)
 	d.flight = newFlight(d)
+	d.encoder.Encoding = cfg.Encoding
 	d.recent.init(cfg.Dedup, cfg.recentShare())
 	out, tail, err := cfg.Log.Open(ctx, d.topics.Decisions, cfg.Partition,
-		stream.OpenOptions{Owner: cfg.Owner, Ack: d.flight.ack})
+		stream.OpenOptions{Owner: cfg.Owner, Ack: d.flight.ack, Value: codec.OpenValue(cfg.Encoding)})
 	if err != nil {
 		d.cfg.Metrics.AppendError(watch.DecisionsKind, err)
 		d.m.Close()
@@ -96,7 +102,7 @@ func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
 func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	c := &d.cfg
 	d.follower, err = follow.Open(ctx, follow.Config{Log: c.Log, Name: c.Name, Partitions: c.Partitions, Build: c.Build,
-		Logger: c.Logger, Metrics: c.Metrics, Warns: c.Partition == 0})
+		Logger: c.Logger, Metrics: c.Metrics, Warns: c.Partition == 0, Encoding: c.Encoding})
 	if err != nil {
 		return err
 	}
@@ -161,6 +167,7 @@ func (d *Decider) append(ctx context.Context, r *stream.Record, t ticket) error 
 		return err
 	}
 	d.flight.add(t)
+	d.encoder.Encode(r)
 	_, err := d.out.Append(ctx, r)
 	d.cfg.Metrics.AppendError(watch.DecisionsKind, err)
 	d.fail(err)
@@ -245,7 +252,7 @@ func (d *Decider) decideRecord(ctx context.Context, r *stream.Record, logTime in
 			return err
 		}
 	}
-	return d.appendDecision(ctx, ticket{n: d.dec.N, at: d.batchAt})
+	return d.appendDecision(ctx, ticket{n: d.dec.N, at: d.batchAt, parent: trace.Of(r.Headers)})
 }
 
 // decide lets the heart decide a context.
@@ -266,7 +273,15 @@ func (d *Decider) appendDecision(ctx context.Context, t ticket) error {
 	d.m.Gamma.Set(d.dec.Gamma)
 	d.cfg.Metrics.Scope().Decision(&d.dec)
 	d.showOutstanding()
-	return d.append(ctx, &stream.Record{Key: []byte(d.dec.ID), Value: d.buf}, t)
+	if d.cfg.Trace != nil {
+		t.span = d.cfg.Trace.Decided(t.parent, t.at, &d.dec)
+		t.parent = t.span.Parent()
+	}
+	r := &stream.Record{Key: []byte(d.dec.ID), Value: d.buf}
+	if t.parent != "" {
+		r.Headers = []stream.Header{{Key: trace.Header, Value: t.parent}}
+	}
+	return d.append(ctx, r, t)
 }
 
 func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result) error {
@@ -290,7 +305,9 @@ func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result)
 	d.heart.Pass(r.Offset + 1)
 	d.unmarked = true
 	rej.Fit()
-	_, err := d.rejects.Append(ctx, &stream.Record{Value: codec.AppendReject(nil, &rej)})
+	rec := stream.Record{Value: codec.AppendReject(nil, &rej)}
+	d.encoder.Encode(&rec)
+	_, err := d.rejects.Append(ctx, &rec)
 	d.cfg.Metrics.AppendError(watch.RejectsKind, err)
 	if err == nil {
 		d.cfg.Metrics.NoteReject(&rej)

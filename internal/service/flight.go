@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hindsight/internal/front"
+	"hindsight/internal/trace"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 )
@@ -21,8 +22,9 @@ type flight struct {
 	// waiting[head:] are the tickets in the order of their appends.
 	waiting []ticket
 	head    int
-	topic   int // of those, decisions of contexts that came by the topic
-	most    int // decisions that may wait
+	topic   int  // of those, decisions of contexts that came by the topic
+	most    int  // decisions that may wait
+	starved bool // contexts of the topic wait for room
 
 	freed chan struct{} // signalled when one of them is done, or the decider has failed
 }
@@ -35,6 +37,8 @@ type ticket struct {
 	reply  []byte // to be sent at the acknowledgement
 	send   func(data []byte, headers ...stream.Header) error
 	refuse func(code int, message, id string) // nil, as send: it came by the topic
+	parent string                             // of its span
+	span   trace.Span                         // nil: there is no tracer
 	more   []func(stored bool)                // repeats of the request; called from goroutines of their own
 }
 
@@ -93,7 +97,8 @@ func (f *flight) topicRoom() bool {
 		}
 		most = max(most, 1)
 	}
-	return f.topic < most && len(f.waiting)-f.head < f.most
+	f.starved = f.topic >= most || len(f.waiting)-f.head >= f.most
+	return !f.starved
 }
 
 func (f *flight) add(t ticket) {
@@ -139,6 +144,10 @@ func (f *flight) pop() (ticket, bool) {
 	}
 	t := f.waiting[f.head]
 	signal(f.freed)
+	if f.starved { // what made it so is on its way: it is popped later, or now
+		f.starved = false
+		f.d.wake()
+	}
 	f.waiting[f.head] = ticket{}
 	if t.ofTopic() {
 		f.topic--
@@ -168,17 +177,27 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 	}
 	f.d.recent.stored(t.n, offset)
 	f.d.m.Decision(t.send != nil, t.at)
+	if t.span != nil {
+		t.span.Stored(nil)
+	}
+	f.d.wake() // first: Go runs next what was woken last, and that is who sends the reply
 	if t.send != nil {
 		t.send(t.reply)
+	}
+	if t.span != nil {
+		t.span.End(t.send != nil)
 	}
 	for _, answer := range t.more {
 		f.d.spawn(func() { answer(true) })
 	}
-	f.d.wake()
 }
 
 // refuse tells those who wait that their decision's fate is unknown.
 func (f *flight) refuse(t *ticket) {
+	if t.span != nil {
+		t.span.Stored(errors.New(unknownFate))
+		defer t.span.End(t.refuse != nil)
+	}
 	if t.refuse != nil {
 		t.refuse(503, unknownFate, t.id)
 	}

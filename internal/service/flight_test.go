@@ -43,3 +43,31 @@ func TestFlightAwaitRoom(t *testing.T) {
 		})
 	}
 }
+
+// TestFlightWakes holds that an acknowledgement wakes the contexts of the topic if they wait for room, and only then.
+func TestFlightWakes(t *testing.T) {
+	d := &Decider{cfg: SystemConfig{MaxInFlight: 2}, wakeup: make(chan struct{}, 1)}
+	d.flight = newFlight(d)
+	for _, c := range []struct {
+		onWay  int
+		woken  bool
+		reason string
+	}{{1, false, "there is room"}, {2, true, "there is none"}} {
+		for range c.onWay {
+			d.flight.add(ticket{n: 1})
+		}
+		if d.flight.topicRoom() == c.woken {
+			t.Errorf("%s: room for a context %v", c.reason, !c.woken)
+		}
+		for i := range c.onWay {
+			d.flight.pop()
+			if woken := len(d.wakeup) == 1; woken != (c.woken && i == 0) {
+				t.Errorf("%s: woken %v at acknowledgement %d", c.reason, woken, i)
+			}
+			select {
+			case <-d.wakeup:
+			default:
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"net/http"
 	"slices"
@@ -13,8 +14,10 @@ import (
 	"time"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/follow"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 )
 
@@ -49,6 +52,21 @@ func (i *Insight) atWork() []*Decider {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.Clone(i.deciders)
+}
+
+// Definition returns the model that the process decides by, nil if it decides by none. It must not be changed.
+func (i *Insight) Definition() *follow.Definition {
+	if i == nil {
+		return nil
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, d := range i.deciders {
+		if m := d.at.definition.Load(); m != nil {
+			return m
+		}
+	}
+	return nil
 }
 
 // see notes the late losses of the joiner of this process.
@@ -150,8 +168,57 @@ func (i *Insight) outstanding(until time.Time) (n int64, partitions []int) {
 	return n, partitions
 }
 
+// decided yields rounds of this process that have no feedback, those of d, which is held, first.
+func (i *Insight) decided(d *Decider, until time.Time) iter.Seq[*learner.Round] {
+	return func(yield func(*learner.Round) bool) {
+		more := d.decided(mostValues, yield)
+		for _, other := range i.atWork() {
+			if other != d && more && other.hold(until) {
+				more = other.decided(mostValues, yield)
+				other.mu.Unlock()
+			}
+		}
+	}
+}
+
+// How many values of functions a certificate computes for the rounds of a partition without feedback, on a page
+// and each second for metrics: some 20 ms and 1 ms. The rounds beyond are charged 1 each.
+const (
+	mostValues     = 1 << 18
+	valuesOfSecond = 1 << 14
+)
+
+// decided yields the rounds of the partition that have no feedback, as far as they are at hand.
+func (d *Decider) decided(left int, yield func(*learner.Round) bool) (more bool) {
+	replica := d.follower.Replica()
+	ep := replica.Epoch()
+	l, ok := ep.Learner.(*learner.DAFA)
+	if !ok || l.Models() == nil {
+		return true
+	}
+	from := d.heart.Next() - d.outstanding()
+	if ep.Rules.Arrival {
+		from = l.Turn()
+	}
+	var dec codec.Decision
+	for n := max(1, from); from > 0 && n < d.heart.Next() && left > 0; n++ {
+		value, _, _ := d.recent.get(n)
+		if value == nil || codec.ParseDecision(&dec, value) != nil {
+			continue
+		}
+		left -= len(dec.Actions) * l.Models().Left()
+		if r, err := replica.Decided(&dec); err == nil && !yield(r) {
+			return false
+		}
+	}
+	return true
+}
+
 // lateLosses returns what the joiner of this process saw, nil if there is none.
 func (i *Insight) lateLosses() *latelosses.Comparison {
+	if i == nil {
+		return nil
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.late == nil {
@@ -172,6 +239,7 @@ func (i *Insight) Look() (*CertificatePage, error) {
 	err := i.ask(until, func(d *Decider, ep *loop.Epoch) {
 		o.Arrival, o.Early = ep.Rules.Arrival, ep.Rules.Early
 		page.Epoch, page.LearnedThrough = ep.Number, d.follower.Replica().LearnedThrough()
+		o.Decided = i.decided(d, until)
 		page.Certificate = certify.Of(ep.Learner, o)
 	})
 	if err != nil {

@@ -108,8 +108,13 @@ func TestInsight(t *testing.T) {
 	}
 	c := page.Certificate
 	if c.T != 64 || c.PlausibleSet == nil || c.PlausibleSet.Vacuous || c.PlausibleSet.Functions != 10 ||
-		c.PlausibleSet.Surviving >= 10 || *c.PlausibleSet.Value < 4 || c.MeasuredDrift == nil {
+		c.PlausibleSet.Surviving >= 10 || c.MeasuredDrift == nil {
 		t.Errorf("%+v", c)
+	}
+	// The four that are outstanding cost what the functions that survive say, not 1 each.
+	if p := r.d.Replica().Epoch().Learner.(*learner.DAFA).Certificate().Plausible; *c.PlausibleSet.Value <= p.Bound ||
+		*c.PlausibleSet.Value >= p.Bound+4 {
+		t.Errorf("the bound is %v with 4 rounds outstanding, %v without", *c.PlausibleSet.Value, p.Bound)
 	}
 	state := func(name string) string {
 		at := slices.IndexFunc(c.Assumptions, func(a certify.Assumption) bool { return a.Name == name })
@@ -214,14 +219,14 @@ func TestInsightOnArrival(t *testing.T) {
 		before.Certificate.PlausibleSet == nil {
 		t.Fatalf("%d %s", code, body)
 	}
-	if p := before.Certificate.PlausibleSet; *p.Value != 64 || !p.Vacuous || p.Surviving != 10 {
-		t.Errorf("before the first outcome: %+v", p)
+	if p := before.Certificate.PlausibleSet; *p.Value >= 64 || *p.Value < 5 || p.Surviving >= 10 {
+		t.Errorf("before the first outcome: %+v", p) // which cannot save functions that the others refute
 	}
 	outcome(0)
 	r.look()
 	ask(t, certificateOf, i, &after)
-	if p := after.Certificate.PlausibleSet; after.Certificate.T != 64 || p.Surviving >= 10 || *p.Value >= 64 ||
-		*p.Value < 4 {
+	if p := after.Certificate.PlausibleSet; after.Certificate.T != 64 || p.Surviving >= 10 ||
+		*p.Value >= *before.Certificate.PlausibleSet.Value {
 		t.Errorf("after it: %+v of %d", p, after.Certificate.T)
 	}
 	at := slices.IndexFunc(after.Certificate.Assumptions, func(a certify.Assumption) bool {

@@ -14,6 +14,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
 )
 
 // Joiner is the joiner of a model at work: [join.Core] joins decisions with outcomes and releases
@@ -46,6 +47,7 @@ type Joiner struct {
 	m       *watch.JoinerMetrics
 	others  *follow.Strangers
 	surplus surplus
+	traced  *traced
 	part    *watch.Part    // of the process's health; may be nil
 	at      []atomic.Int64 // by input, decisions of all partitions, then outcomes: next unread offset
 }
@@ -61,6 +63,7 @@ func OpenJoiner(ctx context.Context, cfg SystemConfig) (*Joiner, error) {
 	j.m = j.cfg.Metrics.Joiner()
 	j.others = follow.NewStrangers(j.cfg.Metrics, j.cfg.Logger)
 	j.epochs = follow.NewLoggedEpochs(cfg.Log, j.topics, cfg.Build, j.cfg.Logger)
+	j.traced = newTraced(cfg.Trace)
 	j.late = latelosses.NewFollow(int64(cfg.Dedup), j.epochs.Rules)
 	if err := j.open(ctx); err != nil {
 		j.Close()
@@ -73,6 +76,7 @@ func (j *Joiner) open(ctx context.Context) (err error) {
 	if j.core, err = join.Open(ctx, j.coreConfig()); err != nil {
 		return err
 	}
+	j.traced.forget(j.Heart())
 	j.adoptModel()
 	if err := j.announce(ctx); err != nil {
 		return err
@@ -83,11 +87,11 @@ func (j *Joiner) open(ctx context.Context) (err error) {
 
 func (j *Joiner) coreConfig() join.Config {
 	return join.Config{Log: j.cfg.Log, Partitions: j.cfg.Partitions, Limits: j.cfg.limits(),
-		Topics:    j.topics,
+		Topics: j.topics, Encoding: j.cfg.Encoding,
 		MarkEvery: int64(j.cfg.MarkEvery), Seed: loop.TableSeed(j.cfg.Seed), Owner: j.cfg.Owner, Skew: join.ClockSkew,
 		AcceptLoss: j.cfg.AcceptLoss, Logger: j.cfg.Logger, Epochs: j.epochs, Wake: j.wake, Believe: j.believe,
 		Claims: j.readClaims, Hooks: join.Hooks{
-			Cut: j.tookCut, Era: j.m.Era, Decision: j.tookDecision, Outcome: j.tookOutcome, Feedback: j.released,
+			Cut: j.tookCut, Era: j.m.Era, Decision: j.tookDecision, Again: j.traced.decided, Outcome: j.tookOutcome, Feedback: j.released,
 			Reject: j.rejected, Foreign: j.others.Pass, Append: j.appendFailed}}
 }
 
@@ -97,10 +101,11 @@ func (j *Joiner) tookCut() {
 	j.m.Heart(j.Heart(), &j.late.Losses, j.cfg.Metrics.Scope(), time.Now())
 }
 
-func (j *Joiner) tookDecision(e *loop.DecisionEvent) {
+func (j *Joiner) tookDecision(e *loop.DecisionEvent, r *stream.Record) {
 	if e.D.N > 0 && e.GapTo == 0 {
 		j.m.Decided(e.Time)
 		j.cfg.Metrics.Scope().Decision(&e.D)
+		j.traced.decided(e, r)
 	}
 }
 
@@ -115,6 +120,7 @@ func (j *Joiner) released(f *codec.Feedback) {
 	j.m.Release(f)
 	j.cfg.Metrics.Scope().Feedback(f)
 	j.late.AddFeedback(f)
+	j.traced.released(f)
 }
 
 func (j *Joiner) rejected(r *codec.Reject) {
@@ -219,6 +225,6 @@ const warnEvery = time.Hour
 func (j *Joiner) warnLate() {
 	if l := &j.late.Losses; l.Differ() && (j.warned.IsZero() || time.Since(j.warned) >= warnEvery) {
 		j.warned = time.Now()
-		j.cfg.Logger.Warn(latelosses.Warning(l))
+		j.cfg.Logger.Warn(latelosses.Warning(l, j.epochs.Last != nil && j.epochs.Rules(j.epochs.Last.Rec.Epoch).Arrival))
 	}
 }

@@ -14,8 +14,11 @@ const lateEach = 120
 
 // lateRig has 2·lateEach + 20 rounds decided, of which all but the last 20 get a loss of 0.2
 // or 0.4 in turn in time, but for every second one, which gets what late says after its window.
-func lateRig(t *testing.T, logged *bytes.Buffer, late func(i int) float64) *rig {
+func lateRig(t *testing.T, logged *bytes.Buffer, late func(i int) float64, tune ...func(r *rig)) *rig {
 	r := newRig(t, func(r *rig) {
+		for _, f := range tune {
+			f(r)
+		}
 		r.jc.Logger = slog.New(slog.NewTextHandler(logged, nil))
 		r.jc.Dedup = 10 * lateEach // a round that is forgotten has no late outcomes, but orphans
 	})
@@ -59,6 +62,9 @@ func TestLateLossesThatDiffer(t *testing.T) {
 	if n := strings.Count(logged.String(), "lengthen the window"); n != 1 {
 		t.Errorf("%d warnings: %s", n, &logged)
 	}
+	if strings.Contains(logged.String(), "order: arrival") {
+		t.Errorf("it is not the order of this model: %s", &logged)
+	}
 	checkExposed(t, exposed(t, r.reg), 1)
 
 	// A joiner that takes over begins anew: it says nothing of what it has not seen.
@@ -74,6 +80,18 @@ func TestLateLossesThatDiffer(t *testing.T) {
 		`hindsight_late_losses_differ`: 0})
 	if !math.IsNaN(r.value(`hindsight_loss_mean{came="late"}`)) {
 		t.Error("nothing has a mean")
+	}
+}
+
+// TestLateLossesOnArrival holds that the log says which guarantee is gone, and what to do.
+func TestLateLossesOnArrival(t *testing.T) {
+	var logged bytes.Buffer
+	lateRig(t, &logged, func(i int) float64 { return 0.6 + 0.2*float64(i/2%2) }, func(r *rig) { r.rules.Arrival = true })
+	for _, want := range []string{"with order: arrival the bounds by measured drift and a priori are void",
+		"use order: fifo", "eta: outstanding"} {
+		if !strings.Contains(logged.String(), want) {
+			t.Errorf("no %q in %s", want, &logged)
+		}
 	}
 }
 

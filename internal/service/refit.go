@@ -94,8 +94,15 @@ func (d *Decider) goOn() {
 // decides returns the epoch in which decisions are made now, nil if there is none.
 func (d *Decider) decides() *loop.Epoch {
 	ep := d.follower.Replica().Epoch()
-	if ep == nil || ep.Number < d.refit.until {
+	if ep == nil || ep.Number < d.refit.until || d.awaitsLive(ep) {
 		return nil
 	}
 	return ep
+}
+
+// awaitsLive reports whether a log was taught and has not gone live: decisions wait for the epoch of the model
+// file, as on a new log. Only the process that teaches decides before.
+func (d *Decider) awaitsLive(ep *loop.Epoch) bool {
+	return d.follower.Epoch(ep.Number).Rec.Cause == codec.CauseTaught &&
+		(d.cfg.Source == nil || d.cfg.Source.Cause != codec.CauseTaught)
 }

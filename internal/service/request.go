@@ -9,6 +9,7 @@ import (
 
 	"hindsight/internal/front"
 	"hindsight/internal/loop"
+	"hindsight/internal/trace"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -56,17 +57,34 @@ func (d *Decider) requestOf(m stream.Message, start time.Time) {
 		refuse(503, unknownFate, "")
 		return
 	}
+	recorded := front.RecordedOf(&m)
+	if recorded == front.RecordedOnly {
+		d.find(m)
+		return
+	}
 	res := d.decide(m.Data, front.RequestID(&m), loop.Source{Offset: loop.RequestSource})
-	switch res.Verdict {
-	case loop.Invalid:
+	switch {
+	case res.Verdict == loop.Invalid:
 		refuse(front.CodeOf(res.Err), res.Err.Error(), res.ID)
-	case loop.Conflict:
+	case res.Verdict == loop.Conflict && recorded == "":
 		d.conflict(&res, m, refuse)
-	case loop.Duplicate:
+	case res.Verdict != loop.Decided:
 		d.repeat(&repeat{res.N, m, ""})
 	default:
 		d.answer(ticket{n: d.dec.N, at: start, reply: reply(&d.dec, d.unreadOf(m.Data, &res), false, json),
-			send: m.Respond, refuse: refuse, id: strings.Clone(d.dec.ID)})
+			send: m.Respond, refuse: refuse, id: strings.Clone(d.dec.ID), parent: trace.Of(m.Headers)})
+	}
+}
+
+// find answers with the decision that an id has, and with no bytes if it has none.
+func (d *Decider) find(m stream.Message) {
+	var c codec.Context
+	if err := codec.ParseContext(&c, m.Data); err != nil {
+		front.Refuser(&m, d.cfg.Metrics, "decide")(front.CodeOf(err), err.Error(), "")
+	} else if n, ok := d.heart.Find(c.ID); ok {
+		d.repeat(&repeat{n, m, ""})
+	} else {
+		m.Respond(nil)
 	}
 }
 
@@ -118,10 +136,11 @@ func (d *Decider) usedIn(n int64) string {
 }
 
 func reply(dec *codec.Decision, unread string, duplicate, json bool) []byte {
+	b := make([]byte, 0, 192+len(dec.ID)+len(unread)+32*len(dec.Actions)) // a short name and a number each
 	if json {
-		return codec.AppendDecisionJSON(nil, dec, unread, duplicate)
+		return codec.AppendDecisionJSON(b, dec, unread, duplicate)
 	}
-	return codec.AppendDecisionReply(nil, dec, unread, duplicate)
+	return codec.AppendDecisionReply(b, dec, unread, duplicate)
 }
 
 // sameButForID reports whether a context has no id, and another, which has one, is else the

@@ -182,33 +182,19 @@ func (s *sim) verifyPower() {
 	s.verifyReplicas()
 }
 
-// verifyOutcomes checks that each outcome in the log has been counted or rejected. Those that are no later than the
-// feedback of their round, which was given before an era, are passed over there: they were counted or rejected, and
-// a reject may not have been stored.
+// verifyOutcomes checks that each outcome in the log has been counted or rejected.
 func (s *sim) verifyOutcomes() {
 	type place struct {
 		partition int
 		offset    int64
 	}
-	seen, fed, eraN := map[place]bool{}, map[string]codec.Feedback{}, int64(0)
+	seen := map[place]bool{}
 	s.records(s.topics.Feedback, 0, func(r *stream.Record) {
 		var f codec.Feedback
 		if r.Type == "" && codec.ParseFeedback(&f, append([]byte(nil), r.Value...)) == nil {
 			seen[place{f.OutcomePartition, f.OutcomeOffset}] = true
-			if f.Reason != codec.ReasonDuplicateID {
-				fed[f.ID] = f
-			}
-		}
-		if m, err := codec.ParseFeedbackMark(r.Value); r.Type == codec.TypeMark && err == nil && len(m.LostTails) > 0 {
-			eraN = m.N
 		}
 	})
-	passed := func(r *stream.Record) bool {
-		var o codec.Outcome
-		err := codec.ParseOutcome(&o, r.Value)
-		f, closed := fed[o.ID]
-		return err == nil && closed && f.N <= eraN && r.Time <= f.ClosedAt
-	}
 	reject := func(r *stream.Record) {
 		if x, err := codec.ParseReject(r.Value); err == nil && x.Topic == "outcomes" {
 			seen[place{x.Partition, x.Offset}] = true
@@ -220,7 +206,7 @@ func (s *sim) verifyOutcomes() {
 	}
 	for p := range s.o.partitions {
 		s.records(s.topics.Outcomes, p, func(r *stream.Record) {
-			if r.Type == "" && !seen[place{p, r.Offset}] && !passed(r) {
+			if r.Type == "" && !seen[place{p, r.Offset}] {
 				s.fatal("outcomes[%d]@%d has neither a fate nor a reject: %q", p, r.Offset, r.Value)
 			}
 		})

@@ -44,6 +44,7 @@ type simOptions struct {
 	coarse     bool    // log times are whole milliseconds, as Kafka's are: many are equal
 	modes      bool    // operators switch them
 	skew       int64   // by which the clocks of partitions differ at most, ns
+	encoding   codec.Encoding
 }
 
 const millisecond = int64(time.Millisecond)
@@ -123,6 +124,9 @@ func newSim(t testing.TB, seed int64, plant planted) *sim {
 		now: 1e15, version: 1, states: map[int64]string{}, counted: map[string]int{}}
 	s.o.coarsen(seed)
 	s.o.skews(seed)
+	if seed%4 == 2 {
+		s.o.encoding = codec.JSON
+	}
 	s.o.modes, s.whim = seed%3 == 1, rand.New(rand.NewPCG(uint64(seed), 3)) // not of rng: other seeds stay what they were
 	s.wire = &wire{rng: rng, late: rng.Float64() * .5, prompt: rng.Float64() * .5, fatal: s.fatal, plant: plant,
 		reached: [2]map[int]int64{{}, {}}}
@@ -243,8 +247,8 @@ type simDecider struct {
 func (s *sim) openDecider(partition int) *simDecider {
 	w := &simDecider{s: s, p: s.newProcess(fmt.Sprintf("decider%d", partition))}
 	cfg := SystemConfig{Log: simLog{w.p}, Name: "m", Build: s.build, Seed: simKey, Partition: partition,
-		Partitions: s.o.partitions,
-		Dedup:      1000, MaxInFlight: 1 + s.rng.IntN(20), Owner: w.p.name, Logger: slog.New(slog.DiscardHandler)}
+		Partitions: s.o.partitions, Encoding: s.o.encoding,
+		Dedup: 1000, MaxInFlight: 1 + s.rng.IntN(20), Owner: w.p.name, Logger: slog.New(slog.DiscardHandler)}
 	if partition == 0 {
 		cfg.SnapshotEvery = s.o.snapshots
 	}
@@ -349,7 +353,7 @@ func (s *sim) openJoiner() *simJoiner {
 	var err error
 	w.j, err = OpenJoiner(s.ctx, SystemConfig{Log: simLog{w.p}, Source: &follow.Source{Name: "m", Version: s.version,
 		Model: simModel(s.o.rules, s.version)},
-		Build: s.build, Seed: simKey, Partitions: s.o.partitions, MaxPending: s.o.pending, Dedup: 1000,
+		Build: s.build, Seed: simKey, Partitions: s.o.partitions, Encoding: s.o.encoding, MaxPending: s.o.pending, Dedup: 1000,
 		MarkEvery: s.o.markEvery, Owner: w.p.name, Logger: slog.New(slog.DiscardHandler)})
 	if !s.check(w.p.name, "open", err) {
 		w.p.kill()

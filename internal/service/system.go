@@ -13,6 +13,7 @@ import (
 	"hindsight/internal/follow"
 	"hindsight/internal/front"
 	"hindsight/internal/loop"
+	"hindsight/internal/trace"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -47,17 +48,19 @@ type SystemConfig struct {
 	Build      follow.Build
 	Seed       []byte // the secret one, of which nothing is stored
 	Partitions int
-	Owned      []int   // without Sharing: the partitions decided here; nil: all
-	Sharing    Sharing // shares the work with other processes; nil: it is not shared
-	BusApart   bool    // with Sharing: requests on this process's bus reach no other process
-	AcceptLoss bool    // go on without records that retention has dropped before they were read
-	ClientRate int     // most requests a second that one client may send; 0: any number
-	Owner      string  // for people
+	Encoding   codec.Encoding // of what is written
+	Owned      []int          // without Sharing: the partitions decided here; nil: all
+	Sharing    Sharing        // shares the work with other processes; nil: it is not shared
+	BusApart   bool           // with Sharing: requests on this process's bus reach no other process
+	AcceptLoss bool           // go on without records that retention has dropped before they were read
+	ClientRate int            // most requests a second that one client may send; 0: any number
+	Owner      string         // for people
 	Logger     *slog.Logger
 	Metrics    *watch.Metrics // nil: disabled
 	Health     *watch.Health  // nil: disabled
 	Insight    *Insight       // nil: disabled
 	Control    *Control       // nil: nothing can be changed
+	Trace      trace.Tracer   // nil: disabled
 
 	Dedup         int   // rounds whose ids are remembered, released ones by the joiner
 	MaxPending    int   // rounds that may wait in the joiner
@@ -159,6 +162,7 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	c.written = make([]wrote, c.Partitions)
 	if c.Bus != nil {
 		c.front = front.NewServer(front.Config{Bus: c.Bus, Name: c.Name, Partitions: c.Partitions, Seed: c.Seed,
+			Trace:      c.Trace,
 			ClientRate: c.ClientRate, Apart: c.BusApart, Metrics: c.Metrics})
 		g.Go(func() error { return c.runOutcomes(ctx, done) })
 	}

@@ -31,11 +31,20 @@ type tail struct {
 	refused []codec.DecisionMark // that tell of rejects
 }
 
+// carried returns a context as the log has it.
+func (d *Decider) carried(raw []byte) []byte {
+	d.carry = codec.CarriedContext(d.carry[:0], raw)
+	return d.carry
+}
+
 // readTail reads the last decisions.
 func (d *Decider) readTail(ctx context.Context, t stream.Tail) error {
 	for back := int64(d.cfg.Dedup) + int64(d.cfg.Dedup)/64 + 64; ; back *= 4 { // not all offsets are decisions
 		from := max(t.First, t.Open-back)
 		d.heart = loop.NewDecider(d.follower.Replica(), d.cfg.Seed, d.cfg.Name, d.cfg.Partition, d.cfg.Dedup)
+		if d.cfg.Encoding == codec.JSON {
+			d.heart.Carried = d.carried
+		}
 		d.heart.Expect(int(t.Open - from))
 		d.seen = tail{}
 		n, err := d.readFrom(ctx, from, t.Open)

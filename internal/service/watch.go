@@ -10,6 +10,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/internal/words"
+	"hindsight/pkg/learner"
 	"hindsight/pkg/stream"
 )
 
@@ -80,7 +81,9 @@ func (d *Decider) showCertificate() {
 		return
 	}
 	d.m.Weights(ep.Learner)
-	if f, ok := certify.Measure(ep.Learner, d.outstanding()); ok {
+	o := certify.Options{Outstanding: d.outstanding(), Arrival: ep.Rules.Arrival, Late: d.cfg.Insight.lateLosses(),
+		Decided: func(yield func(*learner.Round) bool) { d.decided(valuesOfSecond, yield) }}
+	if f, ok := certify.Measure(ep.Learner, &o); ok {
 		d.m.Certificate(&f)
 	}
 }
@@ -89,7 +92,9 @@ func (d *Decider) showCertificate() {
 func (d *Decider) show() {
 	d.m.Replica(d.follower.Replica())
 	if e := d.follower.Replica().Epoch(); e != nil {
-		d.at.epoch.Store(e.Number)
+		if d.at.epoch.Swap(e.Number) != e.Number {
+			d.at.definition.Store(d.follower.Epoch(e.Number))
+		}
 		d.m.Mode(e.Rules.Mode)
 		d.cfg.Metrics.Scope().Worth(e.Number, rewardsOf(e.Rules, false))
 	}

@@ -79,8 +79,52 @@ func createAtLeast(log stream.Log, ctx context.Context, topic string, partitions
 	return err
 }
 
-// Await waits until the topics of a model are there, which a decider makes, and
-// returns how many partitions they have.
+// Encoding returns the encoding of a model: that of what its programs wrote last. A model of which
+// they wrote nothing gets the one that is asked for by name; "": none is, and that is MessagePack.
+func Encoding(ctx context.Context, log stream.Log, name, asked string) (codec.Encoding, error) {
+	have, known, err := encoding(ctx, log, name)
+	if err != nil || asked == "" {
+		return have, err
+	}
+	e, err := codec.ParseEncoding(asked)
+	if err == nil && known && e != have {
+		return have, fmt.Errorf("model %q: its topics are %s, and that cannot change: start without --encoding, or give a "+
+			"model with --encoding %s another name", name, have, e)
+	}
+	return e, err
+}
+
+// encoding reports false if nothing was written. All records of a model have one encoding, but for
+// those that are too large as JSON. The joiner's come first, which is one: deciders may have been
+// started with different flags.
+func encoding(ctx context.Context, log stream.Log, name string) (e codec.Encoding, known bool, err error) {
+	t := join.TopicsOf(name)
+	partitions, err := log.Partitions(ctx, t.Decisions)
+	if err != nil {
+		return 0, false, err
+	}
+	look := func(topic string, p int) error {
+		return stream.ScanBack(ctx, log, topic, p, math.MaxInt64, 2000, func(r *stream.Record) error {
+			ours := r.Type == codec.TypeOpen
+			if r.Type == codec.TypeMark {
+				_, err := codec.ParseFeedbackMark(r.Value)
+				ours = err == nil
+			}
+			if ours {
+				e, known = max(e, codec.EncodingOf(r.Value)), true
+			}
+			return nil
+		}, func() bool { return known })
+	}
+	err = look(t.Feedback, 0)
+	for p := 0; p < partitions && err == nil && !known; p++ {
+		err = look(t.Decisions, p)
+	}
+	return e, known, err
+}
+
+// Await waits until the topics of a model are there, which a decider makes, and until it has opened
+// one, which tells their encoding. It returns how many partitions they have.
 func Await(ctx context.Context, log stream.Log, name string, logger *slog.Logger) (int, error) {
 	told, t := false, join.TopicsOf(name)
 	for {
@@ -92,7 +136,11 @@ func Await(ctx context.Context, log stream.Log, name string, logger *slog.Logger
 				}
 			}
 		}
-		if err == nil || !errors.Is(err, stream.ErrNotFound) {
+		known := false
+		if err == nil {
+			_, known, err = encoding(ctx, log, name)
+		}
+		if err == nil && known || err != nil && !errors.Is(err, stream.ErrNotFound) {
 			return n, err
 		}
 		if !told {

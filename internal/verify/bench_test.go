@@ -13,10 +13,14 @@ import (
 // takes than reading and parsing the same decisions and feedback once.
 func BenchmarkVerify(b *testing.B) {
 	const rounds = 20_000
-	for _, parts := range []int{1, 2} {
-		b.Run(fmt.Sprint("partitions=", parts), func(b *testing.B) {
+	for _, of := range []struct {
+		oracle string
+		parts  int
+	}{{"auto", 1}, {"auto", 2}, {"linear", 1}, {"linear", 2}} {
+		parts := of.parts
+		b.Run(fmt.Sprintf("oracle=%s/partitions=%d", of.oracle, parts), func(b *testing.B) {
 			w := newWorld(b, parts, 1)
-			w.use(4)
+			w.useModel(`{name: m, version: 5, window: 150ns, order: early, oracle: ` + of.oracle + `}`)
 			for i := range rounds {
 				p := i % parts
 				_, err := w.in[p].Append(w.ctx, &stream.Record{Value: fmt.Appendf(nil,

@@ -116,7 +116,7 @@ func (l *decisionLane) refused(r *stream.Record, epoch func() int64, passed int6
 	if id == "" {
 		id = strconv.Itoa(l.partition) + "-" + i64(r.Offset)
 	}
-	_, used := l.ids.round(id)
+	_, used := l.used(id)
 	used = used || l.decisions.cut() || passed == loop.End && l.grown // perhaps by a round that is gone, or behind the end
 	value, offset, from := r.Value, r.Offset, max(l.at.epoch, 1)
 	holds := func() bool {
@@ -164,7 +164,7 @@ func (l *decisionLane) minted(offset int64) string {
 		if id == l.head.ID {
 			return id
 		}
-		if _, used := l.ids.round(id); !used && !l.decisions.cut() {
+		if _, used := l.used(id); !used && !l.decisions.cut() {
 			break
 		}
 	}

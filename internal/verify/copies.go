@@ -122,7 +122,7 @@ func (k *copyCheck) check(ctx context.Context, r *stream.Record, got *codec.Feed
 	w.ID, w.Epoch, w.LearnedThrough, w.Gamma, w.Time = d.ID, d.Epoch, d.LearnedThrough, d.Gamma, c.time
 	w.Actions, w.Propensities, w.Action, w.Context = d.Actions, d.Propensities, d.Action, d.Context
 	w.Mode, w.Would = d.Mode, d.Would
-	if k.buf = codec.AppendFeedback(k.buf[:0], w); !bytes.Equal(k.buf, r.Value) {
+	if k.buf = codec.Like(r.Value, codec.AppendFeedback(k.buf[:0], w)); !bytes.Equal(k.buf, r.Value) {
 		field, want, have := differs(w, got, k.buf, r.Value)
 		wrong(field, want, have)
 	}

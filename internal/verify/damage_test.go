@@ -147,7 +147,7 @@ func (w *world) repeatedRejects() map[int64]bool {
 func TestVerifyRetention(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			w := liveWorld(t, 2, seed, 40)
+			w := encodedWorld(t, codec.Encoding(seed%2), 2, seed, 40)
 			whole := w.verify()
 			var cut int64
 			for _, r := range w.records(w.ts.Snapshots, 0) {

@@ -122,7 +122,7 @@ func (d *decisionCheck) decision(ctx context.Context, l *decisionLane) error {
 	if string(l.rec.Key) != got.ID {
 		l.wrong("key", got.ID, string(l.rec.Key))
 	}
-	if n, used := l.ids.round(got.ID); used && n < got.N {
+	if n, used := l.used(got.ID); used && n < got.N {
 		l.wrong("id", "a new id", "that of round "+i64(n))
 	}
 	monotone := l.follows(p)
@@ -188,9 +188,12 @@ func (d *decisionCheck) again(l *decisionLane, heart *loop.Decider, src loop.Sou
 
 // compare compares the decision at a lane's head with l.want.
 func (l *decisionLane) compare() {
-	l.buf = codec.AppendDecision(l.buf[:0], &l.want)
+	l.buf = codec.Like(l.rec.Value, codec.AppendDecision(l.buf[:0], &l.want))
 	if bytes.Equal(l.buf, l.rec.Value) {
 		return
+	}
+	if codec.SameContext(l.want.Context, l.head.Context) {
+		l.want.Context = l.head.Context
 	}
 	l.wrong(differs(&l.want, &l.head, l.buf, l.rec.Value))
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"hindsight/internal/follow"
 	"hindsight/internal/join"
@@ -174,7 +173,8 @@ func (f *fateCheck) round(ctx context.Context, r *stream.Record) error {
 		return f.odd(ctx, r, nil)
 	}
 	want := &f.due[0]
-	if f.buf = codec.AppendFeedback(f.buf[:0], want); !bytes.Equal(f.buf, r.Value) || string(r.Key) != want.ID {
+	f.buf = codec.Like(r.Value, codec.AppendFeedback(f.buf[:0], want))
+	if !bytes.Equal(f.buf, r.Value) || string(r.Key) != want.ID {
 		return f.odd(ctx, r, want)
 	}
 	f.checked.Checked++
@@ -281,13 +281,12 @@ func (f *fateCheck) takeCut(ctx context.Context, r *stream.Record) error {
 // forward checks that a cut moves the inputs on that it has ranges of.
 func (f *fateCheck) forward(r *stream.Record, topic string, first int, ranges []codec.Range) bool {
 	for i, x := range ranges {
-		field := fmt.Sprintf("%s[%d]", topic, i)
 		if x.Partition >= f.v.partitions {
-			f.wrong(r, field+".partition", "less than "+i64(int64(f.v.partitions)), x.Partition)
+			f.wrong(r, fmt.Sprintf("%s[%d].partition", topic, i), "less than "+i64(int64(f.v.partitions)), x.Partition)
 			return false
 		}
 		if from := f.history.Position(f.heart, first+x.Partition); x.Next <= from {
-			f.wrong(r, field+".next", "more than "+i64(from), x.Next)
+			f.wrong(r, fmt.Sprintf("%s[%d].next", topic, i), "more than "+i64(from), x.Next)
 			return false
 		}
 	}
@@ -370,16 +369,10 @@ func (f *fateCheck) begin(r *stream.Record) {
 		return
 	}
 	guard := f.heart.Guard()
-	if raised := guard.Sums().Raised; byGuard(&rec) && raised == 0 {
+	if raised := guard.Sums().Raised; rec.ByGuard() && raised == 0 {
 		f.wrong(r, "cause", "not the guard, which has not alarmed", rec.Cause)
-	} else if byGuard(&rec) && rec.Alarm() != raised {
+	} else if rec.ByGuard() && rec.Alarm() != raised {
 		f.wrong(r, "cause", codec.AlarmCause(raised), rec.Cause)
 	}
 	guard.Begin(rec.Epoch, rec.Continues > 0, rules)
-}
-
-// byGuard reports whether the guard began an epoch.
-func byGuard(rec *codec.Epoch) bool {
-	by, _, _ := strings.Cut(rec.Cause, ":")
-	return by == "guard"
 }

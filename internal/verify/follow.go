@@ -140,10 +140,21 @@ func (d *decisionCheck) follow(ctx context.Context, to place) (lost bool, err er
 
 // learn takes the record at the head of the feedback log.
 func (d *decisionCheck) learn(ctx context.Context, r *stream.Record) error {
-	if err := d.v.models.take(d.feedback, r); err != nil {
-		return err
+	models := &d.v.models
+	if r.Type != "" {
+		if err := models.take(d.feedback, r); err != nil {
+			return err
+		}
 	}
-	if err := d.audit.Take(ctx, r); err != nil {
+	err := d.audit.Take(ctx, r)
+	switch {
+	case r.Type != "":
+	case err == nil: // it is parsed once
+		models.learned(d.audit.Replica().LearnedThrough())
+	default:
+		_ = models.take(d.feedback, r)
+	}
+	if err != nil {
 		if !damaged(err) && !errors.Is(err, loop.ErrGap) && !errors.Is(err, loop.ErrNoEpoch) {
 			return &stream.Error{Op: "learn", Topic: d.feedback.topic, Offset: r.Offset, Err: err}
 		}

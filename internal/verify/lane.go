@@ -2,11 +2,11 @@ package verify
 
 import (
 	"context"
-	"hash/maphash"
 	"slices"
 	"strconv"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/recent"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -22,20 +22,20 @@ type decisionLane struct {
 	contexts  *logCursor
 
 	heart   *loop.Decider
-	next    int64                // N of the next decision; 0: not known
-	unread  int64                // records since the last that could not be read: each is a decision, or somebody else's
-	through int64                // contexts before it are dealt with
-	known   bool                 // through is known
-	passed  int64                // offset behind the last context taken
-	counted int64                // contexts before it are in the report
-	time    int64                // log time that contexts had reached at the last decision of one
-	since   int64                // log time of the last decision
-	at      place                // of the last decision or mark
-	lost    []codec.DecisionMark // that say that contexts, their rejects, rounds or feedback are gone
-	refuses bool                 // marks say where the rejects of contexts lie
-	ids     idMemory
-	grown   bool          // there are decisions or feedback behind the ends
-	ruled   *loop.Decider // decides by the rules of ruledBy alone
+	next    int64                 // N of the next decision; 0: not known
+	unread  int64                 // records since the last that could not be read: each is a decision, or somebody else's
+	through int64                 // contexts before it are dealt with
+	known   bool                  // through is known
+	passed  int64                 // offset behind the last context taken
+	counted int64                 // contexts before it are in the report
+	time    int64                 // log time that contexts had reached at the last decision of one
+	since   int64                 // log time of the last decision
+	at      place                 // of the last decision or mark
+	lost    []codec.DecisionMark  // that say that contexts, their rejects, rounds or feedback are gone
+	refuses bool                  // marks say where the rejects of contexts lie
+	ids     *recent.Memory[int64] // of the last rounds
+	grown   bool                  // there are decisions or feedback behind the ends
+	ruled   *loop.Decider         // decides by the rules of ruledBy alone
 	ruledBy *epochInfo
 
 	head codec.Decision // the decision at the head, if ready
@@ -45,39 +45,11 @@ type decisionLane struct {
 	raw  []byte // of the context, when it comes from its topic
 }
 
-// idMemory remembers the ids of the last rounds.
-type idMemory struct {
-	seed   maphash.Seed
-	rounds map[uint64]int64
-	ring   []uint64
-	oldest int
-	most   int
-}
-
-func newIDMemory(most int) idMemory {
-	return idMemory{seed: maphash.MakeSeed(), rounds: map[uint64]int64{}, most: most}
-}
-
-// round returns the last round of an id.
-func (m *idMemory) round(id string) (int64, bool) {
-	n, ok := m.rounds[maphash.String(m.seed, id)]
-	return n, ok
-}
-
-func (m *idMemory) add(id string, round int64) {
-	h := maphash.String(m.seed, id)
-	if len(m.ring) < m.most {
-		m.ring = append(m.ring, h)
-	} else {
-		delete(m.rounds, m.ring[m.oldest])
-		m.ring[m.oldest] = h
-		m.oldest = (m.oldest + 1) % m.most
-	}
-	m.rounds[h] = round
-}
+// used returns the round that has an id, if it is one of the last.
+func (l *decisionLane) used(id string) (round int64, ok bool) { return l.ids.Get(0, []byte(id)) }
 
 func (v *verification) openLane(ctx context.Context, d *decisionCheck, p int) (l *decisionLane, err error) {
-	l = &decisionLane{v: v, check: d, partition: p, ids: newIDMemory(v.Dedup)}
+	l = &decisionLane{v: v, check: d, partition: p, ids: recent.New[int64](v.Dedup)}
 	if l.decisions, err = v.openCursor(ctx, v.topics.Decisions, p); err != nil {
 		return nil, err
 	}
@@ -157,7 +129,7 @@ func (l *decisionLane) advance(ctx context.Context) (bool, error) {
 
 // done takes the decision at the head.
 func (l *decisionLane) done() {
-	l.ids.add(l.head.ID, l.head.N)
+	l.ids.Put(0, []byte(l.head.ID), l.head.N)
 	l.next, l.unread, l.through, l.known = l.head.N+1, 0, l.head.ContextsThrough, true
 	if p := l.place(); l.at.before(p) {
 		l.at = p

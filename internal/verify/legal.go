@@ -72,53 +72,42 @@ func (l *legality) lose(m *codec.FeedbackMark, h *join.History) {
 
 // check checks a cut before the heart takes it.
 func (l *legality) check(c *logCursor, r *stream.Record, cut *codec.Cut, batches []loop.Batch, heart *loop.Joiner) {
+	wrong := func(field string, want, got any) Difference { return at(c, r, field, want, got) }
 	for k, x := range cut.Decisions {
 		for i := range batches[k].Decisions {
 			e := &batches[k].Decisions[i]
-			if i == 0 {
-				l.first(at(c, r, fmt.Sprintf("decisions[%d]", x.Partition), "", ""), x.Partition, e.Offset, e.Time,
-					heart)
-			}
-			l.pass(x.Partition, e.Offset, e.Time)
-			if d := &e.D; d.N > 0 && e.GapTo == 0 && d.LearnedThrough > heart.LastN() && l.current(d, heart) {
-				l.v.differ(at(c, r, "decisions.learned_through", "at most "+i64(heart.LastN()),
-					d.LearnedThrough).in(d.N, d.ID))
+			l.take(x.Partition, i == 0, e.Offset, e.Time, heart, wrong)
+			if d := &e.D; d.N > 0 && e.GapTo == 0 && d.LearnedThrough > heart.LastN() && d.Era >= heart.Era() {
+				l.v.differ(wrong("decisions.learned_through", "at most "+i64(heart.LastN()), d.LearnedThrough).in(d.N, d.ID))
 			}
 		}
 	}
 	for k, x := range cut.Outcomes {
 		for i := range batches[len(cut.Decisions)+k].Outcomes {
 			e := &batches[len(cut.Decisions)+k].Outcomes[i]
-			if i == 0 {
-				l.first(at(c, r, fmt.Sprintf("outcomes[%d]", x.Partition), "", ""), l.v.partitions+x.Partition,
-					e.Offset, e.Time, heart)
-			}
-			l.pass(l.v.partitions+x.Partition, e.Offset, e.Time)
+			l.take(l.v.partitions+x.Partition, i == 0, e.Offset, e.Time, heart, wrong)
 		}
 	}
 	if latest := max(l.told, heart.Now()); cut.Time > latest || cut.Time < heart.Now() {
-		l.v.differ(at(c, r, "time", fmt.Sprintf("%d to %d, which a record told", heart.Now(), latest), cut.Time))
+		l.v.differ(wrong("time", fmt.Sprintf("%d to %d, which a record told", heart.Now(), latest), cut.Time))
 	}
 }
 
-// current reports whether a decision is of the heart's era: what an earlier one had learned may be
-// gone.
-func (l *legality) current(d *codec.Decision, heart *loop.Joiner) bool {
-	var m codec.FeedbackMark
-	heart.Mark(&m)
-	return d.Era >= m.Era
-}
-
-// first suspects the first record that a cut takes of an input if the cut before should have taken it.
-func (l *legality) first(d Difference, i int, offset, t int64, heart *loop.Joiner) {
-	if t+l.skew >= heart.Now() || offset < l.was[i] {
-		return
+// take takes note of a record of an input. It suspects the first of a cut if the cut before should have taken it.
+func (l *legality) take(i int, first bool, offset, t int64, heart *loop.Joiner,
+	wrong func(field string, want, got any) Difference) {
+	if first && t+l.skew < heart.Now() && offset >= l.was[i] {
+		field := fmt.Sprintf("decisions[%d]", i)
+		if i >= l.v.partitions {
+			field = fmt.Sprintf("outcomes[%d]", i-l.v.partitions)
+		}
+		d := wrong(field, fmt.Sprintf("no record older than %d, to which cut %d has come", heart.Now(), heart.LastCut()),
+			fmt.Sprintf("one at %d, at offset %d", t, offset))
+		l.v.suspect(d, nil, func() bool {
+			return slices.ContainsFunc(l.twice, func(x stretch) bool { return x.from-l.skew <= t && t <= x.to+l.skew })
+		})
 	}
-	d.Want = fmt.Sprintf("no record older than %d, to which cut %d has come", heart.Now(), heart.LastCut())
-	d.Got = fmt.Sprintf("one at %d, at offset %d", t, offset)
-	l.v.suspect(d, nil, func() bool {
-		return slices.ContainsFunc(l.twice, func(x stretch) bool { return x.from-l.skew <= t && t <= x.to+l.skew })
-	})
+	l.pass(i, offset, t)
 }
 
 // finish looks at what was not taken.
@@ -129,12 +118,10 @@ func (l *legality) finish(ctx context.Context, h *join.History, heart *loop.Join
 		}
 		topic, p, first := h.Topic(i), i%h.Partitions, true
 		err := stream.Scan(ctx, h.Log, topic, p, h.Position(heart, i), loop.End, func(r *stream.Record) error {
-			if first {
-				d := Difference{Topic: topic, Partition: p, Offset: r.Offset, Time: r.Time, Field: "cut"}
-				l.first(d, i, r.Offset, r.Time, heart)
-			}
+			l.take(i, first, r.Offset, r.Time, heart, func(_ string, want, got any) Difference {
+				return at(&logCursor{topic: topic, partition: p}, r, "cut", want, got)
+			})
 			first = false
-			l.pass(i, r.Offset, r.Time)
 			if i < h.Partitions && r.Type == "" {
 				l.v.report.Pending++
 			}

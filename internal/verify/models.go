@@ -80,6 +80,9 @@ func (m *modelReader) readAhead(ctx context.Context, feedback *logCursor) error 
 	return nil
 }
 
+// learned notes the last feedback that was learned.
+func (m *modelReader) learned(n int64) { m.classAt, m.lastN = -1, max(m.lastN, n) }
+
 // take takes the next record of the feedback log.
 func (m *modelReader) take(c *logCursor, r *stream.Record) error {
 	if m.ahead {

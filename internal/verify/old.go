@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"bytes"
 	"errors"
 
 	"hindsight/internal/loop"
@@ -32,7 +31,7 @@ func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string, lost bo
 		return nil
 	}
 	if e == nil {
-		if !bytes.Equal(l.raw, got.Context) {
+		if !codec.SameContext(l.raw, got.Context) {
 			_, want, have := bytesField(l.raw, got.Context)
 			l.wrong("context", want, have)
 		}

@@ -85,6 +85,7 @@ func TestVerifyPowerLoss(t *testing.T) {
 	tried, tooOld, checked := 0, int64(0), int64(0)
 	for seed := range uint64(seeds) {
 		w := newWorld(t, 1+int(seed%2), seed)
+		w.encoding = codec.Encoding(seed / 4 % 2)
 		w.use(int(seed/2) % len(worldModels))
 		w.rounds(40)
 		w.powerLoss()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
 
@@ -22,7 +23,7 @@ func TestVerifyIdentical(t *testing.T) {
 	for parts := 1; parts <= 3; parts++ {
 		for seed := range uint64(6) {
 			t.Run(fmt.Sprint(parts, " partitions, seed ", seed), func(t *testing.T) {
-				w := liveWorld(t, parts, seed, 60)
+				w := encodedWorld(t, codec.Encoding(seed%2), parts, seed, 60)
 				r := w.verify()
 				t.Log(r.text())
 				if r.ExitCode() != Identical {

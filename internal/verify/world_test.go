@@ -43,6 +43,7 @@ type world struct {
 	log      *mem.Log
 	ts       join.Topics
 	parts    int
+	encoding codec.Encoding
 	rng      *rand.Rand
 	source   follow.Source
 	j        *service.Joiner
@@ -92,7 +93,11 @@ func (w *world) no(err error) {
 
 // open starts or restarts everything with a model.
 func (w *world) use(epoch int) {
-	w.name(worldModels[epoch])
+	w.useModel(worldModels[epoch])
+}
+
+func (w *world) useModel(text string) {
+	w.name(text)
 	w.openJoiner()
 	for p := range w.parts {
 		w.openDecider(p)
@@ -121,7 +126,7 @@ func (w *world) tryJoiner() (err error) {
 		w.j = nil
 	}
 	j, err := service.OpenJoiner(w.ctx, service.SystemConfig{Log: w.log, Source: &w.source, Build: model.Epoch,
-		Seed:       worldSeed(),
+		Seed: worldSeed(), Encoding: w.encoding,
 		Partitions: w.parts, MaxPending: w.overflow, Dedup: worldDedup, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		w.j = j
@@ -140,7 +145,8 @@ func (w *world) openDecider(p int) {
 
 func (w *world) deciderConfig(p int) service.SystemConfig {
 	c := service.SystemConfig{Log: w.log, Name: worldName, Build: model.Epoch, Seed: worldSeed(), Partition: p,
-		Partitions: w.parts, Dedup: worldDedup, MaxInFlight: 100, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
+		Partitions: w.parts, Encoding: w.encoding,
+		Dedup: worldDedup, MaxInFlight: 100, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
 	if p == 0 {
 		c.SnapshotEvery = 25
 	}
@@ -316,7 +322,12 @@ func (w *world) outcomes(d *codec.Decision) {
 
 // liveWorld is a world with all that Run should understand.
 func liveWorld(t testing.TB, parts int, seed uint64, rounds int) *world {
+	return encodedWorld(t, codec.MessagePack, parts, seed, rounds)
+}
+
+func encodedWorld(t testing.TB, encoding codec.Encoding, parts int, seed uint64, rounds int) *world {
 	w := newWorld(t, parts, seed)
+	w.encoding = encoding
 	w.overflow = 6 * parts
 	for e := range worldModels {
 		w.use(e)

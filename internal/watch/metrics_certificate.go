@@ -22,7 +22,7 @@ type certificateMetrics struct {
 func newCertificate(o *owner) certificateMetrics {
 	return certificateMetrics{
 		bounds: o.laterBy("hindsight_regret_bound",
-			"Bound on the regret of the rounds of this epoch, those outstanding here charged 1 each; +Inf: none, or void. "+
+			"Bound on the regret of the rounds of this epoch, those outstanding here included; +Inf: none, or void. "+
 				"/certificate says on what each kind stands.",
 			"plausible_set passes what the work is worth", label{"kind", certify.Kinds()}),
 		rounds: o.later("hindsight_regret_rounds", "Rounds that those bounds are of: one that is not below it says "+

@@ -6,8 +6,8 @@
 // Beside them stand the rare records: [Epoch], [Class], [Cut], the marks,
 // [Snapshot] and [Reject].
 //
-// On a log they are MessagePack maps with named keys, the version "v" first;
-// unknown keys are ignored. At the edges contexts and outcomes may also be JSON
+// On a log they are MessagePack maps with named keys, the version "v" first, or JSON of the same keys
+// ([AppendJSON]), as the model has it; unknown keys are ignored. At the edges contexts and outcomes may also be JSON
 // or CloudEvents. The hot events are written and parsed by hand, without
 // allocation; the rare records by their fields' tags.
 // github.com/vmihailenco/msgpack is the reference in tests.
@@ -297,7 +297,7 @@ type Epoch struct {
 	// Continues is the first of the epochs whose learner this one goes on with, as it is
 	// here; rounds of those are learned too. 0: the learner is a new one.
 	Continues int64  `msgpack:"continues,omitempty"`
-	Cause     string `msgpack:"cause,omitempty"` // who asked for Mode, for people (but see Alarm); "": the model file
+	Cause     string `msgpack:"cause,omitempty"` // who asked for Mode, for people and [CauseTaught]; "": the model file
 }
 
 // Class carries one piece of a file that the next [Epoch] names. A sequence

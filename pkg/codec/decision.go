@@ -45,11 +45,11 @@ func appendDraw(dst []byte, actions []string, law []float64, drawn int) []byte {
 	return dst
 }
 
-// ParseDecision parses what [AppendDecision] wrote, in any form that MessagePack
+// ParseDecision parses what [AppendDecision] wrote, in any form that MessagePack or JSON
 // allows. Every key must be there, and action and propensity must agree with
 // propensities. It reuses the memory of dst.
 func ParseDecision(dst *Decision, b []byte) error {
-	r := reader{b: b}
+	r := newReader(b)
 	r.decision(dst)
 	return r.end("decision")
 }
@@ -106,7 +106,7 @@ func (r *reader) decision(d *Decision) {
 			d.Actions, d.Propensities = r.law(d.Actions, d.Propensities)
 		case "context":
 			r.once(&seen, 14)
-			d.Context = r.bytes()
+			d.Context = r.contextBytes()
 		case "era":
 			r.once(&seen, 17)
 			d.Era = r.int()

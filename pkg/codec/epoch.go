@@ -30,9 +30,18 @@ func (x *Epoch) splitModel() {
 // CauseLost is the cause of an epoch that a joiner began in place of one whose record is lost.
 const CauseLost = "lost"
 
+// CauseTaught is the cause of an epoch in which a learner is taught what another system did. Nobody is answered in it.
+const CauseTaught = "taught"
+
 // alarmCause begins the cause of an epoch that the guard began; the feedback at which it alarmed follows. A key of
 // its own would change the bytes of snapshots, which hold the record as the program that writes them knows it.
-const alarmCause = "guard: worse than the baseline at feedback "
+const alarmCause = guardCause + " worse than the baseline at feedback "
+
+// guardCause begins every cause that names the guard.
+const guardCause = "guard:"
+
+// ByGuard reports whether the record says that the guard began the epoch.
+func (x *Epoch) ByGuard() bool { return strings.HasPrefix(x.Cause, guardCause) }
 
 // AlarmCause is the cause of an epoch that the guard begins when it alarms at a feedback.
 func AlarmCause(feedback int64) string { return alarmCause + strconv.FormatInt(feedback, 10) }

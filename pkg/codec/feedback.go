@@ -39,11 +39,11 @@ func (f Fate) name() string {
 	return f.String()
 }
 
-// ParseFeedback parses what [AppendFeedback] wrote, in any form that MessagePack
+// ParseFeedback parses what [AppendFeedback] wrote, in any form that MessagePack or JSON
 // allows. Every key must be there, and action and propensity must agree with
 // propensities. It reuses the memory of dst.
 func ParseFeedback(dst *Feedback, b []byte) error {
-	r := reader{b: b}
+	r := newReader(b)
 	r.feedback(dst)
 	return r.end("feedback")
 }
@@ -127,7 +127,7 @@ func (r *reader) ending(f *Feedback, key string, seen *uint32) {
 		f.ClosedAt = r.int()
 	case "context":
 		r.once(seen, 18)
-		f.Context = r.bytes()
+		f.Context = r.contextBytes()
 	default:
 		r.modeKey(key, seen, 19, &f.Mode, &f.Would)
 	}

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"hash/crc32"
 	"math"
 	"reflect"
 	"testing"
+	"unicode/utf8"
 )
 
 // seed adds the samples, and their golden bytes' neighbours, to the corpus.
@@ -96,8 +98,11 @@ func FuzzParseDecision(f *testing.F) {
 		used := sampleDecision()
 		if d, ok := pure(t, &used, b, ParseDecision); ok {
 			again(t, &d, AppendDecision, ParseDecision)
-			_ = d.Validate()
-			if d.Validate() == nil && !json.Valid(AppendDecisionJSON(nil, &d, "", false)) {
+			if d.Validate() != nil {
+				return
+			}
+			stored(t, d, AppendDecision, ParseDecision, withContext(d, d.Context))
+			if !json.Valid(AppendDecisionJSON(nil, &d, "", false)) {
 				t.Fatalf("the reply to %+v is not JSON", d)
 			}
 		}
@@ -110,7 +115,9 @@ func FuzzParseFeedback(f *testing.F) {
 		used := sampleFeedback()
 		if x, ok := pure(t, &used, b, ParseFeedback); ok {
 			again(t, &x, AppendFeedback, ParseFeedback)
-			_ = x.Validate()
+			if x.Validate() == nil {
+				stored(t, x, AppendFeedback, ParseFeedback, withContext(x, x.Context))
+			}
 		}
 	})
 }
@@ -163,6 +170,8 @@ func repair(b []byte) []byte {
 	b = bytes.Clone(b)
 	if body := len(b) - crcBytes; body >= 0 && string(b[body:len(b)-4]) == crcKey {
 		binary.BigEndian.PutUint32(b[len(b)-4:], crc32.Checksum(b[:body], castagnoli))
+	} else if i := bytes.LastIndex(b, []byte(jsonCRC)); i > 0 && IsJSON(b) {
+		b = fmt.Appendf(b[:i], "%s%d}", jsonCRC, crc32.Checksum(b[:i], castagnoli))
 	}
 	return b
 }
@@ -178,5 +187,12 @@ func againRare[T any](t *testing.T, b []byte, appendTo func([]byte, *T) []byte, 
 	v(&x).Set(v(&back)) // it is written in the least version that has it
 	if err != nil || !same(back, x) {
 		t.Fatalf("%v\n got %+v\nwant %+v", err, back, x)
+	}
+	text := AppendJSON(nil, "", appendTo(nil, &x))
+	if !json.Valid(text) {
+		t.Fatalf("not JSON: %q", text)
+	}
+	if back, err = parse(text); err != nil || !same(back, x) && utf8.Valid(b) {
+		t.Fatalf("%v\n got %+v\nwant %+v\nfrom %q", err, back, x, text)
 	}
 }

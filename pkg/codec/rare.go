@@ -214,7 +214,7 @@ func parsed[T any](rec *record, b []byte) (x T, err error) {
 // parseRare parses b into the struct that x points to, which is empty but for memory to reuse.
 func parseRare(rec *record, b []byte, x any) error {
 	v := reflect.ValueOf(x).Elem()
-	r := reader{b: b}
+	r := newReader(b)
 	r.record(rec, rec.fields, v, true)
 	err := r.end(rec.event)
 	if err == nil {
@@ -227,6 +227,9 @@ func parseRare(rec *record, b []byte, x any) error {
 }
 
 func checkCRC(b []byte) error {
+	if IsJSON(b) {
+		return checkJSONCRC(b)
+	}
 	body := b[:max(0, len(b)-crcBytes)]
 	tail := b[len(body):]
 	if len(tail) < crcBytes || string(tail[:len(crcKey)]) != crcKey {
@@ -240,7 +243,7 @@ func checkCRC(b []byte) error {
 
 // versionOf returns the version that a record says; 0 if it says none.
 func versionOf(b []byte) int64 {
-	r := reader{b: b}
+	r := newReader(b)
 	for s := r.open(tokMap); r.more(&s); {
 		if r.key() == "v" {
 			return r.int()
@@ -336,22 +339,25 @@ func (r *reader) list(rec *record, f *field, v reflect.Value) {
 // row reads a list with one value for each of the fields of a struct.
 func (r *reader) row(rec *record, fields []field, v reflect.Value) {
 	s := r.open(tokList)
-	if r.err == nil && s.left != len(fields) {
+	if r.err == nil && !r.json && s.left != len(fields) {
 		r.fail(errRow)
 	}
 	for i := range fields {
-		if r.err != nil {
+		if r.more(&s); r.err != nil {
 			return
 		}
 		if r.value(rec, &fields[i], v.Field(fields[i].index)); r.err != nil {
 			r.in(fields[i].key)
 		}
 	}
+	if r.more(&s) {
+		r.fail(errRow)
+	}
 }
 
 // noFloat fails if a float comes next: no number of these records is one.
 func (r *reader) noFloat() {
-	if r.i < len(r.b) && (r.b[r.i] == mpFloat32 || r.b[r.i] == mpFloat64) {
+	if !r.json && r.i < len(r.b) && (r.b[r.i] == mpFloat32 || r.b[r.i] == mpFloat64) {
 		r.fail(errWantInt)
 	}
 }

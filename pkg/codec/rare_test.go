@@ -17,8 +17,11 @@ func rareKinds() []kind {
 // No bit of a rare record can be flipped unnoticed, not even between two
 // spellings of a number.
 func TestRareBitFlips(t *testing.T) {
-	for _, k := range rareKinds() {
+	for _, k := range kinds() {
 		b := k.append()
+		if !bytes.Contains(b, []byte(crcKey)) && !bytes.Contains(b, []byte(jsonCRC)) {
+			continue
+		}
 		for i := range 8 * len(b) {
 			flipped := append([]byte(nil), b...)
 			flipped[i/8] ^= 1 << (i % 8)

@@ -57,6 +57,9 @@ type span struct {
 
 // newReader returns a reader at the first value of b.
 func newReader(b []byte) reader {
+	if IsMap(b) {
+		return reader{b: b}
+	}
 	r := reader{b: b, json: IsJSON(b)}
 	if r.json {
 		r.space()
@@ -249,8 +252,13 @@ func (r *reader) text() string {
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
-// bytes reads a bin, or text, and returns an alias of it. MessagePack only.
-func (r *reader) bytes() []byte { return r.packBytes(errWantBytes) }
+// bytes reads a bin, or text, and returns an alias of it; of JSON, what its text is the base64 of.
+func (r *reader) bytes() []byte {
+	if r.json {
+		return r.jsonBin()
+	}
+	return r.packBytes(errWantBytes)
+}
 
 // float reads a number; integers and decimals are rounded to the nearest.
 func (r *reader) float() float64 {
@@ -265,7 +273,7 @@ func (r *reader) int() int64 {
 	if !r.json {
 		return r.packInt()
 	}
-	return r.whole(r.jsonNumber())
+	return r.jsonInt()
 }
 
 // small reads an int.

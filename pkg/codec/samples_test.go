@@ -155,7 +155,33 @@ type kind struct {
 	reappend func(dst []byte, value any) []byte // of a value of parse
 }
 
+// kinds are all records, and those that a model with the encoding JSON has, in that too.
 func kinds() []kind {
+	all := packedKinds()
+	for _, k := range all {
+		if control, ok := controlOf(k.name); ok {
+			all = append(all, kind{k.name + "-stored", func() []byte { return AppendJSON(nil, control, k.append()) }, k.parse,
+				func(dst []byte, x any) []byte { return AppendJSON(dst, control, k.reappend(nil, x)) }})
+		}
+	}
+	return all
+}
+
+// controlOf returns the type of a record that the programs write; false of what clients write.
+func controlOf(name string) (string, bool) {
+	first, _, _ := strings.Cut(name, "-")
+	switch {
+	case first == "context" || first == "outcome":
+		return "", false
+	case strings.Contains(name, "-mark"):
+		return TypeMark, true
+	case first == "epoch" || first == "class" || first == "cut":
+		return first, true
+	}
+	return "", true
+}
+
+func packedKinds() []kind {
 	return []kind{
 		hot("context", sampleContext(), AppendContext, ParseContext),
 		hot("context-vector", sampleVector(), AppendContext, ParseContext),

@@ -21,6 +21,9 @@ type Certificate struct {
 	MaxSigma int64
 	Beta     float64 // stability constant of the oracle; 0: none is proved
 
+	Potential  Potential // of the oracle
+	Slowed     bool      // its η follows what is outstanding
+	Linear     Determinant
 	Plausible  Plausible // by the surviving models of a finite class; zero: none are kept
 	Lost       float64   // ΣL of learned rounds, where the oracle knows it
 	Counted    bool      // it does

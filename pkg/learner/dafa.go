@@ -126,6 +126,12 @@ func (d *DAFA) Learn(r *Round) {
 		d.borrow(r)
 		return
 	}
+	switch reg := d.reg.(type) {
+	case *oracle.Hedge:
+		reg.Slow(d.outstanding(r))
+	case *oracle.Frozen:
+		reg.Met(r.N, r.LearnedThrough, r.Fate == Observed || r.Fate == Imputed)
+	}
 	learned := d.cert.count(r)
 	together := d.hedge != nil && r.Fate == Observed // see observe
 	switch {
@@ -157,6 +163,15 @@ func (d *DAFA) Learn(r *Round) {
 	d.reg.Update(r.Input, r.Action, r.Loss)
 }
 
+// outstanding returns how many rounds before r were outstanding when it was decided: in the order of
+// arrival as decisions were made.
+func (d *DAFA) outstanding(r *Round) int64 {
+	if d.ordered != nil {
+		return r.Decision - 1 - r.LearnedThrough
+	}
+	return r.N - 1 - r.LearnedThrough
+}
+
 // borrow learns what a round says that another law played: nothing of it is charged or
 // counted as regret.
 func (d *DAFA) borrow(r *Round) {
@@ -169,6 +184,9 @@ func (d *DAFA) borrow(r *Round) {
 	}
 	if r.Fate != Observed && r.Fate != Imputed {
 		return
+	}
+	if f, ok := d.reg.(*oracle.Frozen); ok {
+		f.Met(r.N, r.LearnedThrough, false)
 	}
 	d.learned++
 	d.reg.Update(r.Input, r.Action, r.Loss)
@@ -221,6 +239,18 @@ func (d *DAFA) Certificate() Certificate {
 	c.Regret = d.reg.Regret()
 	if p, ok := d.reg.(Proven); ok && p.Proved() {
 		c.Bounded, c.Beta = true, p.Beta()
+	}
+	switch reg := d.reg.(type) {
+	case *oracle.Hedge:
+		if !reg.Proved() {
+			break
+		}
+		c.Potential.Eta, c.Potential.Scale = reg.Rate()
+		if c.Slowed = reg.Slows(); c.Slowed {
+			c.Regret = 1.6 * c.Potential.Scale / c.Potential.Eta
+		}
+	case *oracle.Frozen:
+		c.Linear.Lambda, c.Linear.Square, c.Linear.LogDet, c.Linear.Bad = reg.Determinant()
 	}
 	if o, ok := d.reg.(interface{ Lost() float64 }); ok {
 		c.Lost, c.Counted = o.Lost(), true

@@ -142,6 +142,11 @@
 // without a loss has a law, too: S_f sums its regret under f, and R_f⋆ + S_f⋆ is the regret of
 // all rounds, which the sharper bound takes in place of 1 for each.
 //
+// Rounds whose turn has not come have a law, too: [DAFA.Decided] adds their regret under f in place of 1. Losses
+// of some of them may be there. Let n be the last that is, S the rounds up to n with their losses, M those without.
+// On the event that f⋆ is never refuted, L_f⋆ − L_g ≤ ½·log(|F|/α) at n for every g, whatever the losses of M; so
+// L_S(f⋆) − L_S(g) ≤ ½·log(|F|/α) + Σ_M max_y [(g−y)² − (f⋆−y)²], and f that breaks this is not the truth. ∎
+//
 // What it stands on: losses in [0,1]; a truth in the class; that silence does not depend on
 // the loss, so that E[y_s|F_s, s is observed] = f⋆(z_s); that the order does not look at losses:
 // a loss that is there before its turn says something of itself, and fed on arrival M_f⋆ is no

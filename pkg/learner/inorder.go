@@ -79,9 +79,7 @@ func (o *inOrder) hold(m *Models, r *Round) {
 		w.round = appendHeld(w.round, r)
 		m.waiting += counts(r)
 	}
-	at, _ := slices.BinarySearchFunc(o.wait, w.decision, func(w waiting, d int64) int {
-		return cmp.Compare(w.decision, d)
-	})
+	at, _ := o.find(w.decision)
 	o.wait = slices.Insert(o.wait, at, w)
 	o.bytes += waitingBytes + len(w.round)
 }
@@ -134,6 +132,21 @@ func (o *inOrder) rounds() (n int64) {
 		}
 	}
 	return n
+}
+
+// observed returns the decision of the last round that waits with a loss, 0 if none does.
+func (o *inOrder) observed() int64 {
+	for i := len(o.wait) - 1; i >= 0; i-- {
+		if w := &o.wait[i]; w.round != nil && o.held.of(w).Fate == Observed {
+			return w.decision
+		}
+	}
+	return 0
+}
+
+// find returns how many rounds that wait were decided before a decision, and whether that waits.
+func (o *inOrder) find(decision int64) (before int, waits bool) {
+	return slices.BinarySearchFunc(o.wait, decision, func(w waiting, d int64) int { return cmp.Compare(w.decision, d) })
 }
 
 // fresh returns one of the same epoch in which nothing waits; nil of nil.

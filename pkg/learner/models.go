@@ -117,6 +117,9 @@ func newModelSums(n int) modelSums {
 // Class returns the class.
 func (m *Models) Class() oracle.Class { return m.class }
 
+// Left returns the number of functions that are still evaluated.
+func (m *Models) Left() int { return len(m.which) }
+
 // Add takes the next round in the order of decisions. Observed ones are evidence;
 // skipped and imputed ones are charged 1 each, for what the model file says silence
 // means is no evidence; withdrawn ones are left out.
@@ -149,17 +152,24 @@ func (m *Models) borrow(r *Round) {
 
 // silence adds a round of which no loss is known to S_f.
 func (m *Models) silence(r *Round) {
-	if len(r.Propensities) < 2 {
-		return
-	}
-	n := len(m.which)
-	mean, low := m.mean[:n], m.low[:n]
-	for a, p := range r.Propensities {
-		spread(mean, low, m.values(r.Input, a), p, a == 0)
-	}
+	mean, low := m.terms(r)
 	for i, v := range mean {
 		m.silent[i] += v - low[i]
 	}
+}
+
+// terms returns what a round loses by its law, and at least, under each function that is left; nothing
+// of one with a single action.
+func (m *Models) terms(r *Round) (mean, low []float64) {
+	if len(r.Propensities) < 2 {
+		return nil, nil
+	}
+	n := len(m.which)
+	mean, low = m.mean[:n], m.low[:n]
+	for a, p := range r.Propensities {
+		spread(mean, low, m.values(r.Input, a), p, a == 0)
+	}
+	return mean, low
 }
 
 // observe adds an observed round. If h is the oracle over the class, the values of all

@@ -29,6 +29,11 @@ func TestContractWatched(t *testing.T) {
 			}, learnertest.Options{})
 		})
 	}
+	t.Run("eta by what is outstanding", func(t *testing.T) {
+		learnertest.Test(t, func() learner.Learner {
+			return watched(newHedge(oracle.HedgeOptions{Outstanding: true}), learner.ModelsOptions{})
+		}, learnertest.Options{})
+	})
 	t.Run("on arrival", func(t *testing.T) {
 		learnertest.Test(t, arrivals, learnertest.Options{Arrival: true})
 	})

@@ -20,6 +20,7 @@ type Plausible struct {
 	// the bound with those at what they cost by the functions: it needs no more than that silence does not depend on
 	// the loss, which Bound needs, too, of the losses that came
 	Random float64
+	Ahead  int64 // rounds in both that have no feedback yet ([DAFA.Decided])
 	Alarm  bool  // realizability is watched
 	Raised int64 // place in the feedback log at which it was refuted; 0: it is not
 }

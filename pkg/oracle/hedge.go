@@ -21,6 +21,8 @@ type HedgeOptions struct {
 	// predicts by Vovk's substitution instead of the mean; Eta is then 2 unless given, and at most 2; it needs
 	// Unproved
 	Vovk bool
+	// η starts at DefaultEta and follows what is outstanding ([Hedge.Slow]); Eta must be 0
+	Outstanding bool
 }
 
 // Hedge is the Hedge-based version of Vovk's aggregating forecaster over a
@@ -39,6 +41,7 @@ type Hedge struct {
 	priorMin  float64 // log(1/min q_1), at least log 2
 	proved    bool
 	vovk      bool
+	slows     bool // η follows what is outstanding
 	fed       int64
 	logWeight []float64 // maximum 0
 	loss      []float64 // L_f = Σ (f(z)−y)² over what was fed, whatever η and prior
@@ -78,11 +81,15 @@ func NewHedge(class Class, o HedgeOptions) (*Hedge, error) {
 		return nil, fmt.Errorf("hedge: Vovk's substitution at eta %v: it needs eta of at most 2, and unproved: true, "+
 			"because its stability is not proved", o.Eta)
 	}
+	if o.Outstanding && (o.Eta != DefaultEta || o.Vovk) {
+		return nil, fmt.Errorf("hedge: eta follows what is outstanding from %v on, by the mean: not from %v", DefaultEta,
+			o.Eta)
+	}
 	if o.Prior != nil && len(o.Prior) != n {
 		return nil, fmt.Errorf("hedge: %d priors for %d functions", len(o.Prior), n)
 	}
 	h := &Hedge{
-		class: class, eta: o.Eta, proved: o.Eta <= 0.5 && !o.Vovk, vovk: o.Vovk,
+		class: class, eta: o.Eta, proved: o.Eta <= 0.5 && !o.Vovk, vovk: o.Vovk, slows: o.Outstanding,
 		logPrior: make([]float64, n), logWeight: make([]float64, n),
 		loss: make([]float64, n), q: make([]float64, n), f: make([]float64, n),
 	}
@@ -185,6 +192,26 @@ func hedgeStep(logWeight, loss, f []float64, eta, y float64) {
 // the normalised copy keeps: below it a weight cannot move a float64 sum.
 const hedgeFloor = -64
 
+// Slow tells an oracle with Outstanding of a round that was decided while sigma others were outstanding: from
+// here on η is at most 1/sigma, rounded down to a power of two. Others ignore it.
+func (h *Hedge) Slow(sigma int64) {
+	eta := h.eta
+	for h.slows && eta*float64(sigma) > 1 {
+		eta /= 2
+	}
+	if eta == h.eta {
+		return
+	}
+	h.eta = eta
+	for i, l := range h.loss {
+		h.logWeight[i] = h.logPrior[i] - float64(eta*l)
+	}
+	h.normalise()
+}
+
+// Slows reports whether η follows what is outstanding.
+func (h *Hedge) Slows() bool { return h.slows }
+
 // normalise moves the largest log-weight to 0 and derives q.
 func (h *Hedge) normalise() {
 	top := math.Inf(-1)
@@ -211,16 +238,23 @@ func (h *Hedge) normalise() {
 // Regret returns the bound on Σ E(f̂_t−f⋆)²(z_t): log(1/min q_1)/η, which is
 // 2 log|F| at the default η and uniform prior; at [PaperEta] the paper's
 // 2 log|F|/η = 36 log|F|. Unless [Hedge.Proved], it is that same formula without
-// a theorem behind it. |F| = 1 counts as 2.
+// a theorem behind it. |F| = 1 counts as 2. Where η follows what is outstanding it stays 2 log|F|, which tunes
+// γ alone.
 func (h *Hedge) Regret() float64 {
-	if h.eta == PaperEta {
+	switch {
+	case h.eta == PaperEta:
 		return 36 * h.priorMin
+	case h.slows:
+		return h.priorMin / DefaultEta
 	}
 	return h.priorMin / h.eta
 }
 
 // Proved reports whether Regret and Beta are theorems' bounds: η ≤ 1/2.
 func (h *Hedge) Proved() bool { return h.proved }
+
+// Rate returns η and log(1/min q_1), log|F| of a uniform prior; |F| = 1 counts as 2.
+func (h *Hedge) Rate() (eta, scale float64) { return h.eta, h.priorMin }
 
 // Beta returns the stability constant β ≥ Σ E‖f̂_t − f̂_{t+1}‖²_∞ (paper,
 // assum:stability), 0 if none is proved: half the bound on Σ E KL(q_t‖q_{t+1}),
@@ -230,7 +264,7 @@ func (h *Hedge) Proved() bool { return h.proved }
 // which is 0.48 log|F| at the default; at [PaperEta] the paper's 2 log|F|.
 func (h *Hedge) Beta() float64 {
 	switch {
-	case !h.proved:
+	case !h.proved || h.slows:
 		return 0
 	case h.eta == PaperEta:
 		return 2 * h.priorMin
@@ -279,7 +313,8 @@ func (h *Hedge) UnmarshalBinary(b []byte) error {
 	}
 	eta, fed := r.float(), r.int64()
 	n := r.count(24)
-	if r.bad || eta != h.eta || n != len(h.q) {
+	slowed := h.slows && eta > 0 && eta <= DefaultEta
+	if r.bad || eta != h.eta && !slowed || n != len(h.q) {
 		return snapshotError("hedge", "other step size or class size")
 	}
 	for _, p := range h.logPrior {
@@ -303,7 +338,7 @@ func (h *Hedge) UnmarshalBinary(b []byte) error {
 	if top != 0 {
 		return snapshotError("hedge", "weights not normalised")
 	}
-	h.fed, h.logWeight, h.loss = fed, weight, loss
+	h.eta, h.fed, h.logWeight, h.loss = eta, fed, weight, loss
 	h.normalise()
 	return nil
 }

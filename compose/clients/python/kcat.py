@@ -11,5 +11,5 @@ while line := records.readline():  # the headers; then the length and the bytes 
     value = records.read(max(length, 0))
     if b"hindsight-type=" in line:  # a control record
         continue
-    d = msgpack.unpackb(value)
+    d = json.loads(value) if value[:1] == b"{" else msgpack.unpackb(value)
     print(json.dumps({k: d[k] for k in d if not isinstance(d[k], bytes)}), flush=True)

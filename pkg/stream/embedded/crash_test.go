@@ -27,6 +27,13 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
+	if dir := os.Getenv(powerDir); dir != "" {
+		if err := appendSynced(dir, os.Getenv(powerSync)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
@@ -118,14 +125,24 @@ func appendAndKill(t *testing.T, dir string, after time.Duration) (last int64) {
 // returns the next offset.
 func checkSelfDescribing(t *testing.T, dir string) int64 {
 	t.Helper()
-	ctx := context.Background()
 	e := open(t, embedded.Options{Dir: dir, DontListen: true})
 	defer closeEngine(t, e)
-	first, next, err := e.Log().Bounds(ctx, "a", 0)
-	if err != nil || first != 1 {
-		t.Fatalf("bounds [%d, %d), %v", first, next, err)
+	first, next := readSelfDescribing(t, e, "a", 0, func([]byte) {})
+	if first != 1 {
+		t.Fatalf("bounds [%d, %d)", first, next)
 	}
-	r, err := e.Log().Read(ctx, "a", 0, first)
+	return next
+}
+
+// readSelfDescribing calls each for the records of a partition, which say where they are.
+func readSelfDescribing(t *testing.T, e *embedded.Engine, topic string, p int, each func([]byte)) (first, next int64) {
+	t.Helper()
+	ctx := context.Background()
+	first, next, err := e.Log().Bounds(ctx, topic, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := e.Log().Read(ctx, topic, p, first)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,11 +156,12 @@ func checkSelfDescribing(t *testing.T, dir string) int64 {
 			var says int64
 			if rec.Type == "" {
 				_, _ = fmt.Sscan(string(rec.Value), &says)
+				each(rec.Value)
 			}
 			if rec.Type == "" && says != rec.Offset {
 				t.Fatalf("record %d says that it is %d", rec.Offset, says)
 			}
 		}
 	}
-	return next
+	return first, next
 }

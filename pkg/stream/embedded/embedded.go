@@ -8,9 +8,9 @@
 // # Durability
 //
 // An acknowledged record survives the death of the process: it has been written
-// to the file. It survives a power cut once it is synced, every second by default,
-// or before each acknowledgement with Sync "always", which costs a disk flush per
-// record.
+// to the file. It survives a power cut once it is synced: every second by default,
+// or with Sync "always" before anybody is told of it; one sync serves all records
+// that wait for one.
 package embedded
 
 import (
@@ -41,7 +41,7 @@ import (
 const (
 	DefaultHost = "127.0.0.1"
 	DefaultPort = 4222
-	DefaultSync = "1s"
+	DefaultSync = "1s" // between syncs, unless Sync is SyncAlways
 )
 
 // The users of the server, beside requesters with names. Whoever connects without a name
@@ -76,7 +76,7 @@ type Options struct {
 	DontListen bool         // for tests: only in-process connections, and no connect.json
 	Logger     *slog.Logger // the server's log; nil: none
 	MaxBytes   int64        // limit of the store; 0: 80 % of the disk that was free when it was created
-	Sync       string       // "always" or a duration; "" means DefaultSync
+	Sync       string       // SyncAlways, SyncInterval or a duration; "" means SyncInterval
 	MaxConns   int          // connections at once; 0: DefaultMaxConns
 	Requesters []Requester  // who may ask for decisions; nil: anybody on this machine
 	Name       string       // of the process, shown by the server's tools; "": that of the command
@@ -91,6 +91,7 @@ type Engine struct {
 	so     *server.Options
 	server *server.Server
 	client *nats.Client
+	gate   *gate // nil: what the server sends passes at once
 	url    string
 	access attach.Connect
 	view   string // folder of its own in place of Dir; "": none
@@ -144,7 +145,9 @@ func (o *Options) complete() error {
 			o.Host)
 	}
 	o.Port = cmp.Or(o.Port, DefaultPort)
-	o.Sync = cmp.Or(o.Sync, DefaultSync)
+	if o.Sync == "" || o.Sync == SyncInterval {
+		o.Sync = DefaultSync
+	}
 	o.Name = cmp.Or(o.Name, filepath.Base(os.Args[0]))
 	o.MaxConns = cmp.Or(o.MaxConns, DefaultMaxConns)
 	if o.Logger == nil {
@@ -161,6 +164,9 @@ func (e *Engine) start(ctx context.Context) error {
 	}
 	if e.serves() {
 		if err := checkStopped(e.o.Dir); err != nil {
+			return err
+		}
+		if err := e.startGate(); err != nil {
 			return err
 		}
 	}
@@ -200,7 +206,11 @@ func (e *Engine) start(ctx context.Context) error {
 	if lo.Logger == nil {
 		lo.Logger = e.o.Logger
 	}
-	e.client, err = nats.Dial("", e.o.Name, lo, natsgo.InProcessServer(e.server),
+	var inside natsgo.InProcessConnProvider = e.server
+	if e.gate != nil {
+		e.gate.server, inside = e.server, e.gate
+	}
+	e.client, err = nats.Dial("", e.o.Name, lo, natsgo.InProcessServer(inside),
 		natsgo.UserInfo(serviceUser, e.access.Password), natsgo.CustomInboxPrefix(attach.ServiceInbox))
 	if err != nil {
 		return err
@@ -223,8 +233,12 @@ func (e *Engine) start(ctx context.Context) error {
 		keeping.Wait()
 		return nil
 	})
-	e.url = "nats://" + e.server.Addr().String()
-	if at, ok := e.server.Addr().(*net.TCPAddr); ok && e.o.Port > 0 && at.Port != e.o.Port {
+	addr, err := e.listen()
+	if err != nil {
+		return err
+	}
+	e.url = "nats://" + addr.String()
+	if at, ok := addr.(*net.TCPAddr); ok && e.o.Port > 0 && at.Port != e.o.Port {
 		e.o.Logger.Warn("the usual port is another process's, which clients that ask there reach: ask at the address that "+
 			"is used", "taken", net.JoinHostPort(e.o.Host, strconv.Itoa(e.o.Port)), "used", e.url)
 	}
@@ -258,13 +272,13 @@ func (e *Engine) serverOptions() (*server.Options, error) {
 	if so.JetStreamMaxStore, err = storeLimit(e.o.Dir, e.o.MaxBytes); err != nil {
 		return nil, err
 	}
-	if e.o.Sync == "always" {
-		so.SyncAlways = true
+	if e.o.Sync == SyncAlways {
+		so.SyncAlways = true // unless there is a gate
 		return so, nil
 	}
 	so.SyncInterval, err = time.ParseDuration(e.o.Sync)
 	if err != nil || so.SyncInterval <= 0 {
-		return nil, fmt.Errorf(`embedded log: sync %q is neither "always" nor a positive duration`, e.o.Sync)
+		return nil, fmt.Errorf(`embedded log: sync %q is neither always, interval, nor a positive duration`, e.o.Sync)
 	}
 	return so, nil
 }
@@ -296,8 +310,8 @@ func (e *Engine) writeConnect() error {
 	return writeFile(name, append(data, '\n'))
 }
 
-// writeFile replaces a file, readable by its owner only. Nothing that is there is written
-// to: it may be a link to another file.
+// writeFile replaces a file, readable by its owner only, and not with an empty one should the
+// power fail. Nothing that is there is written to: it may be a link to another file.
 func writeFile(name string, data []byte) error {
 	_ = os.Remove(name + ".new") // left by a process that crashed
 	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -305,7 +319,7 @@ func writeFile(name string, data []byte) error {
 		return err
 	}
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(name+".new", name)

@@ -52,6 +52,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/segmentio/kafka-go/sasl"
@@ -111,6 +112,8 @@ type Client struct {
 
 	patience time.Duration // how long a reader waits in silence for a partition that cannot be read now
 	hangs    time.Duration // how long for the end of a transaction
+
+	unsynced sync.Once // to warn of topics that a power cut of one broker shortens
 }
 
 // Dial asks the brokers for the cluster's metadata, so that one that is away, a wrong

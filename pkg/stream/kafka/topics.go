@@ -28,6 +28,7 @@ const (
 	segmentMs      = "segment.ms"
 	segmentBytes   = "segment.bytes"
 	uncleanLeaders = "unclean.leader.election.enable"
+	flushMessages  = "flush.messages"
 )
 
 // trimmable reports whether a topic may be trimmed: the last part of its name says so.
@@ -303,6 +304,12 @@ func (c *Client) wrongSettings(set map[string]string, replication int, o stream.
 	}
 	check(minInsync, strconv.Itoa(want), fmt.Sprintf("of %d replicas", replication), inSync <= replication &&
 		inSync >= min(c.o.MinISR, replication))
+	if n, err := strconv.ParseInt(set[flushMessages], 10, 64); err == nil && n > 1 && replication == 1 {
+		c.unsynced.Do(func() {
+			c.o.Logger.Warn("a power cut of the broker can take acknowledged records: replicate the topics, or set "+
+				"flush.messages=1 on them", flushMessages, n, "replicas", replication)
+		})
+	}
 	if inSync < want {
 		c.o.Logger.Warn("an acknowledged record may be on one broker only", minInsync, inSync, "replicas", replication)
 	}

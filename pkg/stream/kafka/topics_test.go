@@ -1,8 +1,10 @@
 package kafka
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -136,6 +138,29 @@ func TestWrongSettings(t *testing.T) {
 		wrong, mend := c.wrongSettings(set, x.replication, stream.TopicOptions{})
 		if strings.Join(mend, ",") != x.mend || len(wrong) != len(mend) {
 			t.Errorf("%s: %v, mend %v", name, wrong, mend)
+		}
+	}
+}
+
+// TestPowerWarning warns of topics of which a power cut of one broker takes acknowledged records.
+func TestPowerWarning(t *testing.T) {
+	for _, x := range []struct {
+		flush       string
+		replication int
+		warns       bool
+	}{
+		{"9223372036854775807", 1, true},
+		{"9223372036854775807", 3, false},
+		{"1", 1, false},
+		{"", 1, false}, // the broker does not say
+	} {
+		var log bytes.Buffer
+		c := &Client{o: Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}.withDefaults()}
+		for range 2 {
+			c.wrongSettings(map[string]string{minInsync: "1", flushMessages: x.flush}, x.replication, stream.TopicOptions{})
+		}
+		if n := strings.Count(log.String(), "flush.messages=1"); n > 1 || (n == 1) != x.warns {
+			t.Errorf("flush.messages %q, %d replicas: %d warnings", x.flush, x.replication, n)
 		}
 	}
 }

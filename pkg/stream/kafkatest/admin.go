@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -296,7 +298,28 @@ func elect(ctx context.Context, cl *kgo.Client, topic string, partition int) err
 // Tool runs one of Kafka's command line tools by its class, org.apache.kafka.tools.…,
 // and returns what it prints.
 func (c *Cluster) Tool(ctx context.Context, class string, args ...string) ([]byte, error) {
-	cmd := c.jars.command([]string{"-Xmx512m"}, class, args...)
+	return c.jars.run(ctx, class, args...)
+}
+
+// Program compiles and runs a Java program of one source file with Kafka's clients, Kafka Connect's
+// JSON converter and Flink's SQL parser, and returns what it prints.
+func Program(t testing.TB, source string, args ...string) string {
+	t.Helper()
+	j := find(t)
+	found, err := filepath.Glob(filepath.Join(j.dir, "others", "*.jar"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("no jars in %s/others: run .ci/kafka, which fetches them", j.dir)
+	}
+	j.path, j.archive = strings.Join(append(found, j.path), ":"), ""
+	out, err := j.run(t.Context(), source, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func (j jars) run(ctx context.Context, class string, args ...string) ([]byte, error) {
+	cmd := j.command([]string{"-Xmx512m"}, class, args...)
 	out := new(strings.Builder)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := begin(cmd); err != nil {

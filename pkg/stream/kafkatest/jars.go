@@ -14,6 +14,7 @@ const Version = "4.3.1"
 // jars tell how to run a class of Kafka's.
 type jars struct {
 	java    string
+	dir     string // of jars
 	path    string // of classes
 	archive string // of loaded classes, which makes starts faster; "": there is none
 }
@@ -37,7 +38,7 @@ func find(t testing.TB) jars {
 func findJars() (j jars, missing string) {
 	var err error
 	if j.java, err = exec.LookPath("java"); err != nil {
-		return j, "no java for a real Kafka: install Debian's openjdk-17-jre-headless and maven, then run .ci/kafka"
+		return j, "no java for a real Kafka: install Debian's openjdk-17-jdk-headless and maven, then run .ci/kafka"
 	}
 	dir := os.Getenv("HINDSIGHT_KAFKA_LIBS")
 	if dir == "" {
@@ -51,7 +52,7 @@ func findJars() (j jars, missing string) {
 	if _, err := os.Stat(filepath.Join(dir, "complete")); err != nil || len(found) == 0 {
 		return j, "no jars of Kafka " + Version + " in " + dir + ": run .ci/kafka, which fetches them"
 	}
-	j.path = strings.Join(found, ":")
+	j.dir, j.path = dir, strings.Join(found, ":")
 	if archive := filepath.Join(dir, "classes.jsa"); exists(archive) {
 		j.archive = archive
 	}

@@ -1,0 +1,352 @@
+package door
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"hindsight/internal/logs"
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+)
+
+// Personalizer's REST API lies below this path, older versions in a folder of their own.
+const personalizerRoot = "/personalizer"
+
+// latestAPI is the version that a parameter names.
+const latestAPI = "2022-09-01-preview"
+
+// personalizerVersions are the versions as folders of the API, "" the latest.
+func personalizerVersions() []string {
+	return []string{"", "/v1.0", "/v1.1-preview.1", "/v1.1-preview.2", "/v1.1-preview.3"}
+}
+
+// ofLatest reports whether a request is one of the latest version.
+func ofLatest(r *http.Request) bool { return !strings.HasPrefix(r.URL.Path, personalizerRoot+"/v1.") }
+
+// personalizerCalls are the calls of every version. Where versions differ in a method, all have both.
+func (d *Door) personalizerCalls() []route {
+	service := d.configuration(d.settings, settingKeys(), "InvalidServiceConfiguration")
+	policy := d.configuration(d.policy, policyKeys(), "InvalidPolicyConfiguration")
+	return []route{
+		{"POST", "/rank", mayDecide, "decide", d.rank},
+		{"POST", "/events/{id}/reward", mayOutcome, "outcome", d.reward},
+		{"POST", "/events/{id}/activate", mayOutcome, "outcome", d.activate},
+		{"GET", "/status", mayRead, "", d.personalizerStatus},
+		{"GET", "/model/properties", mayRead, "", d.modelProperties},
+		{"GET", "/logs/properties", mayRead, "", d.logProperties},
+		{"GET", "/configurations/service", mayRead, "", service},
+		{"PUT", "/configurations/service", mayRead, "", service},
+		{"PATCH", "/configurations/service", mayRead, "", service},
+		{"GET", "/configurations/policy", mayRead, "", policy},
+		{"PUT", "/configurations/policy", mayRead, "", policy},
+		{"PATCH", "/configurations/policy", mayRead, "", policy},
+		{"GET", "/evaluations", mayRead, "", d.listEvaluations},
+		{"POST", "/evaluations", mayRead, "", d.createEvaluation},
+		{"PUT", "/evaluations/{id}", mayRead, "", d.createEvaluation},
+		{"GET", "/evaluations/{id}", mayRead, "", d.showEvaluation},
+		{"DELETE", "/evaluations/{id}", mayRead, "", d.deleteEvaluation},
+	}
+}
+
+// personalizerElsewhere are the calls that have no meaning here. They say what to do instead.
+func personalizerElsewhere() []route {
+	instead := func(text string) func(http.ResponseWriter, *http.Request, client) *problem {
+		return func(http.ResponseWriter, *http.Request, client) *problem {
+			return refused(http.StatusNotImplemented, "OperationNotAllowed", "", text)
+		}
+	}
+	slots := instead("several slots are not ranked here: rank once for each slot, with the actions that are left")
+	importance := instead("importances of features are not computed here: replayer backtest --report shows what a log " +
+		"tells")
+	policy := instead("set the keys learner, explore and oracle in the model file")
+	records := instead("write decisions by rank and outcomes by reward")
+	return []route{
+		{"POST", "/multislot/rank", mayDecide, "", slots},
+		{"POST", "/multislot/events/{id}/reward", mayOutcome, "", slots},
+		{"POST", "/multislot/events/{id}/activate", mayOutcome, "", slots},
+		{"GET", "/model", mayRead, "", instead("there is no model file to export: the learner's state is in the log, with " +
+			"which it moves and is backed up")},
+		{"PUT", "/model", mayRead, "", instead("a model cannot be imported: replayer teach starts a log with what another " +
+			"one teaches")},
+		{"DELETE", "/model", mayRead, "", instead("set a higher version in the model file: it starts a fresh learner")},
+		{"DELETE", "/configurations/policy", mayRead, "", policy},
+		{"POST", "/configurations/applyFromEvaluation", mayRead, "", policy},
+		{"POST", "/configurations/client", mayRead, "", instead("decisions are made here: create the client without local " +
+			"inference")},
+		{"DELETE", "/logs", mayRead, "", instead("records are dropped by age: decider --retention, when the log is made")},
+		{"POST", "/logs/interactions", mayRead, "", records},
+		{"POST", "/logs/observations", mayRead, "", records},
+		{"GET", "/featureImportances", mayRead, "", importance},
+		{"PUT", "/featureImportances/{id}", mayRead, "", importance},
+		{"GET", "/featureImportances/{id}", mayRead, "", importance},
+		{"DELETE", "/featureImportances/{id}", mayRead, "", importance},
+	}
+}
+
+// personalizer returns the calls of all versions.
+func (d *Door) personalizer() (all []route) {
+	for _, version := range personalizerVersions() {
+		for _, t := range append(d.personalizerCalls(), personalizerElsewhere()...) {
+			answer := t.answer
+			t.path, t.answer = personalizerRoot+version+t.path, func(w http.ResponseWriter, r *http.Request, c client) *problem {
+				if v := r.URL.Query().Get("api-version"); v != latestAPI && ofLatest(r) {
+					return refused(http.StatusBadRequest, "BadRequest", "api-version", fmt.Sprintf("api-version is %.64q: "+
+						"send api-version=%s, or ask below %s/v1.0", v, latestAPI, personalizerRoot))
+				}
+				return answer(w, r, c)
+			}
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// refused returns a problem with a code of Personalizer's, and the part of the request that it is about.
+func refused(status int, code, target, detail string) *problem {
+	p := newProblem(status, detail)
+	p.code, p.target = code, target
+	return p
+}
+
+// personalizerError is an error as Personalizer tells it.
+type personalizerError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Target  string `json:"target,omitempty"`
+}
+
+// personalizerError returns the problem in Personalizer's shape.
+func (p *problem) personalizerError() personalizerError {
+	code := p.code
+	if code == "" {
+		code = map[int]string{http.StatusBadRequest: "BadRequest", http.StatusForbidden: "InvalidApiAccess",
+			http.StatusNotFound: "ResourceNotFound", http.StatusRequestTimeout: "RequestTimeout",
+			http.StatusRequestEntityTooLarge: "PayloadSizeExceeded", http.StatusInternalServerError: "InternalServerError",
+		}[p.Status]
+	}
+	if code == "" {
+		code = strings.ReplaceAll(http.StatusText(p.Status), " ", "")
+	}
+	return personalizerError{code, p.Detail, p.target}
+}
+
+// rankRequest is a Rank request.
+type rankRequest struct {
+	ContextFeatures json.RawMessage  `json:"contextFeatures"`
+	Actions         []rankableAction `json:"actions"`
+	ExcludedActions []string         `json:"excludedActions"`
+	EventID         string           `json:"eventId"`
+	DeferActivation bool             `json:"deferActivation"`
+}
+
+type rankableAction struct {
+	ID       *string         `json:"id"`
+	Features json.RawMessage `json:"features"`
+}
+
+// rankResponse is a Rank response.
+type rankResponse struct {
+	Ranking        []rankedAction `json:"ranking"`
+	EventID        string         `json:"eventId"`
+	RewardActionID string         `json:"rewardActionId"`
+}
+
+type rankedAction struct {
+	ID          string  `json:"id"`
+	Probability float64 `json:"probability"`
+}
+
+// rank decides, and answers when that is in the log. Where the model waits for activations, an event whose activation
+// is not deferred is activated before.
+func (d *Door) rank(w http.ResponseWriter, r *http.Request, c client) *problem {
+	var request rankRequest
+	if p := d.readJSON(w, r, &request, "InvalidRankRequest"); p != nil {
+		return p
+	}
+	activation := d.rules().Activation
+	if request.DeferActivation && !activation {
+		return refused(http.StatusBadRequest, "InvalidRankRequest", "deferActivation", "activation cannot be deferred: set "+
+			"activation: required in the model file")
+	}
+	asked, err := request.context()
+	if err != nil {
+		return refused(http.StatusBadRequest, "InvalidRankRequest", "", err.Error())
+	}
+	var decision struct {
+		ID, Action   string
+		Propensities map[string]float64
+	}
+	if p := d.hand(r, c, "decide", codec.AppendContextJSON(nil, asked), &decision); p != nil {
+		return p
+	}
+	if activation && !request.DeferActivation {
+		if p := d.tell(r, c, outcome{ID: decision.ID, Activated: true}); p != nil {
+			return p
+		}
+	}
+	return sendJSON(w, r, http.StatusCreated,
+		&rankResponse{request.ranking(decision.Action, decision.Propensities), decision.ID, decision.Action})
+}
+
+// context returns what is asked: excluded actions are left out, and the first of the others is the baseline. Features
+// are those that replayer reads of Personalizer's logs.
+func (q *rankRequest) context() (*codec.Context, error) {
+	c := &codec.Context{ID: q.EventID}
+	var err error
+	if c.Features, err = features(q.ContextFeatures); err != nil {
+		return nil, fmt.Errorf("contextFeatures: %w", err)
+	}
+	for i, a := range q.Actions {
+		if a.ID == nil {
+			return nil, fmt.Errorf("actions[%d]: it has no id", i)
+		}
+		if slices.ContainsFunc(c.Actions, func(b codec.Action) bool { return b.Name == *a.ID }) {
+			return nil, fmt.Errorf("actions[%d]: the id %q was used before", i, *a.ID)
+		}
+		action := codec.Action{Name: *a.ID}
+		if action.Features, err = features(a.Features); err != nil {
+			return nil, fmt.Errorf("actions[%d].features: %w", i, err)
+		}
+		if !slices.Contains(q.ExcludedActions, *a.ID) {
+			c.Actions = append(c.Actions, action)
+		}
+	}
+	if len(c.Actions) == 0 {
+		return nil, errors.New("actions: none is left, or none is listed")
+	}
+	c.Baseline = []codec.Share{{Name: c.Actions[0].Name, P: 1}}
+	return c, c.Validate()
+}
+
+// ranking orders the actions as Personalizer does: excluded ones keep their place, with probability 0; in the other
+// places is the action that was drawn, then the rest by their probabilities.
+func (q *rankRequest) ranking(drawn string, propensities map[string]float64) []rankedAction {
+	first := func(a rankedAction) float64 {
+		if a.ID == drawn {
+			return 2
+		}
+		return a.Probability
+	}
+	excluded := func(a rankedAction) bool { return slices.Contains(q.ExcludedActions, a.ID) }
+	var out []rankedAction
+	for _, a := range q.Actions {
+		out = append(out, rankedAction{*a.ID, propensities[*a.ID]})
+	}
+	rest := slices.DeleteFunc(slices.Clone(out), excluded)
+	slices.SortStableFunc(rest, func(a, b rankedAction) int { return cmp.Compare(first(b), first(a)) })
+	for i := range out {
+		if !excluded(out[i]) {
+			out[i], rest = rest[0], rest[1:]
+		}
+	}
+	return out
+}
+
+// outcome is an outcome of ours.
+type outcome struct {
+	ID        string   `json:"id"`
+	Reward    *float64 `json:"reward,omitempty"`
+	Activated bool     `json:"activated,omitempty"`
+	OutcomeID string   `json:"outcome_id,omitempty"`
+}
+
+// reward stores a reward. Clients send the same request id when they try again: the reward then counts once.
+func (d *Door) reward(w http.ResponseWriter, r *http.Request, c client) *problem {
+	var request struct{ Value *float64 }
+	if p := d.readJSON(w, r, &request, "InvalidRewardRequest"); p != nil {
+		return p
+	}
+	rules := d.rules()
+	low, high := rules.Range.Min, rules.Range.Max
+	switch v := request.Value; {
+	case v == nil:
+		return refused(http.StatusBadRequest, "InvalidRewardRequest", "value", "value is missing")
+	case rules.Range == (loop.Range{}) || rules.Range.Clip: // the model is not known here, or takes any
+	case *v < low || *v > high:
+		return refused(http.StatusBadRequest, "InvalidRewardRequest", "value", fmt.Sprintf("value is %v: the model takes "+
+			"rewards from %v to %v; set reward: {min: …, max: …} in the model file", *v, low, high))
+	}
+	o := outcome{ID: r.PathValue("id"), Reward: request.Value, OutcomeID: r.Header.Get("X-Ms-Client-Request-Id")}
+	return noContent(w, d.tell(r, c, o))
+}
+
+// activate says that an event was used. Where the model does not wait for that, every event is active from the start.
+func (d *Door) activate(w http.ResponseWriter, r *http.Request, c client) *problem {
+	if id := r.PathValue("id"); len(id) > codec.MaxIDBytes {
+		return refused(http.StatusBadRequest, "InvalidEventIdToActivate", "eventId", fmt.Sprintf("an eventId has at most %d "+
+			"bytes", codec.MaxIDBytes))
+	}
+	if !d.rules().Activation {
+		return noContent(w, nil)
+	}
+	return noContent(w, d.tell(r, c, outcome{ID: r.PathValue("id"), Activated: true}))
+}
+
+// rules are those that the process decides by; zero if it decides by none.
+func (d *Door) rules() *loop.Rules {
+	if m := d.definition(); m != nil {
+		return m.Rules
+	}
+	return &loop.Rules{}
+}
+
+// features returns the features that a value has.
+func features(text json.RawMessage) ([]codec.Feature, error) { return logs.AppendFeatures(nil, text) }
+
+// tell stores an outcome.
+func (d *Door) tell(r *http.Request, c client, o outcome) *problem {
+	b, _ := json.Marshal(o) // of texts and a number
+	return d.hand(r, c, "outcome", b, nil)
+}
+
+// hand hands a request to who answers it on the bus, and reads the reply into v.
+func (d *Door) hand(r *http.Request, c client, subject string, body []byte, v any) *problem {
+	headers, p := headersOf(r)
+	if p != nil {
+		return p
+	}
+	if _, p = d.exchange(r, c, subject, body, headers, v); p != nil &&
+		(p.Status == http.StatusBadRequest || p.Status == http.StatusConflict) {
+		p.code = map[string]string{"decide": "InvalidRankRequest", "outcome": "InvalidRewardRequest"}[subject]
+	}
+	return p
+}
+
+// readJSON reads a request's body, which must be one JSON object.
+func (d *Door) readJSON(w http.ResponseWriter, r *http.Request, dst any, code string) *problem {
+	kind, _, body, p := d.read(w, r)
+	if p != nil {
+		return p
+	}
+	defer d.release(body)
+	if kind != typeJSON {
+		return newProblem(http.StatusUnsupportedMediaType, "send "+typeJSON)
+	}
+	if err := json.Unmarshal(body, dst); err != nil {
+		return refused(http.StatusBadRequest, code, "", "the body is not what is expected: "+err.Error())
+	}
+	return nil
+}
+
+// sendJSON answers with a value.
+func sendJSON(w http.ResponseWriter, r *http.Request, status int, v any) *problem {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return newProblem(http.StatusInternalServerError, "the answer cannot be written: "+err.Error())
+	}
+	send(w, r, status, typeJSON, b)
+	return nil
+}
+
+// noContent answers with nothing, unless there is a problem.
+func noContent(w http.ResponseWriter, p *problem) *problem {
+	if p == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return p
+}

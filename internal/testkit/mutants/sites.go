@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"strings"
+)
+
+// fault is one change of a source file.
+type fault struct {
+	file     string
+	line     int
+	from, to int // bytes that are replaced
+	with     string
+	was      string // what stood there, shortened
+}
+
+func (f *fault) String() string {
+	with := f.with
+	if with == "" {
+		with = "nothing"
+	}
+	return fmt.Sprintf("%s:%d: %s becomes %s", f.file, f.line, f.was, with)
+}
+
+// apply returns the file with the fault in it.
+func (f *fault) apply(text []byte) []byte {
+	var b bytes.Buffer
+	b.Write(text[:f.from])
+	b.WriteString(f.with)
+	b.Write(text[f.to:])
+	return b.Bytes()
+}
+
+// swaps are the operators that stand in for others.
+var swaps = map[token.Token][]token.Token{
+	token.LSS: {token.LEQ, token.GTR}, token.LEQ: {token.LSS}, token.GTR: {token.GEQ, token.LSS}, token.GEQ: {token.GTR},
+	token.EQL: {token.NEQ}, token.NEQ: {token.EQL}, token.LAND: {token.LOR}, token.LOR: {token.LAND},
+	token.ADD: {token.SUB}, token.SUB: {token.ADD}, token.MUL: {token.QUO}, token.QUO: {token.MUL},
+}
+
+// sites returns all faults that the rules make of a file: an operator is another, a condition is
+// turned round, a statement is left out, a number is one more, a loop ends where it went on.
+func sites(name string) ([]*fault, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	fset := token.NewFileSet()
+	tree, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	s := &search{name: name, text: text, fset: fset}
+	for _, d := range tree.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil && f.Name.Name != "String" && f.Name.Name != "Error" {
+			ast.Inspect(f.Body, s.visit)
+		}
+	}
+	return s.found, nil
+}
+
+type search struct {
+	name  string
+	text  []byte
+	fset  *token.FileSet
+	found []*fault
+}
+
+func (s *search) put(from, to token.Pos, with string) {
+	a, b := s.fset.Position(from), s.fset.Position(to)
+	was := strings.Join(strings.Fields(string(s.text[a.Offset:b.Offset])), " ")
+	if len(was) > 70 {
+		was = was[:70] + "…"
+	}
+	s.found = append(s.found, &fault{file: s.name, line: a.Line, from: a.Offset, to: b.Offset, with: with, was: was})
+}
+
+// visit notes the faults of a node. What only words a message is left alone.
+func (s *search) visit(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		return !words(n)
+	case *ast.BinaryExpr:
+		for _, op := range swaps[n.Op] {
+			with := s.slice(n.X) + " " + op.String() + " " + s.slice(n.Y)
+			s.put(n.Pos(), n.End(), with)
+		}
+	case *ast.IfStmt:
+		s.put(n.Cond.Pos(), n.Cond.End(), "!("+s.slice(n.Cond)+")")
+	case *ast.ExprStmt:
+		if call, ok := n.X.(*ast.CallExpr); ok && !words(call) {
+			s.put(n.Pos(), n.End(), "")
+		}
+	case *ast.AssignStmt:
+		if n.Tok != token.DEFINE {
+			s.put(n.Pos(), n.End(), "")
+		}
+	case *ast.IncDecStmt:
+		s.put(n.Pos(), n.End(), "")
+	case *ast.BranchStmt:
+		if n.Label == nil && n.Tok == token.CONTINUE {
+			s.put(n.Pos(), n.End(), "break")
+		}
+	case *ast.BasicLit:
+		if n.Kind == token.INT {
+			s.put(n.Pos(), n.End(), "("+n.Value+" + 1)")
+		}
+	}
+	return true
+}
+
+func (s *search) slice(n ast.Node) string {
+	return string(s.text[s.fset.Position(n.Pos()).Offset:s.fset.Position(n.End()).Offset])
+}
+
+// words reports whether a call makes or writes a text for people, or ends the program.
+func words(call *ast.CallExpr) bool {
+	switch f := call.Fun.(type) {
+	case *ast.Ident:
+		return f.Name == "panic"
+	case *ast.SelectorExpr:
+		switch f.Sel.Name {
+		case "Info", "Warn", "Error", "Debug", "Lock", "Unlock", "Close", "Stop":
+			return true
+		}
+		if x, ok := f.X.(*ast.Ident); ok {
+			return x.Name == "fmt" || x.Name == "errors" || x.Name == "slog"
+		}
+	}
+	return false
+}

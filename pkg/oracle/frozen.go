@@ -1,0 +1,218 @@
+package oracle
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// FrozenOptions are the parameters of [NewFrozen].
+type FrozenOptions struct {
+	Features []FeatureSpec // numbers with their bounds; of a bool 0 and 1
+	Actions  []string      // all that will be there
+	Lambda   float64       // at least Z² = 1 + len(Features); 0 means that
+}
+
+// Frozen is ridge regression with a theorem (ALGORITHMS.md, 3.5), one regression an action over columns that are
+// fixed beforehand:
+//
+//	z = (1, clip((x_j − mid_j)/half_j, ±1), …), 0 where x_j is absent;  f̂(a) = clip(½ + w_a·z, 0, 1)
+//	learn: k = P_a z, u = z·k, e = y − ½ − w_a·z;  w_a += k·e/(1+u),  P_a −= k·kᵀ/(1+u)
+//
+// from w_a = 0, P_a = I/λ: no running statistics, optimism, forgetting or fresh starts. If f⋆ is linear in z
+// with values in [0,1] on all of the box, its weights less ½ have a sum of squares of at most b² = K/4, and
+//
+//	R = 1.5·Λ + 3λb²,  Λ = Σ_a log det(λP_a)⁻¹ = Σ log(1+u)
+//
+// bounds Σ E(f̂−f⋆)² of the oracle fed in order.
+type Frozen struct {
+	lambda float64
+	specs  []FeatureSpec
+	column map[string]int // of z, from 1
+	action map[string]int
+	models []ridge
+
+	fed     int64
+	sumLoss float64
+	logDet  float64 // Λ
+	bad     int64
+	n       int64     // the feedback that comes next, by Met
+	marks   []logMark // Λ over the feedback log, about as far back as it was half the determinant
+
+	z, k []float64 // scratch
+}
+
+// logMark says that Λ was so much after feedback n.
+type logMark struct {
+	n      int64
+	logDet float64
+}
+
+// markEvery is how far apart marks are in Λ.
+const markEvery = math.Ln2 / 8
+
+var _ Regressor = (*Frozen)(nil)
+
+// NewFrozen returns an oracle that knows nothing.
+func NewFrozen(o FrozenOptions) (*Frozen, error) {
+	d := len(o.Features) + 1
+	if o.Lambda == 0 {
+		o.Lambda = float64(d)
+	}
+	if !(o.Lambda >= float64(d) && o.Lambda <= 1e9) {
+		return nil, fmt.Errorf("ridge: lambda is %v: its theorem needs at least 1 + %d features", o.Lambda, d-1)
+	}
+	if len(o.Actions) == 0 {
+		return nil, errors.New("ridge: it needs the names of all actions")
+	}
+	f := &Frozen{lambda: o.Lambda, specs: o.Features, column: map[string]int{}, action: map[string]int{},
+		models: make([]ridge, len(o.Actions)), marks: make([]logMark, 1), z: make([]float64, d), k: make([]float64, d)}
+	for i, s := range o.Features {
+		if !(s.Lo < s.Hi) || s.Hi-s.Lo > maxNumber {
+			return nil, fmt.Errorf("ridge: feature %q has bounds [%v, %v]: give finite ones, the lower first", s.Name, s.Lo,
+				s.Hi)
+		}
+		f.column[s.Name] = i + 1
+	}
+	for i, name := range o.Actions {
+		f.action[name] = i
+		f.models[i].grow(d, o.Lambda)
+	}
+	if len(f.column) != len(o.Features) || len(f.action) != len(o.Actions) {
+		return nil, errors.New("ridge: a feature or action is there twice")
+	}
+	return f, nil
+}
+
+// fill sets z to the columns of a context.
+func (o *Frozen) fill(x *Input) {
+	clear(o.z)
+	o.z[0] = 1
+	for i := range x.Features {
+		f := &x.Features[i]
+		if c, ok := o.column[f.Name]; ok && f.Kind != Text {
+			s := &o.specs[c-1]
+			half := (s.Hi - s.Lo) / 2
+			o.z[c] = math.Max(-1, math.Min(1, (f.Value-s.Lo-half)/half))
+		}
+	}
+}
+
+// Predict implements [Regressor]. An action that is not listed is predicted ½.
+func (o *Frozen) Predict(dst []float64, x *Input) {
+	o.fill(x)
+	for i := range x.Actions {
+		dst[i] = 0.5
+		if a, ok := o.action[x.Actions[i].Name]; ok {
+			dst[i] = clip01(0.5 + dot(o.models[a].w, o.z))
+		}
+	}
+}
+
+// Update implements [Regressor].
+func (o *Frozen) Update(x *Input, action int, loss float64) {
+	o.fed++
+	o.sumLoss += loss
+	a, ok := o.action[x.Actions[action].Name]
+	if !ok {
+		return
+	}
+	o.fill(x)
+	m := &o.models[a]
+	packedMul(o.k, m.p, o.z)
+	u := dot(o.k, o.z)
+	c := 1 / (1 + u)
+	axpy(m.w, float64((loss-0.5-dot(m.w, o.z))*c), o.k)
+	packedRankOne(m.p, c, o.k)
+	if o.logDet += Log(1 + u); o.logDet >= o.marks[len(o.marks)-1].logDet+markEvery {
+		o.marks = append(o.marks, logMark{o.n, o.logDet})
+	}
+}
+
+// Met tells that feedback n comes next, of a round that was decided when feedback 1…through was learned. A round is
+// bad, and its own regret is charged 1, if the determinant has more than doubled since: by marks, 8/7 as often at
+// most. Rounds that another law played are none of its own.
+func (o *Frozen) Met(n, through int64, own bool) {
+	o.n = n
+	for len(o.marks) > 1 && o.logDet-o.marks[1].logDet > math.Ln2 {
+		o.marks = o.marks[1:]
+	}
+	last := 0
+	for last+1 < len(o.marks) && o.marks[last+1].n <= through {
+		last++
+	}
+	if own && (o.logDet-o.marks[last].logDet > math.Ln2 || o.marks[last].n > through) {
+		o.bad++
+	}
+}
+
+// Determinant returns λ, b², Λ and the number of bad rounds.
+func (o *Frozen) Determinant() (lambda, square, logDet float64, bad int64) {
+	return o.lambda, float64(len(o.models)) / 4, o.logDet, o.bad
+}
+
+// Regret returns R.
+func (o *Frozen) Regret() float64 {
+	return float64(1.5*o.logDet) + float64(3*o.lambda)*float64(len(o.models))/4
+}
+
+// Proved reports that Regret is a theorem's bound.
+func (o *Frozen) Proved() bool { return true }
+
+// Beta returns 0: no stability constant is proved.
+func (o *Frozen) Beta() float64 { return 0 }
+
+// Lost returns the sum of the losses fed, each in [0,1].
+func (o *Frozen) Lost() float64 { return o.sumLoss }
+
+// OrderFree implements [Regressor]: w and P are those of ridge regression over the set fed.
+func (o *Frozen) OrderFree() bool { return true }
+
+const frozenVersion = 1
+
+// AppendBinary implements [Regressor].
+func (o *Frozen) AppendBinary(b []byte) ([]byte, error) {
+	b = appendFloat(append(b, frozenVersion), o.lambda)
+	for _, v := range []int64{int64(len(o.models)), int64(len(o.z)), o.fed, o.bad, o.n, int64(len(o.marks))} {
+		b = binary.AppendUvarint(b, uint64(v))
+	}
+	b = appendFloat(appendFloat(b, o.sumLoss), o.logDet)
+	for _, m := range o.marks {
+		b = appendFloat(binary.AppendUvarint(b, uint64(m.n)), m.logDet)
+	}
+	for i := range o.models {
+		b = appendFloats(appendFloats(b, o.models[i].w), o.models[i].p)
+	}
+	return b, nil
+}
+
+// UnmarshalBinary implements [Regressor].
+func (o *Frozen) UnmarshalBinary(b []byte) error {
+	r := wireReader{b: b}
+	if v := r.byte(); v != frozenVersion {
+		return versionError("ridge", v, frozenVersion)
+	}
+	if r.float() != o.lambda || r.int64() != int64(len(o.models)) || r.int64() != int64(len(o.z)) {
+		return snapshotError("ridge", "other parameters")
+	}
+	n := Frozen{fed: r.int64(), bad: r.int64(), n: r.int64()}
+	n.marks = make([]logMark, r.count(9))
+	var sums [2]float64
+	r.floats(sums[:])
+	for i := range n.marks {
+		n.marks[i] = logMark{r.int64(), r.float()}
+	}
+	n.models = make([]ridge, len(o.models))
+	for i := range n.models {
+		n.models[i].grow(len(o.z), o.lambda)
+		r.floats(n.models[i].w)
+		r.floats(n.models[i].p)
+	}
+	if r.bad || len(r.b) != 0 || len(n.marks) == 0 || !(sums[0] >= 0 && sums[1] >= 0) {
+		return snapshotError("ridge", "damaged")
+	}
+	o.fed, o.bad, o.n, o.marks, o.models = n.fed, n.bad, n.n, n.marks, n.models
+	o.sumLoss, o.logDet = sums[0], sums[1]
+	return nil
+}
