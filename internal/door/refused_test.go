@@ -74,7 +74,7 @@ func TestRefusals(t *testing.T) {
 		{"a timeout that is none", "POST", "/v1/decide", context1, []string{"Hindsight-Timeout: soon"}, 400, "250ms"},
 		{"a preference that is none", "POST", "/v1/decide", context1, []string{"Prefer: wait=soon"}, 400, "wait=0.25"},
 		{"another model", "POST", "/v1/models/other/decide", context1, nil, 404, "/v1/models/shop/decide"},
-		{"another path", "POST", "/v1/decisions", context1, nil, 404, "no such path"},
+		{"another path", "POST", "/v1/decisions", context1, nil, 404, "/docs lists"},
 		{"another method", "GET", "/v1/decide", "", nil, 405, "takes POST"},
 	} {
 		got := w.call(c.method, c.path, c.body, c.headers...)
