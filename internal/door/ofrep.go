@@ -139,7 +139,7 @@ func (d *Door) readFlagRequest(w http.ResponseWriter, r *http.Request, flag stri
 	}
 	q := &flagRequest{headers: headers}
 	if err := json.Unmarshal(body, q); err != nil {
-		return nil, flagProblem(http.StatusBadRequest, parseError, fmt.Sprintf("the body is not a request of OFREP: %v", err))
+		return nil, flagProblem(http.StatusBadRequest, parseError, "the body is not a request of OFREP: "+notJSON(err))
 	}
 	key := q.Context["targetingKey"]
 	if err := json.Unmarshal([]byte(cmp.Or(string(key), `""`)), &q.targetingKey); err != nil {
