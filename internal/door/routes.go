@@ -10,8 +10,11 @@ type route struct {
 	method, path string
 	needs        role   // or one of several; 0: none, anybody may ask
 	subject      string // decide or outcome: what its requests are counted as; "": they are not
-	answer       func(w http.ResponseWriter, r *http.Request, c client) *problem
+	answer       handler
 }
+
+// handler answers a client's request, unless there is a problem.
+type handler func(w http.ResponseWriter, r *http.Request, c client) *problem
 
 // calls are all calls that are answered.
 func (d *Door) calls() []route {
@@ -20,9 +23,9 @@ func (d *Door) calls() []route {
 		{"POST", "/v1/models/{model}/decide", mayDecide, "decide", d.decide},
 		{"POST", "/v1/outcome", mayOutcome, "outcome", d.outcome},
 		{"POST", "/v1/batch", mayDecide | mayOutcome, "", d.batch},
-		{"POST", "/ofrep/v1/evaluate/flags/{key}", mayDecide, "decide", d.evaluateFlag},
-		{"POST", "/ofrep/v1/evaluate/flags", mayDecide, "decide", d.evaluateFlags},
-		{"POST", "/ofrep/v1/track/{key}", mayOutcome, "outcome", d.track},
+		{"POST", "/ofrep/v1/evaluate/flags/{key}", mayDecide, "decide", flags(d.evaluateFlag)},
+		{"POST", "/ofrep/v1/evaluate/flags", mayDecide, "decide", flags(d.evaluateFlags)},
+		{"POST", "/ofrep/v1/track/{key}", mayOutcome, "outcome", flags(d.track)},
 		{"GET", "/v1/rounds/{id}", mayRead, "", d.round},
 		{"GET", "/v1/state", mayRead, "", d.page("/state")},
 		{"GET", "/v1/certificate", mayRead, "", d.page("/certificate")},
