@@ -9,6 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
@@ -70,25 +71,35 @@ func TestSchemas(t *testing.T) {
 // fieldComments returns the comments of the fields of the codec's structs: "Decision.Gamma".
 func fieldComments(t *testing.T) map[string]string {
 	out := map[string]string{}
-	files, err := parser.ParseDir(token.NewFileSet(), "../../pkg/codec", nil, parser.ParseComments)
+	files, err := filepath.Glob("../../pkg/codec/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ast.Inspect(files["codec"], func(n ast.Node) bool {
-		spec, ok := n.(*ast.TypeSpec)
-		if !ok {
-			return true
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if s, ok := spec.Type.(*ast.StructType); ok {
-			for _, f := range s.Fields.List {
-				for _, name := range f.Names {
-					out[spec.Name.Name+"."+name.Name] = strings.Join(strings.Fields(f.Doc.Text()+f.Comment.Text()), " ")
-				}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok {
+				addComments(out, spec)
 			}
-		}
-		return true
-	})
+			return true
+		})
+	}
 	return out
+}
+
+func addComments(out map[string]string, spec *ast.TypeSpec) {
+	s, ok := spec.Type.(*ast.StructType)
+	if !ok {
+		return
+	}
+	for _, f := range s.Fields.List {
+		for _, name := range f.Names {
+			out[spec.Name.Name+"."+name.Name] = strings.Join(strings.Fields(f.Doc.Text()+f.Comment.Text()), " ")
+		}
+	}
 }
 
 func described(comments map[string]string, t reflect.Type, f reflect.StructField, schema object) object {
@@ -110,6 +121,8 @@ func rare[T any](comments map[string]string, kind, tag string) object {
 	v := object{"type": "integer", "minimum": 1, "description": "of the record's layout"}
 	if tag == "v4" {
 		v["minimum"] = 4
+	} else if t == reflect.TypeFor[codec.FeedbackMark]() {
+		v["maximum"] = 3
 	}
 	properties["v"] = v
 	if kind != "" {

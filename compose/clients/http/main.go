@@ -1,6 +1,6 @@
 // Command http asks for a decision and reports what it was worth:
 //
-//	go run ./compose/clients/http [URL]
+//	go run main.go [URL]
 package main
 
 import (
