@@ -25,9 +25,6 @@ func manyFeatures(n int) []Feature {
 		case 4:
 			f = Feature{Name: f.Name, Kind: Bool, Value: 1}
 		}
-		if i == 7 {
-			f = VectorOf(f.Name, []float64{1, 2, 3})
-		}
 		out = append(out, f)
 	}
 	return out
@@ -64,6 +61,10 @@ func TestNoAllocs(t *testing.T) {
 	valid := func(c *Context) error { return c.ValidateFor(anything) }
 	noAllocs(t, "context", c, AppendContext, ParseContext, valid)
 	noAllocs(t, "context json", c, AppendContextJSON, ParseContext, valid)
+	named := c
+	named.Features = append(manyFeatures(5), VectorOf("embedding", []float64{1, 2, 3}))
+	noAllocs(t, "named vector", named, AppendContext, ParseContext, valid)
+	noAllocs(t, "named vector json", named, AppendContextJSON, ParseContext, valid)
 	noAllocs(t, "vector", v, AppendContext, ParseContext, valid)
 	noAllocs(t, "vector json", v, AppendContextJSON, ParseContext, valid)
 	noAllocs(t, "cloud event", c, func(dst []byte, c *Context) []byte {

@@ -354,17 +354,19 @@ func (r *reader) feature(f *Feature, next token) {
 		if r.bool() {
 			f.Value = 1
 		}
-	case tokList:
-		f.Kind, f.Text = Vector, r.vector()
 	case tokNone:
 		r.fail(r.noValue())
 	default:
-		r.fail(errFeature)
+		r.vector(f, next)
 	}
 }
 
-// vector reads a list of numbers into the memory of the context, and returns it as [Feature] holds it.
-func (r *reader) vector() string {
+// vector reads a list of numbers into the memory of the context; a value of another kind is no feature.
+func (r *reader) vector(f *Feature, next token) {
+	if next != tokList {
+		r.fail(errFeature)
+		return
+	}
 	b := *r.numbers
 	from := len(b)
 	for s := r.open(tokList); r.more(&s); {
@@ -374,7 +376,7 @@ func (r *reader) vector() string {
 		}
 	}
 	*r.numbers = b
-	return unsafe.String(unsafe.SliceData(b[from:]), len(b)-from)
+	f.Kind, f.Text = Vector, unsafe.String(unsafe.SliceData(b[from:]), len(b)-from)
 }
 
 // actions reads the list of actions into dst, which is empty, and returns it, not

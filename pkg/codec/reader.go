@@ -34,10 +34,9 @@ type reader struct {
 	i    int // next unread byte
 	json bool
 
-	inner    bool    // reading the data of a CloudEvent
-	cloud    bool    // met the mark of a CloudEvent
-	features int     // read so far, those of actions included
-	numbers  *[]byte // where those of vectors go
+	inner    bool // reading the data of a CloudEvent
+	cloud    bool // met the mark of a CloudEvent
+	features int  // read so far, those of actions included
 
 	unread int    // keys of a context, and of its actions, that neither has
 	strays *Names // what they are called; nil: nobody asks
@@ -45,6 +44,8 @@ type reader struct {
 	err   error
 	at    int    // where err was met
 	field string // what err concerns, from the inside out
+
+	numbers *[]byte // where those of vectors go
 }
 
 // span is what is left of a map or list that is being read.

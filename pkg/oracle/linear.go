@@ -85,7 +85,6 @@ type Linear struct {
 	o            LinearOptions
 	beta, lambda float64 // in force
 	aggregated   bool    // it is core 1 of an [Aggregate]: bytes counts all cores
-	places       int     // of terms of that
 	room         float64 // the most bytes, since version 2
 	forget       float64 // ρ; 0: none
 	fourier      fourier
@@ -105,6 +104,8 @@ type Linear struct {
 	outer []float64 // scratch: packed outer product of z
 	k     []float64 // scratch
 	s     []float64 // scratch
+
+	places int // of terms, if aggregated
 }
 
 // linearAction is the regression of one action.
