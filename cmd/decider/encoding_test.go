@@ -38,8 +38,8 @@ func TestEncoding(t *testing.T) {
 				p.stop(patience)
 			}
 			other := codec.Encodings()[1-i]
-			says := fmt.Sprintf("model %q: its topics are %s, and that cannot change: start without --encoding, or give a "+
-				"model with --encoding %s another name", "shop", encoding, other)
+			says := fmt.Sprintf("model %q: its topics have another encoding, and that cannot change: start without "+
+				"--encoding, which goes on in %s, or give a model with --encoding %s another name", "shop", encoding, other)
 			p = run("--encoding", other)
 			if code := p.wait(patience); code != 1 || !strings.Contains(strings.ReplaceAll(p.log(), `\"`, `"`), says) {
 				t.Errorf("--encoding %s: exit code %d: %s", other, code, p.log())

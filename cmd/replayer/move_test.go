@@ -32,7 +32,8 @@ func TestMove(t *testing.T) {
 			t.Fatalf("%q: exit code %d, want %d and %q:\n%s", args, got.code, code, says, all)
 		}
 	}
-	run(0, "", "inject", "--rounds", "120", "--partitions", "2", "--log", from, "--listen", "127.0.0.1:0")
+	run(0, "", "inject", "--rounds", "120", "--partitions", "2", "--log", from, "--listen", "127.0.0.1:0",
+		"--encoding", "json")
 	if err := embedded.SetAge(dir, time.Hour); err != nil {
 		t.Fatal(err)
 	}

@@ -333,3 +333,43 @@ func TestAsyncAPI(t *testing.T) {
 		}
 	}
 }
+
+// TestSchemasOfTopics: each record in JSON is just one of those that the schema of its topic knows.
+func TestSchemasOfTopics(t *testing.T) {
+	all, files := written(), map[string][]string{"contexts": {"context"}, "outcomes": {"outcome"},
+		"decisions": {"decision", "decisionMark"}, "rejects": {"reject"}, "snapshots": {"snapshot"},
+		"feedback": {"feedback", "epoch", "class", "cut", "feedbackMark", "feedbackMark4"}}
+	for topic, records := range files {
+		b, err := schemas.Files.ReadFile(topic + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := jsonschema.NewCompiler()
+		if err := c.AddResource(topic+".json", doc); err != nil {
+			t.Fatal(err)
+		}
+		s, n := c.MustCompile(topic+".json"), 0
+		check := func(name string, b []byte) {
+			if n++; s.Validate(asJSON(t, b)) != nil {
+				t.Errorf("%s, %s: %v: %s", topic, name, s.Validate(asJSON(t, b)), b)
+			}
+		}
+		for _, name := range records {
+			for _, b := range all[name] {
+				if codec.IsJSON(b) || topic == "contexts" || topic == "outcomes" {
+					check(name, b)
+				}
+			}
+		}
+		if topic == "decisions" || topic == "feedback" {
+			check("open", codec.OpenValue(codec.JSON))
+		}
+		if n < len(records) || s.Validate(asJSON(t, []byte(`{"id":7,"type":"none"}`))) == nil {
+			t.Errorf("%s: %d records, and a wrong one passes", topic, n)
+		}
+	}
+}

@@ -121,6 +121,8 @@ func rare[T any](comments map[string]string, kind, tag string) object {
 	v := object{"type": "integer", "minimum": 1, "description": "of the record's layout"}
 	if tag == "v4" {
 		v["minimum"] = 4
+	} else if t == reflect.TypeFor[codec.FeedbackMark]() {
+		v["maximum"] = 3
 	}
 	properties["v"] = v
 	if kind != "" {

@@ -166,11 +166,7 @@ func certificateOf(l learner.Certified, o *Options) learner.Certificate {
 func ofRegression(c learner.Certificate, evidence float64, o *Options) Certificate {
 	t, wait := o.total(c.Rounds), float64(o.Outstanding)
 	f := figuresOf(&c, o)
-	bound := func(kind string) *Bound {
-		b := NewBound(f.Bounds[kind], t)
-		b.Void = f.void(kind)
-		return b
-	}
+	bound := func(kind string) *Bound { return f.bound(kind, t) }
 	out := Certificate{T: t, MeasuredDrift: bound(kindMeasuredDrift), APriori: bound(kindAPriori),
 		ExplorationCost: &c.Explored, Drift: &c.Drift}
 	p := &c.Plausible
@@ -188,8 +184,9 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 	}
 	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded, linear), order(o, p),
 		missing(c.Skipped), silence(c.Imputed, p.Functions > 0), late(o.Late)}
-	switch f.by {
-	case byAdditive:
+	switch {
+	case f.void(kindAPriori) != "":
+	case f.by == byAdditive:
 		out.Assumptions = append(out.Assumptions, blind(o.Late))
 		if linear {
 			break
@@ -197,7 +194,7 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 		out.note("a priori: the additive bound, θ = %v, rounds decided with more than %d outstanding charged 1 each; both "+
 			"are chosen from a grid by the delays seen: an estimate, unless delays are fixed beforehand",
 			f.at.Theta, f.at.Late)
-	case byAnyDelay:
+	case f.by == byAnyDelay:
 		out.note("a priori: the bound for any delays, which may look at losses")
 	}
 	switch {
@@ -285,9 +282,13 @@ func (c *Certificate) Changed() string {
 }
 
 func ofPolicies(c learner.PolicyCertificate, o *Options) Certificate {
-	t, wait := o.total(c.Rounds), float64(o.Outstanding)
-	out := Certificate{T: t, Measured: NewBound(c.Measured+wait, t), MeasuredDrift: NewBound(c.MeasuredDrift+wait, t),
-		APriori: NewBound(c.APriori+wait, t)}
+	t, f := o.total(c.Rounds), figuresOfPolicies(&c, o)
+	bound := func(kind string) *Bound { return f.bound(kind, t) }
+	out := Certificate{T: t, Measured: bound(kindMeasured), MeasuredDrift: bound(kindMeasuredDrift),
+		APriori: bound(kindAPriori)}
+	if f.looks {
+		out.note("delays depend on losses: with order: arrival all bounds are void; use order: fifo, whose bounds allow it")
+	}
 	out.Assumptions = []Assumption{losses(), {Name: Realizability, State: NotNeeded,
 		Detail: "regret is against the best policy of the class"},
 		policyOrder(o), missing(c.Skipped), silence(c.Imputed, false), late(o.Late)}

@@ -227,6 +227,26 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// TestPoliciesOnArrival holds that delays which depend on losses void the bounds of policies in the order of arrival,
+// and in no other.
+func TestPoliciesOnArrival(t *testing.T) {
+	p := policed{learner.NewUniform(), learner.PolicyCertificate{Rounds: 50, Measured: 7, MeasuredDrift: 20, APriori: 30}}
+	for _, arrival := range []bool{true, false} {
+		o := Options{Arrival: arrival, Late: lateLosses(40, true)}
+		c := Of(p, o)
+		f, _ := Measure(p, &o)
+		for kind, b := range map[string]*Bound{kindMeasured: c.Measured, kindMeasuredDrift: c.MeasuredDrift,
+			kindAPriori: c.APriori} {
+			if (b.Void == delaysLook) != arrival || math.IsInf(f.Bounds[kind], 1) != arrival {
+				t.Errorf("arrival %v: %s is %+v, %v in figures", arrival, kind, b, f.Bounds[kind])
+			}
+		}
+		if strings.Contains(strings.Join(c.Notes, ";"), "all bounds are void; use order: fifo") != arrival {
+			t.Errorf("arrival %v: %q", arrival, c.Notes)
+		}
+	}
+}
+
 // TestAPriori holds by which theorem the a-priori bound is, and on what it stands then: by theorem 3 while
 // delays are not seen to depend on losses; in the order of arrival, too, where the drift is void then.
 func TestAPriori(t *testing.T) {

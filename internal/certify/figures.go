@@ -50,29 +50,33 @@ type Figures struct {
 // void names what voids the bound of a kind, "" if nothing does. A refuted class voids those
 // that need the truth to be in it. The one by realised loss does not, and policies have no
 // class of functions that could be refuted. In the order of arrival delays that depend on losses void
-// those by the drift, and what is a priori but for any delays; the plausible set takes rounds in the order of
-// decisions.
+// all but the plausible set, which takes rounds in the order of decisions, and the a-priori bound for any delays.
 func (f *Figures) void(kind string) string {
 	switch {
 	case kind == KindRealisedLoss:
 	case f.Refuted:
 		return ClassRefuted
-	case f.looks && (kind == kindMeasuredDrift || kind == kindAPriori && f.by != byAnyDelay):
+	case f.looks && kind != KindPlausibleSet && !(kind == kindAPriori && f.by == byAnyDelay):
 		return delaysLook
 	}
 	return ""
 }
 
+// bound returns that of a kind, judged against the number T of rounds.
+func (f *Figures) bound(kind string, t int64) *Bound {
+	b := NewBound(f.Bounds[kind], t)
+	b.Void = f.void(kind)
+	return b
+}
+
 // Measure returns the figures of a learner; ok is false if it has none.
 func Measure(l learner.Learner, o *Options) (f Figures, ok bool) {
-	outstanding, wait := o.Outstanding, float64(o.Outstanding)
 	switch l := l.(type) {
 	case interface {
 		PolicyCertificate() learner.PolicyCertificate
 	}:
 		c := l.PolicyCertificate()
-		return Figures{T: c.Rounds + outstanding, Bounds: map[string]float64{
-			kindMeasured: c.Measured + wait, kindMeasuredDrift: c.MeasuredDrift + wait, kindAPriori: c.APriori + wait}}, true
+		return figuresOfPolicies(&c, o), true
 	case learner.Certified:
 		c := certificateOf(l, o)
 		return figuresOf(&c, o), true
@@ -92,12 +96,27 @@ func figuresOf(c *learner.Certificate, o *Options) Figures {
 	if f.Functions > 0 {
 		f.Bounds[KindPlausibleSet] = p.Bound + wait - float64(p.Ahead)
 	}
+	f.empty()
+	return f
+}
+
+// figuresOfPolicies are those of policies, whose bounds hold in the order of arrival while delays do not depend
+// on losses.
+func figuresOfPolicies(c *learner.PolicyCertificate, o *Options) Figures {
+	wait := float64(o.Outstanding)
+	f := Figures{T: c.Rounds + o.Outstanding, looks: o.Arrival && o.looks(), Bounds: map[string]float64{
+		kindMeasured: c.Measured + wait, kindMeasuredDrift: c.MeasuredDrift + wait, kindAPriori: c.APriori + wait}}
+	f.empty()
+	return f
+}
+
+// empty leaves void bounds without a value.
+func (f *Figures) empty() {
 	for kind := range f.Bounds {
 		if f.void(kind) != "" {
 			f.Bounds[kind] = math.Inf(1)
 		}
 	}
-	return f
 }
 
 // aPriori returns the least of the bounds that hold, and says by which theorem it does. Theorem 1

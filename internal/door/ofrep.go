@@ -18,6 +18,8 @@ import (
 // context is a context. The id of its round follows from the targeting key and from the time, cut into periods: an
 // evaluation with the same key in the same period is answered with the recorded decision, whatever process is asked.
 
+const flagRoot = "/ofrep"
+
 // defaultPeriod is the period of a model whose window is no time.
 const defaultPeriod = 10 * time.Minute
 
@@ -72,7 +74,7 @@ type flagMetadata struct {
 func (d *Door) evaluateFlag(w http.ResponseWriter, r *http.Request, c client) *problem {
 	answer, p := d.evaluate(w, r, c, r.PathValue("key"))
 	if p != nil {
-		return p.asFailure(r.PathValue("key"))
+		return p
 	}
 	b, _ := json.Marshal(answer) // of text and numbers
 	send(w, r, http.StatusOK, typeJSON, b)
@@ -83,7 +85,7 @@ func (d *Door) evaluateFlag(w http.ResponseWriter, r *http.Request, c client) *p
 func (d *Door) evaluateFlags(w http.ResponseWriter, r *http.Request, c client) *problem {
 	answer, p := d.evaluate(w, r, c, d.o.Model)
 	if p != nil {
-		return p.asFailure("")
+		return p
 	}
 	b, _ := json.Marshal(map[string]any{"flags": []*flagAnswer{answer}}) // of text and numbers
 	sum := sha256.Sum256(b)
@@ -116,7 +118,7 @@ func (d *Door) track(w http.ResponseWriter, r *http.Request, c client) *problem 
 		_, p = d.exchange(r, c, "outcome", outcome, q.headers, &reply)
 	}
 	if p != nil {
-		return p.asFailure(flag)
+		return p
 	}
 	send(w, r, http.StatusAccepted, typeJSON, reply)
 	return nil
@@ -137,7 +139,7 @@ func (d *Door) readFlagRequest(w http.ResponseWriter, r *http.Request, flag stri
 	}
 	q := &flagRequest{headers: headers}
 	if err := json.Unmarshal(body, q); err != nil {
-		return nil, flagProblem(http.StatusBadRequest, parseError, fmt.Sprintf("the body is not a request of OFREP: %v", err))
+		return nil, flagProblem(http.StatusBadRequest, parseError, "the body is not a request of OFREP: "+notJSON(err))
 	}
 	key := q.Context["targetingKey"]
 	if err := json.Unmarshal([]byte(cmp.Or(string(key), `""`)), &q.targetingKey); err != nil {
@@ -269,8 +271,8 @@ func flagProblem(status int, code, details string) *problem {
 	return p
 }
 
-// asFailure gives an error the form that OFREP has.
-func (p *problem) asFailure(flag string) *problem {
+// flagFailure returns the error as OFREP has it.
+func (p *problem) flagFailure(flag string) *flagFailure {
 	f, ok := p.shape.(*flagFailure)
 	if !ok {
 		f = &flagFailure{ErrorCode: generalError, ErrorDetails: p.Detail}
@@ -280,8 +282,7 @@ func (p *problem) asFailure(flag string) *problem {
 		case p.Status == http.StatusBadRequest:
 			f.ErrorCode = parseError
 		}
-		p.shape = f
 	}
 	f.Key = flag
-	return p
+	return f
 }

@@ -328,7 +328,7 @@ func (d *Door) readJSON(w http.ResponseWriter, r *http.Request, dst any, code st
 		return newProblem(http.StatusUnsupportedMediaType, "send "+typeJSON)
 	}
 	if err := json.Unmarshal(body, dst); err != nil {
-		return refused(http.StatusBadRequest, code, "", "the body is not what is expected: "+err.Error())
+		return refused(http.StatusBadRequest, code, "", "the body is not what is expected: "+notJSON(err))
 	}
 	return nil
 }

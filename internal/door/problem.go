@@ -58,10 +58,13 @@ const retryAfter = "1"
 
 // refuse answers with a problem, in the shape of the API that is asked.
 func refuse(w http.ResponseWriter, r *http.Request, p *problem) {
-	if strings.HasPrefix(r.URL.Path, personalizerRoot+"/") {
+	switch {
+	case strings.HasPrefix(r.URL.Path, personalizerRoot+"/"):
 		e := p.personalizerError()
 		w.Header().Set("X-Ms-Error-Code", e.Code)
 		p.shape = map[string]any{"error": e}
+	case strings.HasPrefix(r.URL.Path, flagRoot+"/"):
+		p.shape = p.flagFailure(r.PathValue("key"))
 	}
 	p.write(w)
 }

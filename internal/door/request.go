@@ -52,6 +52,9 @@ func (d *Door) relay(w http.ResponseWriter, r *http.Request, c client, subject s
 		return p
 	}
 	defer d.release(body)
+	if len(body) == 0 {
+		return newProblem(http.StatusBadRequest, "the body is empty")
+	}
 	if !matches(body, kind) {
 		return newProblem(http.StatusBadRequest, "the body is not what its Content-Type says: "+kind)
 	}

@@ -42,7 +42,7 @@ func (d *Door) routes() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		other := &recorder{header: w.Header()} // says which methods the path has
 		known.ServeHTTP(other, r)
-		p := newProblem(http.StatusNotFound, "there is no such path")
+		p := newProblem(http.StatusNotFound, "there is no such path; /docs lists the calls of /v1 and /ofrep")
 		if allow := w.Header().Get("Allow"); allow != "" {
 			p = newProblem(http.StatusMethodNotAllowed, fmt.Sprintf("%.256s takes %s", r.URL.Path, allow))
 		}

@@ -33,7 +33,7 @@ func (certified) check(m *Model, add adder) {
 			ridgeExample)
 	}
 	for _, f := range m.Features {
-		if f.Kind != loop.BoolFeature && !f.Bounded {
+		if f.Kind != loop.BoolFeature && !(f.Kind == loop.NumberFeature && f.Bounded) {
 			add("features", "%s: ridge needs columns that are fixed: a number with its bounds, or bool; %s", f.Name,
 				ridgeExample)
 		}

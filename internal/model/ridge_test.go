@@ -26,6 +26,7 @@ func TestRidge(t *testing.T) {
 		"actions: [a]\n" + key:                                     "all actions and features",
 		"features: {vip: bool}\n" + key:                            "all actions and features",
 		"actions: [a]\nfeatures: {age: number}\n" + key:            "age: ridge needs columns that are fixed",
+		"actions: [a]\nfeatures: {place: {vector: 2}}\n" + key:     "place: ridge needs columns that are fixed",
 		"actions: [a]\nfeatures: {kind: text}\n" + key:             "kind: ridge needs columns that are fixed",
 		head + "oracle: {kind: ridge, certified: true, lambda: 2}": "at least 1 + 2 features, found 2",
 		head + "oracle: {kind: ridge, certified: true, beta: 0.5}": "unknown key",

@@ -103,17 +103,18 @@ func delaysPlan(o Options) plan {
 
 func concludeDelays(f *Finding, kinds []measured, cells [][]*late) {
 	t := Table{Title: "regret at T = 20,000, K = 10, |F| = 100", Columns: []string{"delays"}}
-	pic := chart.Chart{Title: "Regret under kinds of delays", X: "row of the table", Y: "regret", LogY: true}
+	pic := chart.Chart{Title: "Regret under kinds of delays", Y: "regret", LogY: true}
 	for j, c := range cells[0] {
 		t.Columns = append(t.Columns, c.algo.name)
 		pic.Series = append(pic.Series, chart.Series{Name: c.algo.name})
 		for i, row := range cells {
-			addPoint(&pic.Series[j], float64(i+1), estimate(row[j].regret))
+			addPoint(&pic.Series[j], float64(i), estimate(row[j].regret))
 		}
 	}
 	off := 0.0
 	for i, k := range kinds {
 		row := []any{k.name}
+		pic.Names = append(pic.Names, k.name)
 		for j, c := range cells[i] {
 			e, want, of := estimate(c.regret), k.regret[j], sampling
 			row = append(row, e)

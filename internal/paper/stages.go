@@ -36,16 +36,17 @@ func stagesClaim() Claim {
 
 func concludeStages(f *Finding, cells []*late) {
 	t := Table{Title: "regret in 64 stages", Columns: []string{"delays"}}
-	pic := chart.Chart{Title: "Regret in 64 stages", X: "row of the table", Y: "regret", LogY: true}
+	pic := chart.Chart{Title: "Regret in 64 stages", Y: "regret", LogY: true}
 	for i := 0; i < len(cells); i += 3 {
 		row := []any{cells[i].delays.name}
+		pic.Names = append(pic.Names, cells[i].delays.name)
 		for j, c := range cells[i : i+3] {
 			if i == 0 {
 				t.Columns, pic.Series = append(t.Columns, c.algo.name), append(pic.Series, chart.Series{Name: c.algo.name})
 			}
 			e := estimate(c.regret)
 			row = append(row, e)
-			addPoint(&pic.Series[j], float64(i/3+1), e)
+			addPoint(&pic.Series[j], float64(i/3), e)
 		}
 		t.row(row...)
 	}

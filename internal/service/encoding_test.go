@@ -1,7 +1,9 @@
 package service
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -11,6 +13,8 @@ import (
 
 	"hindsight/internal/envelope"
 	"hindsight/internal/follow"
+	"hindsight/internal/topics"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -178,4 +182,38 @@ func dataOf(t *testing.T, r *stream.Record, topic string) any {
 		return must(t, x, err)
 	}
 	return nil
+}
+
+// sharesAll is a share of everything, at once.
+type sharesAll struct{}
+
+func (sharesAll) Deciders(ctx context.Context, _ int, _ *slog.Logger, run func(context.Context, int) error) error {
+	return run(ctx, 0)
+}
+
+func (sharesAll) Joiner(ctx context.Context, _ *slog.Logger, run func(context.Context) error) error {
+	return run(ctx)
+}
+
+// TestOtherEncoding: a process that chose another encoding while the topics were empty takes nothing over.
+func TestOtherEncoding(t *testing.T) {
+	log := mem.New(mem.Options{Clock: clock()})
+	ts := createTopics(t, log, "m", 1)
+	c := SystemConfig{Log: log, Name: "m", Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")},
+		Build: testBuild, Seed: []byte("seed"), Partitions: 1, Logger: slog.New(slog.DiscardHandler),
+		Metrics: watch.NewMetrics(nil, nil), Sharing: sharesAll{}, Encoding: codec.JSON}
+	if _, _, err := log.Open(t.Context(), ts.Decisions, 0, stream.OpenOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := RunSharedJoiner(t.Context(), c.Sharing, c, nil); !errors.Is(err, topics.ErrEncoding) {
+		t.Errorf("the joiner: %v", err)
+	}
+	if err := c.runSharedDeciders(t.Context(), nil); !errors.Is(err, topics.ErrEncoding) {
+		t.Errorf("the deciders: %v", err)
+	}
+	for _, topic := range []string{ts.Decisions, ts.Feedback} {
+		if first, next, err := log.Bounds(t.Context(), topic, 0); err != nil || next > first+1 {
+			t.Errorf("%s has records %d…%d, %v", topic, first, next, err)
+		}
+	}
 }

@@ -154,31 +154,18 @@ func (i *Insight) ask(until time.Time, f func(d *Decider, ep *loop.Epoch)) error
 	return errNobody
 }
 
-// outstanding returns the decisions of this process without feedback, and their partitions; of
-// deciders that are free by a time.
-func (i *Insight) outstanding(until time.Time) (n int64, partitions []int) {
+// outstanding returns the decisions of this process without feedback, records of those that can be evaluated,
+// and their partitions; of deciders that are free by a time, one after the other.
+func (i *Insight) outstanding(until time.Time) (n int64, records [][]byte, partitions []int) {
 	for _, d := range i.atWork() {
 		if d.hold(until) {
-			n += d.outstanding()
+			n, records = n+d.outstanding(), d.appendOpen(records, mostValues)
 			d.mu.Unlock()
 			partitions = append(partitions, d.cfg.Partition)
 		}
 	}
 	slices.Sort(partitions)
-	return n, partitions
-}
-
-// decided yields rounds of this process that have no feedback, those of d, which is held, first.
-func (i *Insight) decided(d *Decider, until time.Time) iter.Seq[*learner.Round] {
-	return func(yield func(*learner.Round) bool) {
-		more := d.decided(mostValues, yield)
-		for _, other := range i.atWork() {
-			if other != d && more && other.hold(until) {
-				more = other.decided(mostValues, yield)
-				other.mu.Unlock()
-			}
-		}
-	}
+	return n, records, partitions
 }
 
 // How many values of functions a certificate computes for the rounds of a partition without feedback, on a page
@@ -188,30 +175,43 @@ const (
 	valuesOfSecond = 1 << 14
 )
 
-// decided yields the rounds of the partition that have no feedback, as far as they are at hand.
-func (d *Decider) decided(left int, yield func(*learner.Round) bool) (more bool) {
-	replica := d.follower.Replica()
-	ep := replica.Epoch()
+// appendOpen appends the records of rounds of the partition that have no feedback, as far as they are at hand and
+// their evaluation takes no more than so many values.
+func (d *Decider) appendOpen(dst [][]byte, values int) [][]byte {
+	ep := d.follower.Replica().Epoch()
+	if ep == nil {
+		return dst
+	}
 	l, ok := ep.Learner.(*learner.DAFA)
 	if !ok || l.Models() == nil {
-		return true
+		return dst
 	}
-	from := d.heart.Next() - d.outstanding()
+	from, each := d.heart.Next()-d.outstanding(), max(1, len(d.dec.Actions)*l.Models().Left())
 	if ep.Rules.Arrival {
 		from = l.Turn()
 	}
-	var dec codec.Decision
-	for n := max(1, from); from > 0 && n < d.heart.Next() && left > 0; n++ {
-		value, _, _ := d.recent.get(n)
-		if value == nil || codec.ParseDecision(&dec, value) != nil {
-			continue
-		}
-		left -= len(dec.Actions) * l.Models().Left()
-		if r, err := replica.Decided(&dec); err == nil && !yield(r) {
-			return false
+	for n := max(1, from); from > 0 && n < d.heart.Next() && values > 0; n++ {
+		if value, _, _ := d.recent.get(n); value != nil {
+			dst = append(dst, value)
+			values -= each
 		}
 	}
-	return true
+	return dst
+}
+
+// rounds yields what records of decisions say.
+func (d *Decider) rounds(records [][]byte) iter.Seq[*learner.Round] {
+	return func(yield func(*learner.Round) bool) {
+		var dec codec.Decision
+		for _, b := range records {
+			if codec.ParseDecision(&dec, b) != nil {
+				continue
+			}
+			if r, err := d.follower.Replica().Decided(&dec); err == nil && !yield(r) {
+				return
+			}
+		}
+	}
 }
 
 // lateLosses returns what the joiner of this process saw, nil if there is none.
@@ -235,11 +235,12 @@ func (i *Insight) Look() (*CertificatePage, error) {
 	}
 	page, until := &CertificatePage{}, time.Now().Add(pageWait)
 	o := certify.Options{Late: i.lateLosses()}
-	o.Outstanding, page.Partitions = i.outstanding(until)
+	var records [][]byte
+	o.Outstanding, records, page.Partitions = i.outstanding(until)
 	err := i.ask(until, func(d *Decider, ep *loop.Epoch) {
 		o.Arrival, o.Early = ep.Rules.Arrival, ep.Rules.Early
 		page.Epoch, page.LearnedThrough = ep.Number, d.follower.Replica().LearnedThrough()
-		o.Decided = i.decided(d, until)
+		o.Decided = d.rounds(records)
 		page.Certificate = certify.Of(ep.Learner, o)
 	})
 	if err != nil {

@@ -237,6 +237,14 @@ func TestInsightOnArrival(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	r.expect(map[string]float64{`hindsight_regret_rounds{partition="0"}`: 64, `hindsight_models{partition="0"}`: 10})
+	outcome(62) // of the last four, two without an outcome stand before two with one
+	outcome(63)
+	ask(t, certificateOf, i, &after)
+	if !slices.ContainsFunc(after.Certificate.Notes, func(n string) bool {
+		return strings.HasPrefix(n, "rounds decided and not yet released: 2") && strings.Contains(n, "plausible set 2 of them")
+	}) {
+		t.Errorf("two are outstanding: %q", after.Certificate.Notes)
+	}
 }
 
 // decided returns the action of a decision.

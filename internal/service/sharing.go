@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"hindsight/internal/join"
+	"hindsight/internal/topics"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/lease"
@@ -41,8 +42,23 @@ func RunSharedJoiner(ctx context.Context, s Sharing, cfg SystemConfig, ready fun
 	defer idle.Leave()
 	defer watchLog(ctx, idle, cfg.Log, join.TopicsOf(cfg.Source.Name).Feedback)()
 	return s.Joiner(ctx, cfg.Logger, func(ctx context.Context) error {
-		return counted(ctx, cfg.Metrics, watch.RoleJoiner, func() error { return RunJoiner(ctx, cfg, ready) })
+		return counted(ctx, cfg.Metrics, watch.RoleJoiner, func() error {
+			if err := cfg.checkEncoding(ctx, cfg.Source.Name); err != nil {
+				return err
+			}
+			return RunJoiner(ctx, cfg, ready)
+		})
 	})
+}
+
+// checkEncoding refuses to go on in another encoding than the model's: when this process chose its
+// encoding, with nothing written yet, another one may have chosen the other.
+func (c *SystemConfig) checkEncoding(ctx context.Context, name string) error {
+	_, err := topics.Encoding(ctx, c.Log, name, c.Encoding.String())
+	if errors.Is(err, topics.ErrEncoding) {
+		return err
+	}
+	return nil // a log that cannot be read is waited for elsewhere
 }
 
 // runSharedDeciders runs the deciders of this process's share of the partitions.
@@ -52,7 +68,12 @@ func (c *SystemConfig) runSharedDeciders(ctx context.Context, ready func()) erro
 	defer share.Leave()
 	defer watchLog(ctx, share, c.Log, join.TopicsOf(c.Name).Contexts)()
 	return c.Sharing.Deciders(ctx, c.Partitions, c.Logger.With("role", "decider"), func(ctx context.Context, p int) error {
-		return counted(ctx, c.Metrics, watch.RoleDecider, func() error { return RunDecider(ctx, c.decider(p), ready) })
+		return counted(ctx, c.Metrics, watch.RoleDecider, func() error {
+			if err := c.checkEncoding(ctx, c.Name); err != nil {
+				return err
+			}
+			return RunDecider(ctx, c.decider(p), ready)
+		})
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/internal/words"
-	"hindsight/pkg/learner"
 	"hindsight/pkg/stream"
 )
 
@@ -82,7 +81,7 @@ func (d *Decider) showCertificate() {
 	}
 	d.m.Weights(ep.Learner)
 	o := certify.Options{Outstanding: d.outstanding(), Arrival: ep.Rules.Arrival, Late: d.cfg.Insight.lateLosses(),
-		Decided: func(yield func(*learner.Round) bool) { d.decided(valuesOfSecond, yield) }}
+		Decided: d.rounds(d.appendOpen(nil, valuesOfSecond))}
 	if f, ok := certify.Measure(ep.Learner, &o); ok {
 		d.m.Certificate(&f)
 	}

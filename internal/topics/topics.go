@@ -79,6 +79,9 @@ func createAtLeast(log stream.Log, ctx context.Context, topic string, partitions
 	return err
 }
 
+// ErrEncoding reports a model whose topics have another encoding.
+var ErrEncoding = errors.New("its topics have another encoding, and that cannot change")
+
 // Encoding returns the encoding of a model: that of what its programs wrote last. A model of which
 // they wrote nothing gets the one that is asked for by name; "": none is, and that is MessagePack.
 func Encoding(ctx context.Context, log stream.Log, name, asked string) (codec.Encoding, error) {
@@ -88,8 +91,8 @@ func Encoding(ctx context.Context, log stream.Log, name, asked string) (codec.En
 	}
 	e, err := codec.ParseEncoding(asked)
 	if err == nil && known && e != have {
-		return have, fmt.Errorf("model %q: its topics are %s, and that cannot change: start without --encoding, or give a "+
-			"model with --encoding %s another name", name, have, e)
+		return have, fmt.Errorf("model %q: %w: start without --encoding, which goes on in %s, or give a model with "+
+			"--encoding %s another name", name, ErrEncoding, have, e)
 	}
 	return e, err
 }

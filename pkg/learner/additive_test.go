@@ -249,7 +249,8 @@ func TestAdditiveByHand(t *testing.T) {
 	c.Barrier = 9 * 20000 / c.MaxGamma
 	lead := c.MaxGamma / 4 * math.Exp(.5) * p.Sum()
 	one := c.Barrier + lead + 2*50*math.Log(100)/(1-math.Exp(-.375))
-	if got, at := c.Additive(); got > one || got < .99*3438 || at.Late != 50 {
+	least := c.Barrier + .99*lead*math.Exp(-.5) + 2*50*math.Log(100) // no θ does with less
+	if got, at := c.Additive(); got > one || got < .99*3438 || got < least || at.Late != 50 {
 		t.Errorf("%v at %+v, at θ = 1 %v", got, at, one)
 	}
 	c.MaxSigma, c.SumSigma, c.SumSqSig, c.Skipped = 1000, 1000*20, 1000*1000*20, 7
@@ -257,7 +258,19 @@ func TestAdditiveByHand(t *testing.T) {
 	if at.Late >= 1000 || got > c.Barrier+lead+7+5.1*math.Sqrt(c.SumSigma*p.Scale)+30 {
 		t.Errorf("a few late ones: %v at %+v", got, at)
 	}
-	c.Potential = learner.Potential{}
+	// Theorem 1 with the fixed η: e^{η·σ}·R_η; with one that has followed to 1/8: 1.6e·8·log|F|, and 5 + 9 rounds.
+	c.MaxSigma = 3
+	if got, want := c.AnyDelay(), c.Barrier+c.MaxGamma/4*math.Exp(1.5)*p.Sum()+7; math.Abs(got-want) > 1e-9 {
+		t.Errorf("any delays: %v, want %v", got, want)
+	}
+	c.Slowed, c.Potential.Eta = true, .125
+	if got, want := c.AnyDelay(), c.Barrier+c.MaxGamma/4*1.6*math.E*8*p.Scale+14+7; math.Abs(got-want) > 1e-9 {
+		t.Errorf("η outstanding: %v, want %v", got, want)
+	}
+	if got, _ := c.Additive(); !math.IsInf(got, 1) {
+		t.Errorf("η outstanding has the additive bound %v", got)
+	}
+	c.Potential, c.Slowed = learner.Potential{}, false
 	if got, _ := c.Additive(); !math.IsInf(got, 1) || !math.IsInf(c.AnyDelay(), 1) {
 		t.Errorf("an oracle without a potential has the bounds %v and %v", got, c.AnyDelay())
 	}

@@ -91,7 +91,7 @@ func (o *Frozen) fill(x *Input) {
 	o.z[0] = 1
 	for i := range x.Features {
 		f := &x.Features[i]
-		if c, ok := o.column[f.Name]; ok && f.Kind != Text {
+		if c, ok := o.column[f.Name]; ok && (f.Kind == Number || f.Kind == Bool) {
 			s := &o.specs[c-1]
 			half := (s.Hi - s.Lo) / 2
 			o.z[c] = math.Max(-1, math.Min(1, (f.Value-s.Lo-half)/half))

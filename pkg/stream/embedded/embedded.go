@@ -216,7 +216,7 @@ func (e *Engine) start(ctx context.Context) error {
 		return err
 	}
 	e.atClose(func() error {
-		inOrder = e.serves() && e.client.Log().Held() == nil
+		inOrder = e.serves() && e.client.Log().Held() == nil && (e.gate == nil || e.gate.pass() == nil)
 		return e.client.Close()
 	})
 	if e.serves() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"sync"
@@ -33,6 +34,7 @@ const acceptPause = 10 * time.Millisecond
 type gate struct {
 	server *server.Server
 	store  *changes
+	log    *slog.Logger
 
 	mu      sync.Mutex
 	ended   sync.Cond // a sync ended
@@ -44,8 +46,8 @@ type gate struct {
 	bridges sync.WaitGroup
 }
 
-func newGate(store *changes) *gate {
-	g := &gate{store: store}
+func newGate(store *changes, log *slog.Logger) *gate {
+	g := &gate{store: store, log: log}
 	g.ended.L = &g.mu
 	return g
 }
@@ -66,7 +68,8 @@ func (g *gate) pass() error {
 		g.mu.Lock()
 		if err != nil {
 			// The kernel may take the lost pages for written from now on, so trying again proves nothing.
-			g.err = fmt.Errorf("embedded log: sync failed, nothing is acknowledged until a restart: %w", err)
+			g.err = fmt.Errorf("embedded log: sync failed: %w", err)
+			g.log.Error("the log acknowledges nothing any more: look at the disk, then restart", "error", g.err)
 		}
 		g.running, g.done = false, g.started
 		g.ended.Broadcast()
@@ -87,7 +90,7 @@ func (e *Engine) startGate() error {
 	if err != nil {
 		return fmt.Errorf("embedded log: sync always: %w", err)
 	}
-	e.gate = newGate(store)
+	e.gate = newGate(store, e.o.Logger)
 	e.atClose(e.gate.close)
 	e.so.SyncAlways, e.so.SyncInterval = false, time.Second
 	e.so.DontListen = true

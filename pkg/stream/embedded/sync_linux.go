@@ -159,7 +159,8 @@ func (c *changes) read() error {
 		for b := c.buf[:n]; len(b) > 0; {
 			end := syscall.SizeofInotifyEvent + binary.NativeEndian.Uint32(b[12:])
 			name, _, _ := bytes.Cut(b[syscall.SizeofInotifyEvent:end], []byte{0})
-			if err := c.event(int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:]), string(name)); err != nil {
+			watch, what := int32(binary.NativeEndian.Uint32(b)), binary.NativeEndian.Uint32(b[4:])
+			if err := c.event(watch, what, string(name)); err != nil {
 				return err
 			}
 			b = b[end:]

@@ -241,7 +241,8 @@ func (d *disk) image(t *testing.T, how int, names bool, random *rand.Rand) strin
 	if names {
 		all = d.names
 	}
-	paths := slices.SortedFunc(maps.Keys(all), func(a, b string) int { // folders before what is in them, 9.blk before 10.blk
+	// Folders come before what is in them, 9.blk before 10.blk.
+	paths := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
 		return cmp.Or(len(a)-len(b), strings.Compare(a, b))
 	})
 	for _, path := range paths {
