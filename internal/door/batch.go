@@ -43,11 +43,15 @@ type asked struct {
 }
 
 func (d *Door) batch(w http.ResponseWriter, r *http.Request, c client) *problem {
-	kind, headers, body, p := d.read(w, r)
+	kind, body, p := d.read(w, r)
 	if p != nil {
 		return p
 	}
 	defer d.release(body)
+	headers, p := headersOf(r)
+	if p != nil {
+		return p
+	}
 	if kind != typeJSON {
 		return newProblem(http.StatusUnsupportedMediaType, "a batch is "+typeJSON)
 	}

@@ -119,7 +119,8 @@ type Door struct {
 // Open starts the server. When ctx ends, it takes no more connections. [Door.Close] must follow.
 func (f *Flags) Open(ctx context.Context, o Options) (*Door, error) {
 	d := &Door{o: o, bus: newBus(o.Bus), subjects: map[string]string{"decide": o.Model + ".decide",
-		"outcome": o.Model + ".outcome"}, now: time.Now, ended: make(chan struct{}), judged: newEvaluations(ctx)}
+		"outcome": o.Model + ".outcome"}, now: time.Now, ended: make(chan struct{}),
+		judged: evaluations{ctx: ctx, room: make(chan struct{}, 1)}}
 	if f.now != nil {
 		d.now = f.now
 	}

@@ -45,7 +45,6 @@ type flagRequest struct {
 	Details trackingDetails // of a tracking call
 
 	targetingKey string
-	headers      []stream.Header
 }
 
 // trackingDetails say what a tracking call reports.
@@ -70,15 +69,26 @@ type flagMetadata struct {
 	Epoch      int64   `json:"epoch"`
 }
 
+// flagCode returns what OpenFeature calls the problem.
+func (p *problem) flagCode() string {
+	switch {
+	case p.code != "":
+		return p.code
+	case p.Status != http.StatusBadRequest:
+		return generalError
+	case p.counted: // the decider judged the context
+		return invalidContext
+	}
+	return parseError
+}
+
 // evaluateFlag evaluates one flag.
 func (d *Door) evaluateFlag(w http.ResponseWriter, r *http.Request, c client) *problem {
 	answer, p := d.evaluate(w, r, c, r.PathValue("key"))
 	if p != nil {
 		return p
 	}
-	b, _ := json.Marshal(answer) // of text and numbers
-	send(w, r, http.StatusOK, typeJSON, b)
-	return nil
+	return sendJSON(w, r, http.StatusOK, answer)
 }
 
 // evaluateFlags evaluates all flags that this process serves, which is one.
@@ -103,50 +113,40 @@ func (d *Door) evaluateFlags(w http.ResponseWriter, r *http.Request, c client) *
 
 // track stores an outcome of the round of a targeting key.
 func (d *Door) track(w http.ResponseWriter, r *http.Request, c client) *problem {
-	flag := r.PathValue("key")
-	q, p := d.readFlagRequest(w, r, flag)
+	q, p := d.readFlagRequest(w, r, r.PathValue("key"))
 	if p == nil && q.Details.Value == nil {
-		p = flagProblem(http.StatusBadRequest, parseError, "details.value is missing: the reward of the round")
+		p = refused(http.StatusBadRequest, parseError, "", "details.value is missing: the reward of the round")
 	}
 	if p == nil && q.Details.ID == "" {
 		q.Details.ID, p = d.lastRound(r, c, q)
 	}
-	var reply json.RawMessage
-	if p == nil {
-		outcome, _ := json.Marshal(map[string]any{"id": q.Details.ID, "reward": q.Details.Value, // of what was JSON
-			"outcome_id": q.Details.OutcomeID})
-		_, p = d.exchange(r, c, "outcome", outcome, q.headers, &reply)
-	}
 	if p != nil {
 		return p
 	}
-	send(w, r, http.StatusAccepted, typeJSON, reply)
-	return nil
+	outcome, _ := json.Marshal(map[string]any{"id": q.Details.ID, "reward": q.Details.Value, // of what was JSON
+		"outcome_id": q.Details.OutcomeID})
+	var reply json.RawMessage
+	if _, p = d.exchange(r, c, "outcome", outcome, &reply); p == nil {
+		send(w, r, http.StatusAccepted, typeJSON, reply)
+	}
+	return p
 }
 
 // readFlagRequest reads the body of a call for a flag.
 func (d *Door) readFlagRequest(w http.ResponseWriter, r *http.Request, flag string) (*flagRequest, *problem) {
 	if flag != d.o.Model {
-		return nil, flagProblem(http.StatusNotFound, flagNotFound, fmt.Sprintf("this process serves the flag %s", d.o.Model))
+		return nil, refused(http.StatusNotFound, flagNotFound, "", fmt.Sprintf("this process serves the flag %s", d.o.Model))
 	}
-	kind, headers, body, p := d.read(w, r)
-	if p != nil {
+	q := &flagRequest{}
+	if p := d.readJSON(w, r, q, "a request of OFREP", parseError); p != nil {
 		return nil, p
-	}
-	defer d.release(body)
-	if kind != typeJSON {
-		return nil, newProblem(http.StatusUnsupportedMediaType, "an evaluation is "+typeJSON)
-	}
-	q := &flagRequest{headers: headers}
-	if err := json.Unmarshal(body, q); err != nil {
-		return nil, flagProblem(http.StatusBadRequest, parseError, "the body is not a request of OFREP: "+notJSON(err))
 	}
 	key := q.Context["targetingKey"]
 	if err := json.Unmarshal([]byte(cmp.Or(string(key), `""`)), &q.targetingKey); err != nil {
-		return nil, flagProblem(http.StatusBadRequest, invalidContext, "context.targetingKey is not text")
+		return nil, refused(http.StatusBadRequest, invalidContext, "", "context.targetingKey is not text")
 	}
 	if q.targetingKey == "" && q.Details.ID == "" {
-		return nil, flagProblem(http.StatusBadRequest, keyMissing, "context.targetingKey is missing")
+		return nil, refused(http.StatusBadRequest, keyMissing, "", "context.targetingKey is missing")
 	}
 	return q, nil
 }
@@ -164,8 +164,8 @@ func (d *Door) evaluate(w http.ResponseWriter, r *http.Request, c client, flag s
 		Action       string
 		Propensities map[string]float64
 	}
-	headers := append(q.headers, stream.Header{Key: front.RecordedHeader, Value: front.RecordedOrNew})
-	if _, p = d.exchange(r, c, "decide", context, headers, &told); p != nil {
+	recorded := stream.Header{Key: front.RecordedHeader, Value: front.RecordedOrNew}
+	if _, p = d.exchange(r, c, "decide", context, &told, recorded); p != nil {
 		return nil, p
 	}
 	return &flagAnswer{flag, valueOf(told.Action, told.Propensities), "SPLIT", told.Action, told.flagMetadata}, nil
@@ -173,17 +173,17 @@ func (d *Door) evaluate(w http.ResponseWriter, r *http.Request, c client, flag s
 
 // lastRound returns the id of the last round that a targeting key has, of those that may still wait for an outcome.
 func (d *Door) lastRound(r *http.Request, c client, q *flagRequest) (id string, p *problem) {
-	headers := append(q.headers, stream.Header{Key: front.RecordedHeader, Value: front.RecordedOnly})
+	recorded := stream.Header{Key: front.RecordedHeader, Value: front.RecordedOnly}
 	for back := range 2 {
 		id = d.roundOf(q.targetingKey, back)
 		// An older decider does not know the header. It refuses a context that lists no action.
 		context, _ := json.Marshal(map[string]any{"id": id, "actions": []string{}}) // of text
-		found, p := d.exchange(r, c, "decide", context, headers, nil)
+		found, p := d.exchange(r, c, "decide", context, nil, recorded)
 		if p != nil || found {
 			return id, p
 		}
 	}
-	return "", flagProblem(http.StatusNotFound, generalError, "no evaluation with this targetingKey waits for an "+
+	return "", refused(http.StatusNotFound, generalError, "", "no evaluation with this targetingKey waits for an "+
 		"outcome: evaluate first, or name its round in details.id")
 }
 
@@ -223,9 +223,9 @@ func contextOf(id string, attributes map[string]json.RawMessage) []byte {
 }
 
 // exchange asks on the bus and reads the reply into v. It reports false if the reply is empty.
-func (d *Door) exchange(r *http.Request, c client, subject string, body []byte, headers []stream.Header,
-	v any) (found bool, p *problem) {
-	e, p := d.call(r, c, subject, body, headers)
+func (d *Door) exchange(r *http.Request, c client, subject string, body []byte, v any, more ...stream.Header) (
+	found bool, p *problem) {
+	e, p := d.call(r, c, subject, body, more...)
 	if p != nil {
 		return false, p
 	}
@@ -263,26 +263,4 @@ func literalOf(name string) byte {
 		return 'n'
 	}
 	return 0
-}
-
-func flagProblem(status int, code, details string) *problem {
-	p := newProblem(status, details)
-	p.shape = &flagFailure{ErrorCode: code, ErrorDetails: details}
-	return p
-}
-
-// flagFailure returns the error as OFREP has it.
-func (p *problem) flagFailure(flag string) *flagFailure {
-	f, ok := p.shape.(*flagFailure)
-	if !ok {
-		f = &flagFailure{ErrorCode: generalError, ErrorDetails: p.Detail}
-		switch {
-		case p.Status == http.StatusBadRequest && p.counted: // the decider judged the context
-			f.ErrorCode = invalidContext
-		case p.Status == http.StatusBadRequest:
-			f.ErrorCode = parseError
-		}
-	}
-	f.Key = flag
-	return f
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // page answers with one of the pages of the admin port.
-func (d *Door) page(path string) func(http.ResponseWriter, *http.Request, client) *problem {
+func (d *Door) page(path string) handler {
 	return func(w http.ResponseWriter, r *http.Request, _ client) *problem {
 		return d.show(w, r, path, r.URL.RawQuery)
 	}

@@ -17,6 +17,9 @@ import (
 // Personalizer's REST API lies below this path, older versions in a folder of their own.
 const personalizerRoot = "/personalizer"
 
+// expected is what a body is said not to be.
+const expected = "what is expected"
+
 // latestAPI is the version that a parameter names.
 const latestAPI = "2022-09-01-preview"
 
@@ -55,7 +58,7 @@ func (d *Door) personalizerCalls() []route {
 
 // personalizerElsewhere are the calls that have no meaning here. They say what to do instead.
 func personalizerElsewhere() []route {
-	instead := func(text string) func(http.ResponseWriter, *http.Request, client) *problem {
+	instead := func(text string) handler {
 		return func(http.ResponseWriter, *http.Request, client) *problem {
 			return refused(http.StatusNotImplemented, "OperationNotAllowed", "", text)
 		}
@@ -104,13 +107,6 @@ func (d *Door) personalizer() (all []route) {
 		}
 	}
 	return all
-}
-
-// refused returns a problem with a code of Personalizer's, and the part of the request that it is about.
-func refused(status int, code, target, detail string) *problem {
-	p := newProblem(status, detail)
-	p.code, p.target = code, target
-	return p
 }
 
 // personalizerError is an error as Personalizer tells it.
@@ -165,7 +161,7 @@ type rankedAction struct {
 // is not deferred is activated before.
 func (d *Door) rank(w http.ResponseWriter, r *http.Request, c client) *problem {
 	var request rankRequest
-	if p := d.readJSON(w, r, &request, "InvalidRankRequest"); p != nil {
+	if p := d.readJSON(w, r, &request, expected, "InvalidRankRequest"); p != nil {
 		return p
 	}
 	activation := d.rules().Activation
@@ -198,7 +194,7 @@ func (d *Door) rank(w http.ResponseWriter, r *http.Request, c client) *problem {
 func (q *rankRequest) context() (*codec.Context, error) {
 	c := &codec.Context{ID: q.EventID}
 	var err error
-	if c.Features, err = features(q.ContextFeatures); err != nil {
+	if c.Features, err = logs.AppendFeatures(nil, q.ContextFeatures); err != nil {
 		return nil, fmt.Errorf("contextFeatures: %w", err)
 	}
 	for i, a := range q.Actions {
@@ -209,7 +205,7 @@ func (q *rankRequest) context() (*codec.Context, error) {
 			return nil, fmt.Errorf("actions[%d]: the id %q was used before", i, *a.ID)
 		}
 		action := codec.Action{Name: *a.ID}
-		if action.Features, err = features(a.Features); err != nil {
+		if action.Features, err = logs.AppendFeatures(nil, a.Features); err != nil {
 			return nil, fmt.Errorf("actions[%d].features: %w", i, err)
 		}
 		if !slices.Contains(q.ExcludedActions, *a.ID) {
@@ -258,7 +254,7 @@ type outcome struct {
 // reward stores a reward. Clients send the same request id when they try again: the reward then counts once.
 func (d *Door) reward(w http.ResponseWriter, r *http.Request, c client) *problem {
 	var request struct{ Value *float64 }
-	if p := d.readJSON(w, r, &request, "InvalidRewardRequest"); p != nil {
+	if p := d.readJSON(w, r, &request, expected, "InvalidRewardRequest"); p != nil {
 		return p
 	}
 	rules := d.rules()
@@ -295,9 +291,6 @@ func (d *Door) rules() *loop.Rules {
 	return &loop.Rules{}
 }
 
-// features returns the features that a value has.
-func features(text json.RawMessage) ([]codec.Feature, error) { return logs.AppendFeatures(nil, text) }
-
 // tell stores an outcome.
 func (d *Door) tell(r *http.Request, c client, o outcome) *problem {
 	b, _ := json.Marshal(o) // of texts and a number
@@ -306,41 +299,11 @@ func (d *Door) tell(r *http.Request, c client, o outcome) *problem {
 
 // hand hands a request to who answers it on the bus, and reads the reply into v.
 func (d *Door) hand(r *http.Request, c client, subject string, body []byte, v any) *problem {
-	headers, p := headersOf(r)
-	if p != nil {
-		return p
-	}
-	if _, p = d.exchange(r, c, subject, body, headers, v); p != nil &&
-		(p.Status == http.StatusBadRequest || p.Status == http.StatusConflict) {
+	_, p := d.exchange(r, c, subject, body, v)
+	if p != nil && (p.Status == http.StatusBadRequest || p.Status == http.StatusConflict) {
 		p.code = map[string]string{"decide": "InvalidRankRequest", "outcome": "InvalidRewardRequest"}[subject]
 	}
 	return p
-}
-
-// readJSON reads a request's body, which must be one JSON object.
-func (d *Door) readJSON(w http.ResponseWriter, r *http.Request, dst any, code string) *problem {
-	kind, _, body, p := d.read(w, r)
-	if p != nil {
-		return p
-	}
-	defer d.release(body)
-	if kind != typeJSON {
-		return newProblem(http.StatusUnsupportedMediaType, "send "+typeJSON)
-	}
-	if err := json.Unmarshal(body, dst); err != nil {
-		return refused(http.StatusBadRequest, code, "", "the body is not what is expected: "+notJSON(err))
-	}
-	return nil
-}
-
-// sendJSON answers with a value.
-func sendJSON(w http.ResponseWriter, r *http.Request, status int, v any) *problem {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return newProblem(http.StatusInternalServerError, "the answer cannot be written: "+err.Error())
-	}
-	send(w, r, status, typeJSON, b)
-	return nil
 }
 
 // noContent answers with nothing, unless there is a problem.

@@ -499,7 +499,7 @@ func TestPersonalizerEvaluation(t *testing.T) {
 
 // TestPersonalizerEvaluationsKept holds how many evaluations are kept.
 func TestPersonalizerEvaluationsKept(t *testing.T) {
-	s := newEvaluations(t.Context())
+	var s evaluations
 	for i := range mostEvaluations {
 		if p := s.add(&evaluation{id: fmt.Sprint(i)}); p != nil {
 			t.Fatal(p.Detail)

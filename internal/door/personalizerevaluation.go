@@ -28,10 +28,6 @@ type evaluations struct {
 	all []*evaluation
 }
 
-func newEvaluations(ctx context.Context) evaluations {
-	return evaluations{ctx: ctx, room: make(chan struct{}, 1)}
-}
-
 // policySpec is a policy that is judged.
 type policySpec struct {
 	Name      string `json:"name"`
@@ -73,7 +69,7 @@ func (d *Door) createEvaluation(w http.ResponseWriter, r *http.Request, _ client
 		EnableOfflineExperimentation bool // before the latest version
 		EnablePolicyOptimization     bool
 	}
-	if p := d.readJSON(w, r, &asked, code); p != nil {
+	if p := d.readJSON(w, r, &asked, expected, code); p != nil {
 		return p
 	}
 	switch {

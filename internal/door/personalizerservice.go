@@ -33,7 +33,7 @@ func (d *Door) definition() *follow.Definition {
 
 // configuration answers with values at work. It takes values that are those; for another one it says what sets it.
 func (d *Door) configuration(values func(*follow.Definition) (map[string]any, error), keys map[string]string,
-	code string) func(http.ResponseWriter, *http.Request, client) *problem {
+	code string) handler {
 	return func(w http.ResponseWriter, r *http.Request, _ client) *problem {
 		at := d.definition()
 		if at == nil {
@@ -45,7 +45,7 @@ func (d *Door) configuration(values func(*follow.Definition) (map[string]any, er
 		}
 		var asked map[string]any
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			if p := d.readJSON(w, r, &asked, code); p != nil {
+			if p := d.readJSON(w, r, &asked, expected, code); p != nil {
 				return p
 			}
 		}

@@ -18,12 +18,18 @@ type problem struct {
 	ID     string `json:"id,omitempty"` // of the round, if it could be read
 
 	counted      bool   // by the service
-	code, target string // of Personalizer's error; "": what the status says, and nothing
-	shape        any    // what is written instead, as JSON, where another API has errors of its own; nil: the problem
+	code, target string // of the error of another API; "": what the status says, and nothing
 }
 
 func newProblem(status int, detail string) *problem {
 	return &problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
+}
+
+// refused returns a problem with a code of another API, and the part of the request that it is about.
+func refused(status int, code, target, detail string) *problem {
+	p := newProblem(status, detail)
+	p.code, p.target = code, target
+	return p
 }
 
 // problemOf returns the error that a reply of a bus is, nil if it is none.
@@ -58,25 +64,18 @@ const retryAfter = "1"
 
 // refuse answers with a problem, in the shape of the API that is asked.
 func refuse(w http.ResponseWriter, r *http.Request, p *problem) {
+	h := w.Header()
+	kind, body := typeJSON, any(p)
 	switch {
 	case strings.HasPrefix(r.URL.Path, personalizerRoot+"/"):
 		e := p.personalizerError()
-		w.Header().Set("X-Ms-Error-Code", e.Code)
-		p.shape = map[string]any{"error": e}
+		h.Set("X-Ms-Error-Code", e.Code)
+		body = map[string]any{"error": e}
 	case strings.HasPrefix(r.URL.Path, flagRoot+"/"):
-		p.shape = p.flagFailure(r.PathValue("key"))
+		body = flagFailure{r.PathValue("key"), p.flagCode(), p.Detail}
+	default:
+		kind = typeProblem
 	}
-	p.write(w)
-}
-
-// write answers with the problem, or what stands for it.
-func (p *problem) write(w http.ResponseWriter) {
-	h := w.Header()
-	kind, body := typeProblem, any(p)
-	if p.shape != nil {
-		kind, body = typeJSON, p.shape
-	}
-	h.Set("Content-Type", kind)
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
@@ -84,6 +83,5 @@ func (p *problem) write(w http.ResponseWriter) {
 		h.Set("Retry-After", retryAfter)
 	}
 	b, _ := json.Marshal(body) // of text and numbers
-	w.WriteHeader(p.Status)
-	w.Write(b) // an error is the client's: it is gone
+	send(w, r, p.Status, kind, b)
 }

@@ -2,6 +2,7 @@ package door
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -31,23 +32,43 @@ func (d *Door) outcome(w http.ResponseWriter, r *http.Request, c client) *proble
 	return d.relay(w, r, c, "outcome", http.StatusAccepted)
 }
 
-// read reads a request: its content type, the headers that go on to who answers it, and its body, which is
-// held until it is released.
-func (d *Door) read(w http.ResponseWriter, r *http.Request) (kind string, headers []stream.Header, body []byte,
-	p *problem) {
-	if kind, p = contentType(r); p != nil {
-		return
+// read reads a request's content type, and its body, which is held until it is released.
+func (d *Door) read(w http.ResponseWriter, r *http.Request) (kind string, body []byte, p *problem) {
+	if kind, p = contentType(r); p == nil {
+		body, p = d.body(w, r)
 	}
-	if headers, p = headersOf(r); p != nil {
-		return
+	return kind, body, p
+}
+
+// readJSON reads a body that must be JSON, of what is told. code is that of another API if it is not.
+func (d *Door) readJSON(w http.ResponseWriter, r *http.Request, dst any, what, code string) *problem {
+	kind, body, p := d.read(w, r)
+	if p != nil {
+		return p
 	}
-	body, p = d.body(w, r)
-	return
+	defer d.release(body)
+	if kind != typeJSON {
+		return newProblem(http.StatusUnsupportedMediaType, "send "+typeJSON)
+	}
+	if err := json.Unmarshal(body, dst); err != nil {
+		return refused(http.StatusBadRequest, code, "", fmt.Sprintf("the body is not %s: %s", what, notJSON(err)))
+	}
+	return nil
+}
+
+// sendJSON answers with a value.
+func sendJSON(w http.ResponseWriter, r *http.Request, status int, v any) *problem {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return newProblem(http.StatusInternalServerError, "the answer cannot be written: "+err.Error())
+	}
+	send(w, r, status, typeJSON, b)
+	return nil
 }
 
 // relay hands a request to who answers it on the bus, and answers with the reply.
 func (d *Door) relay(w http.ResponseWriter, r *http.Request, c client, subject string, status int) *problem {
-	kind, headers, body, p := d.read(w, r)
+	kind, body, p := d.read(w, r)
 	if p != nil {
 		return p
 	}
@@ -58,7 +79,7 @@ func (d *Door) relay(w http.ResponseWriter, r *http.Request, c client, subject s
 	if !matches(body, kind) {
 		return newProblem(http.StatusBadRequest, "the body is not what its Content-Type says: "+kind)
 	}
-	e, p := d.call(r, c, subject, body, headers)
+	e, p := d.call(r, c, subject, body)
 	if p != nil {
 		return p
 	}
@@ -70,10 +91,14 @@ func (d *Door) relay(w http.ResponseWriter, r *http.Request, c client, subject s
 	return nil
 }
 
-// call asks, and waits for a reply that is no error. Its bytes may be read until the exchange is released.
-func (d *Door) call(r *http.Request, c client, subject string, body []byte, headers []stream.Header) (*exchange,
-	*problem) {
-	e, p := d.ask(subject, body, headers, c)
+// call asks, with headers beside those that go with the request, and waits for a reply that is no error. Its bytes may
+// be read until the exchange is released.
+func (d *Door) call(r *http.Request, c client, subject string, body []byte, more ...stream.Header) (*exchange, *problem) {
+	headers, p := headersOf(r)
+	if p != nil {
+		return nil, p
+	}
+	e, p := d.ask(subject, body, append(headers, more...), c)
 	if p != nil {
 		return nil, p
 	}

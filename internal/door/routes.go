@@ -10,8 +10,11 @@ type route struct {
 	method, path string
 	needs        role   // or one of several; 0: none, anybody may ask
 	subject      string // decide or outcome: what its requests are counted as; "": they are not
-	answer       func(w http.ResponseWriter, r *http.Request, c client) *problem
+	answer       handler
 }
+
+// handler answers a client's request, unless there is a problem.
+type handler func(w http.ResponseWriter, r *http.Request, c client) *problem
 
 // calls are all calls that are answered.
 func (d *Door) calls() []route {

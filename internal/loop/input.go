@@ -56,9 +56,7 @@ func newReader(rules *Rules) *reader {
 		for _, f := range rules.Features {
 			r.ruled[f.Name] = f
 		}
-		if r.wide = newWide(rules.Features); r.wide != nil {
-			r.long = r.wide.declares
-		}
+		r.wide, r.long = newWide(rules.Features), rules.Long
 	}
 	return r
 }

@@ -46,12 +46,6 @@ func newWide(rules []FeatureRule) *wide {
 // StatisticName returns the name under which a learner sees the i-th statistic of a text.
 func StatisticName(text string, i int) string { return text + "." + oracle.TextStatistic(i).Name }
 
-// declares reports whether a feature may be a long text or a vector.
-func (w *wide) declares(name string) bool {
-	_, ok := w.rules[name]
-	return ok
-}
-
 // checkAction checks the features of an action that have terms.
 func (w *wide) checkAction(a *codec.Action) error {
 	for i := range a.Features {
@@ -90,7 +84,7 @@ func (w *wide) append(dst []oracle.Feature, f *codec.Feature) []oracle.Feature {
 func (w *wide) action(fs []codec.Feature) []oracle.Feature {
 	from, first := len(w.features), len(w.terms)
 	for i := range fs {
-		if w.declares(fs[i].Name) {
+		if w.rules[fs[i].Name] != nil {
 			w.features = w.append(w.features, &fs[i])
 		} else {
 			w.features = append(w.features, asOracle(fs[i : i+1])[0])

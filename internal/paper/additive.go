@@ -91,8 +91,7 @@ func together(o Options) (cells []*late) {
 				return uniformContexts(rng, rounds, 8)
 			}, .5), rounds: rounds, delays: lateBlocks(d), algo: lateAlgo{"arrival", false,
 				func(w *lateWorld, _ int) ([]learner.Learner, error) {
-					h, err := oracle.NewHedge(w.grid, oracle.HedgeOptions{})
-					return []learner.Learner{learner.NewDAFA(h, learner.Fixed{G: gamma})}, err
+					return over(w, oracle.HedgeOptions{}, learner.Fixed{G: gamma})
 				}}})
 		}
 	}

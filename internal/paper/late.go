@@ -290,13 +290,18 @@ func goodNewsLate(most, age int) lateDelays {
 		wait: func(*rand.Rand, int, bool, float64) int { return 0 }}
 }
 
-// over returns a learner of DA-FA over Hedge with γ = c·√((K−1)n/(2·log|F|)).
-func over(w *lateWorld, o oracle.HedgeOptions, c float64) (*learner.DAFA, error) {
+// over returns a learner of DA-FA over Hedge.
+func over(w *lateWorld, o oracle.HedgeOptions, s learner.Schedule) ([]learner.Learner, error) {
 	h, err := oracle.NewHedge(w.grid, o)
 	if err != nil {
 		return nil, err
 	}
-	return learner.NewDAFA(h, explores{c, 2 * math.Log(math.Max(2, float64(w.Size())))}), nil
+	return []learner.Learner{learner.NewDAFA(h, s)}, nil
+}
+
+// explores returns γ = c·√((K−1)n/(2·log|F|)).
+func (w *lateWorld) explores(c float64) explores {
+	return explores{c, 2 * math.Log(math.Max(2, float64(w.Size())))}
 }
 
 // explores is [learner.Anytime] with a constant that does not follow η.
@@ -308,21 +313,17 @@ func (s explores) Gamma(k int, learned int64, _ float64) float64 {
 
 // single is one learner with η = ½ unless o says otherwise.
 func single(name string, fifo bool, o oracle.HedgeOptions, c float64) lateAlgo {
-	return lateAlgo{name, fifo, func(w *lateWorld, _ int) ([]learner.Learner, error) {
-		l, err := over(w, o, c)
-		return []learner.Learner{l}, err
-	}}
+	return lateAlgo{name, fifo, func(w *lateWorld, _ int) ([]learner.Learner, error) { return over(w, o, w.explores(c)) }}
 }
 
 // bySigma has the fixed η = 1/σ, in the order of arrival.
 var bySigma = lateAlgo{"arrival, η = 1/σ", false, func(w *lateWorld, sigma int) ([]learner.Learner, error) {
-	l, err := over(w, oracle.HedgeOptions{Eta: math.Min(.5, 1/math.Max(1, float64(sigma)))}, learner.Balanced)
-	return []learner.Learner{l}, err
+	return over(w, oracle.HedgeOptions{Eta: math.Min(.5, 1/math.Max(1, float64(sigma)))}, w.explores(learner.Balanced))
 }}
 
 // outstanding has the η that follows what is outstanding in the order of decisions, in the order of arrival.
 var outstanding = lateAlgo{"arrival, η outstanding", false, func(w *lateWorld, _ int) ([]learner.Learner, error) {
-	l, err := over(w, oracle.HedgeOptions{Outstanding: true}, learner.Balanced)
+	one, err := over(w, oracle.HedgeOptions{Outstanding: true}, w.explores(learner.Balanced))
 	if err != nil {
 		return nil, err
 	}
@@ -330,17 +331,17 @@ var outstanding = lateAlgo{"arrival, η outstanding", false, func(w *lateWorld, 
 	if err != nil {
 		return nil, err
 	}
-	return []learner.Learner{l}, l.WatchArrivals(m)
+	return one, one[0].(*learner.DAFA).WatchArrivals(m)
 }}
 
 // bold is a copy a round that is outstanding: none ever waits (Joulani, György and Szepesvári 2013).
 var bold = lateAlgo{"BOLD", false, func(w *lateWorld, sigma int) (all []learner.Learner, err error) {
 	for range sigma + 1 {
-		l, err := over(w, oracle.HedgeOptions{}, learner.Balanced)
+		one, err := over(w, oracle.HedgeOptions{}, w.explores(learner.Balanced))
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, l)
+		all = append(all, one...)
 	}
 	return all, nil
 }}
@@ -348,11 +349,7 @@ var bold = lateAlgo{"BOLD", false, func(w *lateWorld, sigma int) (all []learner.
 // paperFIFO has the constants of the paper's proof.
 func paperFIFO(rounds int) lateAlgo {
 	return lateAlgo{"paper, FIFO", true, func(w *lateWorld, _ int) ([]learner.Learner, error) {
-		h, err := oracle.NewHedge(w.grid, oracle.HedgeOptions{Eta: oracle.PaperEta})
-		if err != nil {
-			return nil, err
-		}
-		return []learner.Learner{learner.NewDAFA(h, learner.Paper{T: int64(rounds)})}, nil
+		return over(w, oracle.HedgeOptions{Eta: oracle.PaperEta}, learner.Paper{T: int64(rounds)})
 	}}
 }
 

@@ -93,7 +93,7 @@ func AppendRound(dst []byte, o *Round) []byte {
 		key("propensities")
 		dst = appendMap(dst, len(o.Propensities))
 		for i, p := range o.Propensities {
-			dst = appendFloat(appendKey(dst, o.LawActions[i]), p)
+			dst = appendFloat(appendText(dst, o.LawActions[i]), p)
 		}
 	}
 	switch o.Kind {

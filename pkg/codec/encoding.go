@@ -76,10 +76,7 @@ func AppendJSON(dst []byte, kind string, record []byte) []byte {
 // Like returns a data record, which an Append function wrote, in the encoding of another: as a model
 // of that encoding stores it.
 func Like(other, record []byte) []byte {
-	if !IsJSON(other) {
-		return record
-	}
-	return Stored(nil, JSON, "", record)
+	return Stored(nil, EncodingOf(other), "", record)
 }
 
 // Stored returns a record, which an Append function wrote, as a model stores it, in memory of dst or

@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -19,6 +20,7 @@ func TestRoundAgain(t *testing.T) {
 		func(*Round) {},
 		func(o *Round) { o.Time, o.OutcomeTime, o.Kind, o.Value, o.Weight = NoTime, NoTime, 0, 0, 0 },
 		func(o *Round) { o.Kind, o.Value = Withdrawn, 0 },
+		func(o *Round) { o.LawActions = []string{strings.Repeat("a", 32), strings.Repeat("b", MaxNameBytes)} },
 		func(o *Round) { o.Kind, o.Value, o.Actions = Loss, -3, nil },
 	} {
 		want := sampleRound()

@@ -124,7 +124,8 @@ type Determinant struct {
 //	Σ(K_t−1)/γ_t + (max γ/4)·2.89·β·Λ + bad + 1,  β = max(½, (√(scale·(Λ + 2 log T)) + √λ·b + √selected)²)
 func (c Certificate) linear(scale, selected float64) float64 {
 	l := &c.Linear
-	width := math.Sqrt(float64(scale*(l.LogDet+2*oracle.Log(math.Max(2, float64(c.Rounds)))))) +
+	logT := oracle.Log(math.Max(2, float64(c.Rounds)))
+	width := math.Sqrt(float64(scale*(l.LogDet+float64(2*logT)))) +
 		math.Sqrt(float64(l.Lambda*l.Square)) + math.Sqrt(selected)
 	beta := math.Max(0.5, float64(width*width))
 	return c.Barrier + float64(c.MaxGamma*float64(2.89*beta))*l.LogDet/4 + float64(l.Bad+1+c.Skipped)

@@ -129,7 +129,7 @@ func (o *Aggregate) UnmarshalBinary(b []byte) error {
 		}
 	}
 	l := &o.lin
-	n.lin = Linear{features: features{version: l.version, specs: l.specs}, o: l.o, aggregated: true, places: l.places,
+	n.lin = Linear{features: l.features.fresh(), o: l.o, aggregated: true, places: l.places,
 		room: l.room, forget: l.forget, fourier: l.fourier, maxActions: l.maxActions}
 	if err := n.lin.UnmarshalBinary(r.b); err != nil {
 		return err

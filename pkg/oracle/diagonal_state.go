@@ -36,12 +36,7 @@ func (o *Diagonal) UnmarshalBinary(b []byte) error {
 		r.int64() != int64(o.most) {
 		return snapshotError("diagonal", "other parameters")
 	}
-	f, err := newFeatures(o.most, nil, o.version)
-	if err != nil {
-		return err
-	}
-	f.specs = o.specs
-	n := &Diagonal{features: f, o: o.o, byAction: map[string]int32{}}
+	n := &Diagonal{features: o.features.fresh(), o: o.o, byAction: map[string]int32{}}
 	n.fed, n.resets, n.strange, n.dropped = r.int64(), r.int64(), r.int64(), r.int64()
 	columns, actions := r.count(4), r.count(1)
 	n.sumLoss, n.regret = r.float(), r.float()

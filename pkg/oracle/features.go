@@ -97,7 +97,7 @@ func newFeatures(most int, specs []FeatureSpec, version int) (features, error) {
 	if err != nil {
 		return features{}, err
 	}
-	f := features{version: version, specs: map[string]FeatureSpec{}, most: most, byName: map[slotKey]int32{}}
+	f := features{version: version, specs: map[string]FeatureSpec{}, most: most}
 	for _, s := range specs {
 		if _, twice := f.specs[s.Name]; twice {
 			return features{}, fmt.Errorf("feature %q is declared twice", s.Name)
@@ -108,9 +108,13 @@ func newFeatures(most int, specs []FeatureSpec, version int) (features, error) {
 		}
 		f.specs[s.Name] = s
 	}
-	f.cols = append(f.cols, column{slot: -1})
-	f.z = append(f.z, 1)
-	return f, nil
+	return f.fresh(), nil
+}
+
+// fresh returns features with the same parameters that have seen nothing.
+func (f *features) fresh() features {
+	return features{version: f.version, specs: f.specs, most: f.most, byName: map[slotKey]int32{},
+		cols: []column{{slot: -1}}, z: []float64{1}}
 }
 
 // dim returns the number of columns, the constant included.

@@ -95,10 +95,7 @@ func (o *Linear) UnmarshalBinary(b []byte) error {
 	n := &Linear{
 		o: o.o, beta: o.o.Beta, lambda: o.o.Lambda, aggregated: o.aggregated, places: o.places, room: o.room,
 		forget: o.forget, maxActions: o.maxActions, byAction: map[string]int32{}, fourier: o.fourier.fresh(),
-	}
-	n.features = features{
-		version: o.version, specs: o.specs, most: o.o.MaxFeatures, byName: map[slotKey]int32{},
-		cols: []column{{slot: -1}}, z: []float64{1},
+		features: o.features.fresh(),
 	}
 	n.fed, n.resets, n.strange, n.dropped = r.int64(), r.int64(), r.int64(), r.int64()
 	columns, actions := r.count(4), r.count(10)

@@ -44,12 +44,7 @@ func (o *Shared) UnmarshalBinary(b []byte) error {
 		r.int64() != int64(o.o.Hashed) || r.int64() != int64(o.most) {
 		return snapshotError("shared", "other parameters")
 	}
-	f, err := newFeatures(o.most, nil, o.version)
-	if err != nil {
-		return err
-	}
-	f.specs = o.specs
-	n := &Shared{features: f, o: o.o, keys: []uint64{0}}
+	n := &Shared{features: o.features.fresh(), o: o.o, keys: []uint64{0}}
 	n.fed, n.resets, n.dropped = r.int64(), r.int64(), r.int64()
 	columns := r.count(4)
 	n.sumLoss, n.regret = r.float(), r.float()
