@@ -194,7 +194,7 @@ func (d *Door) rank(w http.ResponseWriter, r *http.Request, c client) *problem {
 func (q *rankRequest) context() (*codec.Context, error) {
 	c := &codec.Context{ID: q.EventID}
 	var err error
-	if c.Features, err = logs.AppendFeatures(nil, q.ContextFeatures); err != nil {
+	if c.Features, err = logs.Features(q.ContextFeatures); err != nil {
 		return nil, fmt.Errorf("contextFeatures: %w", err)
 	}
 	for i, a := range q.Actions {
@@ -205,7 +205,7 @@ func (q *rankRequest) context() (*codec.Context, error) {
 			return nil, fmt.Errorf("actions[%d]: the id %q was used before", i, *a.ID)
 		}
 		action := codec.Action{Name: *a.ID}
-		if action.Features, err = logs.AppendFeatures(nil, a.Features); err != nil {
+		if action.Features, err = logs.Features(a.Features); err != nil {
 			return nil, fmt.Errorf("actions[%d].features: %w", i, err)
 		}
 		if !slices.Contains(q.ExcludedActions, *a.ID) {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"hindsight/internal/chart"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
@@ -171,6 +172,26 @@ func (c *late) jobs(o Options, seeds int) (out []job) {
 		}})
 	}
 	return out
+}
+
+// lateCells shows regret by kinds of delays, then by ways to learn, as a table and as a picture.
+func (f *Finding) lateCells(title, name, caption string, cells [][]*late) {
+	t := Table{Title: title, Columns: []string{"delays"}}
+	pic := chart.Chart{Title: caption, Y: "regret", LogY: true}
+	for _, c := range cells[0] {
+		t.Columns, pic.Series = append(t.Columns, c.algo.name), append(pic.Series, chart.Series{Name: c.algo.name})
+	}
+	for i, cells := range cells {
+		row := []any{cells[0].delays.name}
+		pic.Names = append(pic.Names, cells[0].delays.name)
+		for j, c := range cells {
+			e := estimate(c.regret)
+			row = append(row, e)
+			addPoint(&pic.Series[j], float64(i), e)
+		}
+		t.row(row...)
+	}
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{name, pic})
 }
 
 // lateRound is a round that was decided.
