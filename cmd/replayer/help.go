@@ -21,7 +21,7 @@ var groups = []string{"Data", "Learners and delays", "Policies", "Output", "Serv
 // with few flags are all shown.
 var rare = strings.Fields(`mapping outcome-time-column loss-column id-column feature-prefix rejects strict dedup twist
 	accept order oracle hold-out distance action-columns lambda crossfit bootstrap min-events at sweep keep-inactive
-	encoding`)
+	encoding sync`)
 
 // firstScreen is how many flags a verb may have before help shows the first screen only.
 const firstScreen = 25

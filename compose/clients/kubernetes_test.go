@@ -156,6 +156,11 @@ func userFlaws(manifest, config string) (out []string) {
 			out = append(out, "nobody makes "+m[2]+" of the secret "+m[1])
 		}
 	}
+	for _, m := range regexp.MustCompile(`secretName: ([a-z-]+)`).FindAllStringSubmatch(objects, -1) {
+		if !strings.Contains(head, "create secret generic "+m[1]+" ") {
+			out = append(out, "nobody makes the secret "+m[1])
+		}
+	}
 	user := regexp.MustCompile(`\{name: HINDSIGHT_NATS_USER, value: ([a-z]+)\}`).FindStringSubmatch(objects)
 	if user == nil || !strings.Contains(config, "{user: "+user[1]+", ") {
 		out = append(out, "deciders are nobody on the NATS server")
@@ -170,7 +175,8 @@ func TestKubernetesUsers(t *testing.T) {
 	}
 	for _, plant := range [][2]string{{"--config=/etc/nats/nats.conf", "--jetstream"},
 		{"- name: PIPELINE_PASSWORD", "- name: PIPE"},
-		{"--from-literal=requester=", "--from-literal=asker="}, {"value: service}", "value: decider}"}} {
+		{"--from-literal=requester=", "--from-literal=asker="}, {"value: service}", "value: decider}"},
+		{"create secret generic hindsight-keys", "create secret generic keys"}} {
 		if f := userFlaws(strings.Replace(manifest, plant[0], plant[1], 1), config); len(f) != 1 {
 			t.Errorf("%s: %q", plant[1], f)
 		}

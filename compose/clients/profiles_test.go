@@ -126,6 +126,9 @@ func TestUnitsAndPodsRun(t *testing.T) {
 	dir := t.TempDir()
 	seed := filepath.Join(dir, "seed")
 	run(t, "sh", "-ec", "umask 077; openssl rand -hex 32 >"+seed+"; chmod 0440 "+seed) // as credentials and secrets are
+	keys := filepath.Join(dir, "keys")
+	run(t, filepath.Join(bin, "decider"), "keys", "add", "web", "decide,outcome", "--keys", keys)
+	run(t, "chmod", "0440", keys)
 	probes := map[string]string{}
 	for _, c := range all {
 		if c.File == "compose.yaml" || c.Args[0] == "nats-server" {
@@ -140,7 +143,8 @@ func TestUnitsAndPodsRun(t *testing.T) {
 			"/etc/hindsight/model.yaml", "../shop.yaml",
 			"/etc/hindsight/model/model.yaml", "../shop.yaml", "/etc/hindsight/seed/seed", seed, "%d/seed", seed,
 			"/var/lib/hindsight", filepath.Join(dir, "state"),
-			"0.0.0.0:9464", admin, "127.0.0.1:9464", admin, "127.0.0.1:9465", admin)
+			"0.0.0.0:8080", "0.0.0.0:0", "127.0.0.1:8080", "127.0.0.1:0",
+			"/etc/hindsight/keys/keys", keys, "0.0.0.0:9464", admin, "127.0.0.1:9464", admin, "127.0.0.1:9465", admin)
 		var args []string
 		for _, a := range c.Args[1:] {
 			args = append(args, replace.Replace(a))

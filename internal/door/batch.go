@@ -57,7 +57,7 @@ func (d *Door) batch(w http.ResponseWriter, r *http.Request, c client) *problem 
 	}
 	var items []batchItem
 	if err := json.Unmarshal(body, &items); err != nil {
-		return newProblem(http.StatusBadRequest, fmt.Sprintf("the body is not %s: %v", batchFormat, err))
+		return newProblem(http.StatusBadRequest, fmt.Sprintf("the body is not %s: %s", batchFormat, notJSON(err)))
 	}
 	if len(items) > maxBatch {
 		return newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the batch has %d requests, at most %d are taken",

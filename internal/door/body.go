@@ -2,6 +2,7 @@ package door
 
 import (
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -122,6 +123,19 @@ func unread(err error) *problem {
 		return newProblem(http.StatusRequestTimeout, "the body came too slowly")
 	}
 	return newProblem(http.StatusBadRequest, fmt.Sprintf("the body cannot be read: %v", err))
+}
+
+// notJSON says where a body is not the JSON that a call takes, in no words of this program's types.
+func notJSON(err error) string {
+	var other *json.UnmarshalTypeError
+	if errors.As(err, &other) {
+		where := fmt.Sprintf("unexpected %s at byte %d", other.Value, other.Offset)
+		if other.Field != "" {
+			where = other.Field + ": " + where
+		}
+		return where
+	}
+	return err.Error()
 }
 
 // matches reports whether a body is what its content type says.

@@ -18,6 +18,8 @@ import (
 // context is a context. The id of its round follows from the targeting key and from the time, cut into periods: an
 // evaluation with the same key in the same period is answered with the recorded decision, whatever process is asked.
 
+const flagRoot = "/ofrep"
+
 // defaultPeriod is the period of a model whose window is no time.
 const defaultPeriod = 10 * time.Minute
 
@@ -67,21 +69,17 @@ type flagMetadata struct {
 	Epoch      int64   `json:"epoch"`
 }
 
-// flags gives the problems of a call codes of OpenFeature.
-func flags(answer handler) handler {
-	return func(w http.ResponseWriter, r *http.Request, c client) *problem {
-		p := answer(w, r, c)
-		switch {
-		case p == nil || p.code != "":
-		case p.Status != http.StatusBadRequest:
-			p.code = generalError
-		case p.counted: // the decider judged the context
-			p.code = invalidContext
-		default:
-			p.code = parseError
-		}
-		return p
+// flagCode returns what OpenFeature calls the problem.
+func (p *problem) flagCode() string {
+	switch {
+	case p.code != "":
+		return p.code
+	case p.Status != http.StatusBadRequest:
+		return generalError
+	case p.counted: // the decider judged the context
+		return invalidContext
 	}
+	return parseError
 }
 
 // evaluateFlag evaluates one flag.

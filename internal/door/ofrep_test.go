@@ -212,6 +212,13 @@ func TestFlagErrors(t *testing.T) {
 	if got := w.call("POST", one, `{}`, "Content-Type: text/plain"); got.status != 415 {
 		t.Errorf("text: %d %s", got.status, got.body)
 	}
+	for _, got := range []reply{w.call("POST", one, `{}`, "Host: example.org"), w.call("GET", one, ""),
+		w.call("GET", "/ofrep/v1/configuration", "")} {
+		var f flagFailure
+		if err := json.Unmarshal(got.body, &f); err != nil || got.status < 403 || f.ErrorCode != generalError {
+			t.Errorf("before a flag is read: %d %s", got.status, got.body)
+		}
+	}
 	if n := len(w.rounds(s.partitions)); n != 0 {
 		t.Errorf("%d decisions", n)
 	}
@@ -273,8 +280,10 @@ func TestTrack(t *testing.T) {
 			t.Errorf("%d %s; stored %+v", got.status, got.body, all)
 		}
 	}
-	if got := call("web", "/ofrep/v1/track/shop", `{}`); got.status != http.StatusForbidden {
-		t.Errorf("a key without the role: %d", got.status)
+	var failure flagFailure
+	if got := call("web", "/ofrep/v1/track/shop", `{}`); got.status != http.StatusForbidden ||
+		json.Unmarshal(got.body, &failure) != nil || failure.Key != "shop" || failure.ErrorCode != generalError {
+		t.Errorf("a key without the role: %d %s", got.status, got.body)
 	}
 	now.Add(int64(2 * time.Hour))
 	if got := call("till", "/ofrep/v1/track/shop", `{"context":{"targetingKey":"user-17"},"details":{"value":1}}`); got.

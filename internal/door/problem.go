@@ -71,8 +71,8 @@ func refuse(w http.ResponseWriter, r *http.Request, p *problem) {
 		e := p.personalizerError()
 		h.Set("X-Ms-Error-Code", e.Code)
 		body = map[string]any{"error": e}
-	case p.code != "":
-		body = flagFailure{r.PathValue("key"), p.code, p.Detail}
+	case strings.HasPrefix(r.URL.Path, flagRoot+"/"):
+		body = flagFailure{r.PathValue("key"), p.flagCode(), p.Detail}
 	default:
 		kind = typeProblem
 	}

@@ -70,11 +70,13 @@ func TestRefusals(t *testing.T) {
 		{"1 MiB, more than a record", "POST", "/v1/decide", spaces(context1, maxBody), nil, 413, "the context is too large"},
 		{"JSON depth of 100,000", "POST", "/v1/decide", depth, nil, 400, "too deeply"},
 		{"no JSON", "POST", "/v1/decide", "{", nil, 400, ""},
+		{"no body", "POST", "/v1/decide", "", []string{"Content-Type: application/json"}, 400, "the body is empty"},
+		{"a batch that is none", "POST", "/v1/batch", `[{"context":{}},5]`, nil, 400, ": unexpected number at byte 17"},
 		{"an outcome without a value", "POST", "/v1/outcome", `{"id":"a"}`, nil, 400, ""},
 		{"a timeout that is none", "POST", "/v1/decide", context1, []string{"Hindsight-Timeout: soon"}, 400, "250ms"},
 		{"a preference that is none", "POST", "/v1/decide", context1, []string{"Prefer: wait=soon"}, 400, "wait=0.25"},
 		{"another model", "POST", "/v1/models/other/decide", context1, nil, 404, "/v1/models/shop/decide"},
-		{"another path", "POST", "/v1/decisions", context1, nil, 404, "no such path"},
+		{"another path", "POST", "/v1/decisions", context1, nil, 404, "/docs lists"},
 		{"another method", "GET", "/v1/decide", "", nil, 405, "takes POST"},
 	} {
 		got := w.call(c.method, c.path, c.body, c.headers...)

@@ -51,7 +51,7 @@ func (d *Door) readJSON(w http.ResponseWriter, r *http.Request, dst any, what, c
 		return newProblem(http.StatusUnsupportedMediaType, "send "+typeJSON)
 	}
 	if err := json.Unmarshal(body, dst); err != nil {
-		return refused(http.StatusBadRequest, code, "", fmt.Sprintf("the body is not %s: %v", what, err))
+		return refused(http.StatusBadRequest, code, "", fmt.Sprintf("the body is not %s: %s", what, notJSON(err)))
 	}
 	return nil
 }
@@ -73,6 +73,9 @@ func (d *Door) relay(w http.ResponseWriter, r *http.Request, c client, subject s
 		return p
 	}
 	defer d.release(body)
+	if len(body) == 0 {
+		return newProblem(http.StatusBadRequest, "the body is empty")
+	}
 	if !matches(body, kind) {
 		return newProblem(http.StatusBadRequest, "the body is not what its Content-Type says: "+kind)
 	}

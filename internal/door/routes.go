@@ -23,9 +23,9 @@ func (d *Door) calls() []route {
 		{"POST", "/v1/models/{model}/decide", mayDecide, "decide", d.decide},
 		{"POST", "/v1/outcome", mayOutcome, "outcome", d.outcome},
 		{"POST", "/v1/batch", mayDecide | mayOutcome, "", d.batch},
-		{"POST", "/ofrep/v1/evaluate/flags/{key}", mayDecide, "decide", flags(d.evaluateFlag)},
-		{"POST", "/ofrep/v1/evaluate/flags", mayDecide, "decide", flags(d.evaluateFlags)},
-		{"POST", "/ofrep/v1/track/{key}", mayOutcome, "outcome", flags(d.track)},
+		{"POST", "/ofrep/v1/evaluate/flags/{key}", mayDecide, "decide", d.evaluateFlag},
+		{"POST", "/ofrep/v1/evaluate/flags", mayDecide, "decide", d.evaluateFlags},
+		{"POST", "/ofrep/v1/track/{key}", mayOutcome, "outcome", d.track},
 		{"GET", "/v1/rounds/{id}", mayRead, "", d.round},
 		{"GET", "/v1/state", mayRead, "", d.page("/state")},
 		{"GET", "/v1/certificate", mayRead, "", d.page("/certificate")},
@@ -45,7 +45,7 @@ func (d *Door) routes() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		other := &recorder{header: w.Header()} // says which methods the path has
 		known.ServeHTTP(other, r)
-		p := newProblem(http.StatusNotFound, "there is no such path")
+		p := newProblem(http.StatusNotFound, "there is no such path; /docs lists the calls of /v1 and /ofrep")
 		if allow := w.Header().Get("Allow"); allow != "" {
 			p = newProblem(http.StatusMethodNotAllowed, fmt.Sprintf("%.256s takes %s", r.URL.Path, allow))
 		}

@@ -126,9 +126,6 @@ func (in *Input) FetchEnd(ctx context.Context) (err error) {
 	return err
 }
 
-// SetEnd is FetchEnd for a caller who knows where the partition ends.
-func (in *Input) SetEnd(end int64) { in.end = end }
-
 // Complete reports whether all that lies before the end last fetched is in hand.
 func (in *Input) Complete() bool { return in.Next >= in.end && len(in.rest) == 0 }
 

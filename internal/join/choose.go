@@ -32,27 +32,21 @@ type chooser struct {
 	inputs     []*intake.Input // decisions by partition, then outcomes
 	partitions int
 	heart      *loop.Joiner
-	ends       func(partition int) (end int64, known bool) // of decisions, as [Config] has it
 	skew       int64
 	told       int64 // the largest log time that a taken record or the feedback log has told
 	lead       int   // decisions taken since log time moved
 	leadBytes  int   // that they have
 
-	asked []*intake.Input // of fetchEnds
-	take  []int           // by input: records in hand that the cut takes
-	short []bool          // by partition: more decisions than those in hand lie before the end
-	time  int64           // that the cut reaches
-	alone bool            // the cut takes decisions only
+	take  []int  // by input: records in hand that the cut takes
+	short []bool // by partition: more decisions than those in hand lie before the end
+	time  int64  // that the cut reaches
+	alone bool   // the cut takes decisions only
 }
 
-func newChooser(inputs []*intake.Input, heart *loop.Joiner, cfg *Config) *chooser {
+func newChooser(inputs []*intake.Input, heart *loop.Joiner, skew int64) *chooser {
 	n := len(inputs) / 2
-	c := &chooser{inputs: inputs, partitions: n, heart: heart, ends: cfg.Ends, skew: cfg.Skew, take: make([]int, 2*n),
+	return &chooser{inputs: inputs, partitions: n, heart: heart, skew: skew, take: make([]int, 2*n),
 		short: make([]bool, n)}
-	if c.ends == nil {
-		c.ends = func(int) (int64, bool) { return 0, false }
-	}
-	return c
 }
 
 // reached returns the log time to which the records of an input are lifted.
@@ -105,7 +99,7 @@ func (c *chooser) choose(ctx context.Context) (bool, error) {
 			limit = max(limit, t)
 		}
 	}
-	if err := c.fetchEnds(ctx, c.inputs, limit); err != nil {
+	if err := fetchEnds(ctx, c.inputs); err != nil {
 		return false, err
 	}
 	limit, came, err := c.completeOutcomes(ctx, limit)
@@ -153,7 +147,7 @@ func (c *chooser) completeOutcomes(ctx context.Context, limit int64) (_ int64, c
 // distance.
 func (c *chooser) completeDecisions(ctx context.Context, limit int64, came bool) (int64, error) {
 	inputs := c.inputs[:c.partitions]
-	if err := c.fill(ctx, inputs, came); err != nil {
+	if err := fill(ctx, inputs, came); err != nil {
 		return 0, err
 	}
 	c.alone = false
@@ -174,10 +168,10 @@ func (c *chooser) completeDecisions(ctx context.Context, limit int64, came bool)
 // fill reads on to the ends of partitions, which it fetches again if they are stale, and until that brings
 // nothing into hand: another partition may hold an earlier record than the one that came. Where they never
 // cease to come that need not be known.
-func (c *chooser) fill(ctx context.Context, inputs []*intake.Input, stale bool) error {
+func fill(ctx context.Context, inputs []*intake.Input, stale bool) error {
 	for range 4 {
 		if stale {
-			if err := c.fetchEnds(ctx, inputs, 0); err != nil {
+			if err := fetchEnds(ctx, inputs); err != nil {
 				return err
 			}
 		}
@@ -245,36 +239,19 @@ func (c *chooser) taken() {
 	}
 }
 
-// fetchEnds fetches the ends of inputs, at once where they have pumps. It spares what is known: where decisions
-// end of which this process writes all, and what of an outcomes partition lies behind a record in hand that no
-// outcome taken now is later than, which is the limit.
-func (c *chooser) fetchEnds(ctx context.Context, inputs []*intake.Input, limit int64) error {
-	c.asked = c.asked[:0]
-	for i, in := range inputs {
-		if i < c.partitions {
-			if end, known := c.ends(i); known {
-				in.SetEnd(end)
-				continue
-			}
-		} else if t, ok := in.Last(c.heart.Now()); ok && t >= limit {
-			continue
-		}
-		c.asked = append(c.asked, in)
-	}
-	if len(c.asked) == 0 {
-		return nil
-	}
-	if len(c.asked) == 1 || !inputs[0].Pumped() {
-		for _, in := range c.asked {
+// fetchEnds fetches the ends of partitions, at once where the inputs have pumps.
+func fetchEnds(ctx context.Context, inputs []*intake.Input) error {
+	if len(inputs) == 1 || !inputs[0].Pumped() {
+		for _, in := range inputs {
 			if err := in.FetchEnd(ctx); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	errs := make([]error, len(c.asked))
+	errs := make([]error, len(inputs))
 	var group sync.WaitGroup
-	for i, in := range c.asked {
+	for i, in := range inputs {
 		group.Go(func() { errs[i] = in.FetchEnd(ctx) })
 	}
 	group.Wait()

@@ -3,7 +3,6 @@ package join
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"testing"
 
 	"hindsight/internal/intake"
@@ -12,71 +11,6 @@ import (
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
 )
-
-// askedLog counts the questions for ends, by topic.
-type askedLog struct {
-	*mem.Log
-	asked map[string]int
-}
-
-func (l *askedLog) Bounds(ctx context.Context, topic string, partition int) (int64, int64, error) {
-	l.asked[topic]++
-	return l.Log.Bounds(ctx, topic, partition)
-}
-
-// TestEndsAskedFor holds that a cut asks the log for no end that it need not know: where decisions end if this
-// process knows, and where outcomes do if the last record in hand is one.
-func TestEndsAskedFor(t *testing.T) {
-	for _, c := range []struct {
-		known, outcomeLast bool
-		want               map[string]int
-	}{
-		{false, false, map[string]int{"d": 1, "o": 1}},
-		{false, true, map[string]int{"d": 1}},
-		{true, false, map[string]int{"o": 1}},
-		{true, true, map[string]int{}},
-	} {
-		ctx, time := t.Context(), int64(0)
-		log := &askedLog{mem.New(mem.Options{Clock: func() int64 { time++; return time }}), map[string]int{}}
-		cfg := Config{Ends: func(p int) (int64, bool) {
-			_, end, err := log.Log.Bounds(ctx, "d", p)
-			return end, c.known && err == nil
-		}}
-		topics, inputs := []string{"d", "o"}, []*intake.Input{}
-		for _, topic := range topics {
-			if err := log.Create(ctx, topic, 1, stream.TopicOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			in, err := intake.Open(ctx, log, topic, 0, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer in.Close()
-			inputs = append(inputs, in)
-		}
-		if !c.outcomeLast {
-			topics = []string{"o", "d"}
-		}
-		for _, topic := range topics {
-			a, err := log.Writer(ctx, topic, 0, nil)
-			if err == nil {
-				_, err = a.Append(ctx, &stream.Record{Value: []byte("x")})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		x := newChooser(inputs, loop.NewJoiner(1, codec.Limits{Heart: loop.Heart, Pending: 9, Dedup: 9}, 1, nil), &cfg)
-		if _, _, err := x.poll(ctx); err != nil {
-			t.Fatal(err)
-		}
-		clear(log.asked)
-		busy, err := x.choose(ctx)
-		if err != nil || !busy || x.take[0] != 1 || x.take[1] != 1 || !reflect.DeepEqual(log.asked, c.want) {
-			t.Errorf("%+v: asked %v, takes %v: %v", c, log.asked, x.take, err)
-		}
-	}
-}
 
 // ceaseless is a log in which decisions come whenever somebody asks for an end.
 type ceaseless struct {
@@ -136,7 +70,7 @@ func testCeaseless(t *testing.T, partitions int) {
 		}
 	}
 	limits := codec.Limits{Heart: loop.Heart, Pending: 1 << 20, Dedup: 1 << 20}
-	c := newChooser(inputs, loop.NewJoiner(partitions, limits, 1, nil), &Config{})
+	c := newChooser(inputs, loop.NewJoiner(partitions, limits, 1, nil), 0)
 	last := int64(0)
 	for cut := range 10 {
 		_, _, err := c.poll(ctx)

@@ -35,9 +35,6 @@ type Config struct {
 	// Believe reports whether the log time of a record is believed; nil: always. Where one is not,
 	// nothing behind it is taken.
 	Believe func(topic string, partition int, r *stream.Record) bool
-	// Ends returns where a partition of decisions ends, if this process alone writes there and has nothing on its
-	// way: what is appended from now on lies behind that. nil: the log is asked.
-	Ends func(partition int) (end int64, known bool)
 	// Claims calls claim for each record of deciders that says how much of the feedback log it knew in
 	// an era: feedback up to n, and an epoch; 0: none. nil: there are none.
 	Claims func(ctx context.Context, claim func(era, n, epoch int64)) error

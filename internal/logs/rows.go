@@ -273,10 +273,11 @@ func (d *rows) rowFeatures(r *Record, row []string) error {
 // rowText checks that the text of column i of features may be one.
 func (d *rows) rowText(i int, text string) error {
 	c := &d.Columns[i]
+	long := c.Type == Ngrams || c.Type != Number && d.o.Long != nil && d.o.Long(c.Name)
 	switch {
-	case c.Type == Ngrams && len(text) <= codec.MaxRecordBytes && utf8.ValidString(text):
+	case long && len(text) <= codec.MaxRecordBytes && utf8.ValidString(text):
 		return nil
-	case c.Type == Ngrams:
+	case long:
 		return d.errorf(d.at[i], c.Name, "a text is UTF-8 of at most %d bytes", codec.MaxRecordBytes)
 	case c.Type != Number && isText(text, codec.MaxTextBytes):
 		return nil

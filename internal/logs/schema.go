@@ -229,7 +229,7 @@ func (t *table) feature(c *scan.CSV, column featureColumn, at int) error {
 	if column.Type == untyped {
 		column.Type = t.o.types[column.Name]
 	}
-	if t.o.Long != nil && t.o.Long(column.Name) {
+	if t.o.Typed && t.o.Long != nil && t.o.Long(column.Name) {
 		column.Type = Ngrams
 	}
 	t.Columns, t.at = append(t.Columns, column), append(t.at, at)

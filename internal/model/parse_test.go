@@ -181,6 +181,8 @@ func TestErrors(t *testing.T) {
 		{"features: {e: {vector: 0}}", `m.yaml:1:24: features.e.vector: expected a whole number in 1…8192, found 0`},
 		{"features: {e: {vector: 1e3}}", `m.yaml:1:24: features.e.vector: expected a whole number, found "1e3"`},
 		{"features: {p: {text: ngrams}, p.words: number}", `m.yaml:1:11: features.p.words: that is the name of a statistic`},
+		{"actions: [a, b]\nfeatures: {p: {text: ngrams}}\noracle: {kind: ridge, certified: true}",
+			`m.yaml:2:11: features: p: ridge needs columns that are fixed`},
 		{"features: {e: {vector: 9}}\noracle: linear",
 			`m.yaml:1:11: features: e is a vector, which the oracle linear does not learn; use oracle: auto`},
 		{"features: {age: {number: [3, 2]}}", `m.yaml:1:26: features.age: the least value 3 is not below the largest 2`},

@@ -33,7 +33,6 @@ type Decider struct {
 	out      stream.Appender
 	rejects  stream.Appender
 	flight   *flight
-	issued   issued
 	gate     *front.Gate // takes requests from the bus; nil: none do come
 	recent   recent
 	old      readBacks
@@ -91,8 +90,6 @@ func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
 	}
 	d.out = out
 	d.cfg.wrote.offset.Store(tail.Open)
-	d.issued.offset.Store(tail.Open)
-	d.cfg.wrote.open.Store(&d.issued)
 	d.flight.fit(out)
 	if err := d.recover(ctx, tail); err != nil {
 		d.Close()
@@ -387,7 +384,6 @@ func (d *Decider) WriteSnapshots(ctx context.Context) error {
 // wait for it are told so.
 func (d *Decider) Close() {
 	d.unserve()
-	d.cfg.wrote.open.CompareAndSwap(&d.issued, nil)
 	for _, a := range []stream.Appender{d.out, d.rejects} {
 		if a != nil {
 			a.Close()

@@ -102,7 +102,6 @@ func (f *flight) topicRoom() bool {
 }
 
 func (f *flight) add(t ticket) {
-	f.d.issued.appended.Add(1)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.waiting = append(f.waiting, t)
@@ -173,7 +172,6 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 		return
 	}
 	f.d.fail(f.d.cfg.wrote.note(t.n, offset))
-	f.d.issued.ack(offset)
 	if !ok || t.n == 0 {
 		return
 	}
@@ -221,33 +219,12 @@ func (f *flight) abandon() {
 	}
 }
 
-// issued counts what a decider has appended to its partition. Where all of it is acknowledged, nothing lies behind
-// the last of it.
-type issued struct {
-	appended, acked atomic.Int64
-	offset          atomic.Int64 // of the last record acknowledged
-}
-
-// end returns where the partition ends, unless something is on its way.
-func (s *issued) end() (end int64, known bool) {
-	if n := s.appended.Load(); s.acked.Load() < n { // in this order: what is appended later lies behind it
-		return 0, false
-	}
-	return s.offset.Load() + 1, true
-}
-
-func (s *issued) ack(offset int64) {
-	s.offset.Store(offset)
-	s.acked.Add(1)
-}
-
 // wrote is what a process knows of a partition of decisions that it has written: what was
 // acknowledged must be there. A log that loses it all the same, as Kafka does when an operator has a
 // replica lead that lacks it, looks to the next owner as if it had never been.
 type wrote struct {
-	n      atomic.Int64           // of the last decision acknowledged
-	offset atomic.Int64           // of the last record acknowledged
-	open   atomic.Pointer[issued] // by the decider that is open; nil: none is
+	n      atomic.Int64 // of the last decision acknowledged
+	offset atomic.Int64 // of the last record acknowledged
 }
 
 var errLostTail = errors.New("decisions that were acknowledged are gone: did a replica that lacked them become the " +

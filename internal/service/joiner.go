@@ -90,7 +90,7 @@ func (j *Joiner) coreConfig() join.Config {
 		Topics: j.topics, Encoding: j.cfg.Encoding,
 		MarkEvery: int64(j.cfg.MarkEvery), Seed: loop.TableSeed(j.cfg.Seed), Owner: j.cfg.Owner, Skew: join.ClockSkew,
 		AcceptLoss: j.cfg.AcceptLoss, Logger: j.cfg.Logger, Epochs: j.epochs, Wake: j.wake, Believe: j.believe,
-		Claims: j.readClaims, Ends: j.cfg.decisionsEnd, Hooks: join.Hooks{
+		Claims: j.readClaims, Hooks: join.Hooks{
 			Cut: j.tookCut, Era: j.m.Era, Decision: j.tookDecision, Again: j.traced.decided, Outcome: j.tookOutcome,
 			Feedback: j.released,
 			Reject:   j.rejected, Foreign: j.others.Pass, Append: j.appendFailed}}

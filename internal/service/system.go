@@ -107,17 +107,6 @@ func (c *SystemConfig) complete() {
 	}
 }
 
-// decisionsEnd is the Ends of [join.Config]. Processes that share the work may each have a decider of a partition.
-func (c *SystemConfig) decisionsEnd(partition int) (end int64, known bool) {
-	if c.Sharing != nil || partition >= len(c.written) {
-		return 0, false
-	}
-	if s := c.written[partition].open.Load(); s != nil {
-		return s.end()
-	}
-	return 0, false
-}
-
 // limits returns the limits of the joiner's heart.
 func (c *SystemConfig) limits() codec.Limits {
 	return codec.Limits{Heart: loop.Heart, Pending: int64(c.MaxPending), Dedup: int64(c.Dedup),

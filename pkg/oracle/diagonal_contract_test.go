@@ -1,6 +1,8 @@
 package oracle_test
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -119,5 +121,30 @@ func (s *slowDiagonal) Update(in *oracle.Input, a int, y float64) {
 	for k, x := range x {
 		s.w[k] += s.v[k] * x * (y - m) / (1 + u)
 		s.v[k] = 1 / (1/s.v[k] + x*x)
+	}
+}
+
+// TestDiagonalGolden pins the bits of what is learned from terms: learners that were fed by them stand in logs.
+func TestDiagonalGolden(t *testing.T) {
+	h := sha256.New()
+	for _, o := range []oracle.Regressor{
+		must(oracle.NewDiagonal(oracle.DiagonalOptions{Places: places, Beta: 0.5, Version: 2})),
+		must(oracle.NewAggregate(oracle.AggregateOptions{Beta: oracle.ByWhatComes, Fourier: 8, Seed: 1, Version: 2,
+			Places: places})),
+	} {
+		rng := rand.New(rand.NewPCG(1, 2))
+		for range 300 {
+			x := withTerms(rng)
+			f := make([]float64, len(x.Actions))
+			o.Predict(f, x)
+			for _, v := range f {
+				h.Write(binary.LittleEndian.AppendUint64(nil, math.Float64bits(v)))
+			}
+			o.Update(x, rng.IntN(len(x.Actions)), rng.Float64())
+		}
+		h.Write(must(o.AppendBinary(nil)))
+	}
+	if got := fmt.Sprintf("%x", h.Sum(nil)[:8]); got != "9d2a1311a1223897" {
+		t.Errorf("predictions and states are %s", got)
 	}
 }

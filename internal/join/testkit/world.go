@@ -338,21 +338,10 @@ func (w *World) restart() {
 		w.Core, err = join.Open(context.Background(),
 			join.Config{Log: w.Log, Topics: Topics, Partitions: w.Partitions, Limits: w.limits,
 				MarkEvery: cmp.Or(w.markEvery, 1+w.rng.Int64N(60)),
-				Skew:      skew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Epochs: epochs{w}, Wake: func() {},
-				Ends: w.decisionsEnd})
+				Skew:      skew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Epochs: epochs{w}, Wake: func() {}})
 	}
 	w.opens = 0 // a cut of thousands of rejects never passes all faults: they are stored again
 	w.must(err)
-}
-
-// decisionsEnd knows where decisions end, now and then.
-func (w *World) decisionsEnd(partition int) (end int64, known bool) {
-	if w.rng.IntN(2) == 0 {
-		return 0, false
-	}
-	_, end, err := w.Log.Log.Bounds(context.Background(), "d", partition)
-	w.must(err)
-	return end, true
 }
 
 // Open opens a joiner.
