@@ -142,8 +142,7 @@ type lateDelays struct {
 	wait func(rng *rand.Rand, t int, best bool, loss float64) int
 	// good news of the best action is held back: at most so many at once, for so many rounds
 	most, age int
-	looks     bool // at losses that have not come
-	sigma     int  // the most rounds that are outstanding at once, about
+	sigma     int // the most rounds that are outstanding at once, about
 }
 
 // lateAlgo is one way to learn.
@@ -307,7 +306,7 @@ func lateBlocks(d int) lateDelays {
 
 // goodNewsLate holds back good news of the best action.
 func goodNewsLate(most, age int) lateDelays {
-	return lateDelays{name: "good news late", sigma: most, looks: true, most: most, age: age,
+	return lateDelays{name: "good news late", sigma: most, most: most, age: age,
 		wait: func(*rand.Rand, int, bool, float64) int { return 0 }}
 }
 
