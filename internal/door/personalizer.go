@@ -245,10 +245,10 @@ func (q *rankRequest) ranking(drawn string, propensities map[string]float64) []r
 
 // outcome is an outcome of ours.
 type outcome struct {
-	ID        string   `json:"id"`
-	Reward    *float64 `json:"reward,omitempty"`
-	Activated bool     `json:"activated,omitempty"`
-	OutcomeID string   `json:"outcome_id,omitempty"`
+	ID        string `json:"id"`
+	Reward    any    `json:"reward,omitempty"` // a number, or JSON; nil: none is told
+	Activated bool   `json:"activated,omitempty"`
+	OutcomeID string `json:"outcome_id,omitempty"`
 }
 
 // reward stores a reward. Clients send the same request id when they try again: the reward then counts once.
