@@ -123,10 +123,9 @@ func (d *Door) track(w http.ResponseWriter, r *http.Request, c client) *problem 
 	if p != nil {
 		return p
 	}
-	outcome, _ := json.Marshal(map[string]any{"id": q.Details.ID, "reward": q.Details.Value, // of what was JSON
-		"outcome_id": q.Details.OutcomeID})
+	b, _ := json.Marshal(outcome{ID: q.Details.ID, Reward: q.Details.Value, OutcomeID: q.Details.OutcomeID}) // was JSON
 	var reply json.RawMessage
-	if _, p = d.exchange(r, c, "outcome", outcome, &reply); p == nil {
+	if _, p = d.exchange(r, c, "outcome", b, &reply); p == nil {
 		send(w, r, http.StatusAccepted, typeJSON, reply)
 	}
 	return p

@@ -194,7 +194,7 @@ func (d *Door) rank(w http.ResponseWriter, r *http.Request, c client) *problem {
 func (q *rankRequest) context() (*codec.Context, error) {
 	c := &codec.Context{ID: q.EventID}
 	var err error
-	if c.Features, err = logs.AppendFeatures(nil, q.ContextFeatures); err != nil {
+	if c.Features, err = logs.Features(q.ContextFeatures); err != nil {
 		return nil, fmt.Errorf("contextFeatures: %w", err)
 	}
 	for i, a := range q.Actions {
@@ -205,7 +205,7 @@ func (q *rankRequest) context() (*codec.Context, error) {
 			return nil, fmt.Errorf("actions[%d]: the id %q was used before", i, *a.ID)
 		}
 		action := codec.Action{Name: *a.ID}
-		if action.Features, err = logs.AppendFeatures(nil, a.Features); err != nil {
+		if action.Features, err = logs.Features(a.Features); err != nil {
 			return nil, fmt.Errorf("actions[%d].features: %w", i, err)
 		}
 		if !slices.Contains(q.ExcludedActions, *a.ID) {
@@ -245,10 +245,10 @@ func (q *rankRequest) ranking(drawn string, propensities map[string]float64) []r
 
 // outcome is an outcome of ours.
 type outcome struct {
-	ID        string   `json:"id"`
-	Reward    *float64 `json:"reward,omitempty"`
-	Activated bool     `json:"activated,omitempty"`
-	OutcomeID string   `json:"outcome_id,omitempty"`
+	ID        string `json:"id"`
+	Reward    any    `json:"reward,omitempty"` // a number, or JSON; nil: none is told
+	Activated bool   `json:"activated,omitempty"`
+	OutcomeID string `json:"outcome_id,omitempty"`
 }
 
 // reward stores a reward. Clients send the same request id when they try again: the reward then counts once.

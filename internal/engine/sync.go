@@ -19,18 +19,13 @@ func CheckSync(spec Spec, sync string) error {
 	if sync != embedded.SyncAlways && sync != embedded.SyncInterval {
 		return fmt.Errorf("--sync %q: expected %s or %s", sync, embedded.SyncAlways, embedded.SyncInterval)
 	}
-	if sync == embedded.SyncInterval {
-		return nil
-	}
-	switch spec.Kind {
-	case "nats":
-		return fmt.Errorf("--sync %s is for an embedded log; on NATS servers set sync_interval: always in their jetstream "+
-			"section", sync)
-	case "kafka":
-		return fmt.Errorf("--sync %s is for an embedded log; on Kafka set replication and min_isr, or flush.messages=1 on "+
-			"the topics", sync)
-	case "mem":
-		return fmt.Errorf("--sync %s is for an embedded log; one in memory survives nothing", sync)
+	instead := map[string]string{
+		"nats":  "on NATS servers set sync_interval: always in their jetstream section",
+		"kafka": "on Kafka set replication and min_isr, or flush.messages=1 on the topics",
+		"mem":   "one in memory survives nothing",
+	}[spec.Kind]
+	if sync == embedded.SyncAlways && instead != "" {
+		return fmt.Errorf("--sync %s is for an embedded log; %s", sync, instead)
 	}
 	return nil
 }

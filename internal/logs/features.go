@@ -11,27 +11,25 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// AppendFeatures appends the features that JSON of any depth has: an object of them, or a list as Personalizer's Rank
-// takes it. They alias text, are sorted, and their names are distinct.
-func AppendFeatures(dst []codec.Feature, text []byte) ([]codec.Feature, error) {
+// Features returns the features that JSON of any depth has: an object of them, or a list as Personalizer's Rank takes
+// it. They alias text, are sorted, and their names are distinct.
+func Features(text []byte) (out []codec.Feature, err error) {
 	d := &dsjson{}
 	d.scan.Reset(text)
-	from := len(dst)
 	switch d.scan.Peek() {
 	case 'n', 0:
-		return dst, nil
+		return nil, nil
 	case '{':
-		dst = d.featureObject(dst, "", 0)
+		out = d.featureObject(nil, "", 0)
 	default:
-		dst = d.featureList(dst, "", 0)
+		out = d.featureList(nil, "", 0)
 	}
 	if !d.scan.Ok() {
-		return dst, errors.New(d.scan.Msg)
+		return nil, errors.New(d.scan.Msg)
 	}
-	added := dst[from:]
-	slices.SortStableFunc(added, func(a, b codec.Feature) int { return strings.Compare(a.Name, b.Name) })
-	distinct(len(added), func(i int) *string { return &added[i].Name })
-	return dst, nil
+	slices.SortStableFunc(out, func(a, b codec.Feature) int { return strings.Compare(a.Name, b.Name) })
+	distinct(len(out), func(i int) *string { return &out[i].Name })
+	return out, nil
 }
 
 // featureObject reads the members of a JSON object as features whose names begin with

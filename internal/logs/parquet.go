@@ -79,6 +79,8 @@ type parquetWriter struct {
 	w    *parquet.GenericWriter[row]
 	rows []row
 	n    int // rows of the group
+
+	vector string // the name of a feature that is one; "": none was
 }
 
 // rowsAtOnce are handed to the library together.
@@ -90,13 +92,10 @@ func newParquetWriter(w io.Writer) *parquetWriter {
 }
 
 func (p *parquetWriter) Write(r *Record) error {
-	if name, ok := vectorOf(r); ok {
-		return fmt.Errorf("the feature %q is a vector, which files of Parquet do not have; write --to %s", name, JSONL)
-	}
 	x := row{Kind: "event", ID: strings.Clone(r.ID), Time: timeOrNil(r.Time),
 		OutcomeTime: timeOrNil(r.OutcomeTime), Weight: r.Weight, Action: strings.Clone(r.Action),
 		Inactive: r.Flags&Inactive != 0, Defaulted: r.Flags&Defaulted != 0, Activated: r.Flags&Activation != 0,
-		Features: cells(r.Features)}
+		Features: p.cells(r.Features)}
 	if r.Kind == Outcome {
 		x.Kind = "outcome"
 	}
@@ -114,7 +113,10 @@ func (p *parquetWriter) Write(r *Record) error {
 	}
 	for i := range r.Actions {
 		a := &r.Actions[i]
-		x.Actions = append(x.Actions, choice{strings.Clone(a.Name), cells(a.Features)})
+		x.Actions = append(x.Actions, choice{strings.Clone(a.Name), p.cells(a.Features)})
+	}
+	if p.vector != "" {
+		return fmt.Errorf("the feature %q is a vector, which files of Parquet do not have; write --to %s", p.vector, JSONL)
 	}
 	if p.rows = append(p.rows, x); len(p.rows) == rowsAtOnce {
 		return p.flush()
@@ -122,24 +124,8 @@ func (p *parquetWriter) Write(r *Record) error {
 	return nil
 }
 
-// vectorOf returns the name of a feature that is a vector.
-func vectorOf(r *Record) (name string, ok bool) {
-	find := func(features []codec.Feature) {
-		for i := range features {
-			if features[i].Kind == codec.Vector {
-				name, ok = features[i].Name, true
-			}
-		}
-	}
-	find(r.Features)
-	for i := range r.Actions {
-		find(r.Actions[i].Features)
-	}
-	return name, ok
-}
-
 // cells copies features.
-func cells(features []codec.Feature) []cell {
+func (p *parquetWriter) cells(features []codec.Feature) []cell {
 	out := make([]cell, 0, len(features))
 	for i := range features {
 		f := &features[i]
@@ -148,6 +134,8 @@ func cells(features []codec.Feature) []cell {
 		case codec.Text:
 			text := strings.Clone(f.Text)
 			c.Text = &text
+		case codec.Vector:
+			p.vector = strings.Clone(f.Name)
 		case codec.Bool:
 			is := f.Value != 0
 			c.Bool = &is

@@ -1,6 +1,8 @@
 package loop
 
 import (
+	"slices"
+
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
@@ -102,12 +104,7 @@ func (f *FeatureRule) places() int {
 
 // Long reports whether a feature may be a text of any length, or a vector.
 func (r *Rules) Long(name string) bool {
-	for i := range r.Features {
-		if f := &r.Features[i]; f.Name == name {
-			return f.places() > 0
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Features, func(f FeatureRule) bool { return f.Name == name && f.places() > 0 })
 }
 
 // Places returns how many places the terms of contexts have ([oracle.Term]).

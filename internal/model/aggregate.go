@@ -40,13 +40,12 @@ func (aggregate) resolve(m *Model, columns, actions int) {
 	}
 	d, _, k := m.sizes(columns, actions)
 	o.Beta.decide(oracle.AutoBeta(k, d))
-	m.decideFourier(k, d, oracle.AggregateBytes(m.mostActions(), m.MaxFeatures+1, oracle.DefaultFourier))
+	m.decideFourier(k, d, oracle.AggregateBytes(m.mostActions(), m.MaxFeatures+1, oracle.DefaultFourier, 0))
 }
 
 // memory leaves out random features that follow what comes: they take at most 5 MB.
 func (aggregate) memory(m *Model) float64 {
-	return oracle.AggregateBytes(m.mostActions(), m.MaxFeatures+1, int(m.Oracle.Fourier.Value)) +
-		m.wideMemory(m.mostActions())
+	return oracle.AggregateBytes(m.mostActions(), m.MaxFeatures+1, int(m.Oracle.Fourier.Value), m.Places())
 }
 
 func (aggregate) cost(m *Model) costs {
@@ -71,7 +70,7 @@ func (aggregate) cost(m *Model) costs {
 	if n > 0 {
 		columns, said = append(columns, d+n), fmt.Sprintf("3 regressions of %d, %d and %d columns", d, d, d+n)
 	}
-	return m.costOfSize(whyRandom(m, n, k, d), said, oracle.AggregateBytes(1, d, n), n, d, columns...)
+	return m.costOfSize(whyRandom(m, n, k, d), said, oracle.AggregateBytes(1, d, n, 0), n, d, columns...)
 }
 
 // whyRandom says why the aggregate has n random features, where K actions have d columns.
@@ -84,7 +83,7 @@ func whyRandom(m *Model, n, k, d int) string {
 		return fmt.Sprintf("with %d random features, because the model names them", n)
 	case oracle.AutoFourier(k, d) == 0:
 		return "without random features, because " + square + " > 1e6"
-	case oracle.AggregateBytes(k, m.MaxFeatures+1, oracle.DefaultFourier) > MaxMemory:
+	case oracle.AggregateBytes(k, m.MaxFeatures+1, oracle.DefaultFourier, 0) > MaxMemory:
 		return "without random features, because the limits of actions and columns leave no memory for them"
 	}
 	return "without random features, because the model says so"

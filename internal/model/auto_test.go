@@ -90,7 +90,7 @@ func TestBuildAuto(t *testing.T) {
 		t.Errorf("weights %v, want three members", w)
 	}
 	m := mustParse(t, "oracle: auto\nactions: [a, b]\nmax_features: 16")
-	if got, want := m.Memory(), int64(oracle.AggregateBytes(2, 17, 0)); got != want {
+	if got, want := m.Memory(), int64(oracle.AggregateBytes(2, 17, 0, 0)); got != want {
 		t.Errorf("memory %d, want %d", got, want)
 	}
 	if _, err := ParseOracle("hedge"); err == nil {

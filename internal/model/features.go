@@ -161,11 +161,3 @@ func (m *Model) checkVectors(add adder) {
 		}
 	}
 }
-
-// wideMemory returns the bytes of a diagonal regression of each of k actions; 0 where there are no terms.
-func (m *Model) wideMemory(k int) float64 {
-	if m.Places() == 0 {
-		return 0
-	}
-	return oracle.DiagonalBytes(k, m.MaxFeatures+1+m.Places())
-}

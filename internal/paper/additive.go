@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 
 	"hindsight/internal/chart"
 	"hindsight/pkg/learner"
@@ -192,11 +193,7 @@ func (f *Finding) lateSweep(s *lateSweep) {
 		}
 	}
 	f.Tables = append(f.Tables, t)
-	name := map[string]string{"log|F|": "F"}[s.axis]
-	if name == "" {
-		name = s.axis
-	}
-	f.Charts = append(f.Charts, picture{"additive-" + name, chart.Chart{Title: "Additive: regret over " + s.axis,
+	f.Charts = append(f.Charts, picture{"additive-" + strings.Trim(s.axis, "log|"), chart.Chart{Title: "Additive: regret over " + s.axis,
 		X: s.axis, Y: "regret", LogX: true, LogY: true, Series: []chart.Series{regret, bound}}})
 }
 

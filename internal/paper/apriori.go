@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"hindsight/internal/chart"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
@@ -50,10 +49,6 @@ func kindsOfDelays() []measured {
 		}
 		return 1
 	}
-	looks := wait("by loss 200/5", 194, func(_ *rand.Rand, _ int, _ bool, loss float64) int {
-		return 200 - int(195*loss)
-	})
-	looks.looks = true
 	none := lateConstant(0)
 	none.name = "none"
 	return []measured{
@@ -73,7 +68,9 @@ func kindsOfDelays() []measured {
 			return 1
 		}), [5]float64{693, 320, 320, 521, 4285}},
 		{wait("best arm 500 late", 484, starve), [5]float64{539, 352, 2719, 5615, 4267}},
-		{looks, [5]float64{414, 365, 1292, 4774, 4188}},
+		{wait("by loss 200/5", 194, func(_ *rand.Rand, _ int, _ bool, loss float64) int {
+			return 200 - int(195*loss)
+		}), [5]float64{414, 365, 1292, 4774, 4188}},
 		{goodNewsLate(100, 2000), [5]float64{741, 333, 840, 3544, 4408}},
 	}
 }
@@ -102,22 +99,12 @@ func delaysPlan(o Options) plan {
 }
 
 func concludeDelays(f *Finding, kinds []measured, cells [][]*late) {
-	t := Table{Title: "regret at T = 20,000, K = 10, |F| = 100", Columns: []string{"delays"}}
-	pic := chart.Chart{Title: "Regret under kinds of delays", Y: "regret", LogY: true}
-	for j, c := range cells[0] {
-		t.Columns = append(t.Columns, c.algo.name)
-		pic.Series = append(pic.Series, chart.Series{Name: c.algo.name})
-		for i, row := range cells {
-			addPoint(&pic.Series[j], float64(i), estimate(row[j].regret))
-		}
-	}
+	f.lateCells("regret at T = 20,000, K = 10, |F| = 100",
+		"delays", "Regret under kinds of delays", cells)
 	off := 0.0
 	for i, k := range kinds {
-		row := []any{k.name}
-		pic.Names = append(pic.Names, k.name)
 		for j, c := range cells[i] {
 			e, want, of := estimate(c.regret), k.regret[j], sampling
-			row = append(row, e)
 			if c.algo.fifo && i > 0 {
 				of = heavyTailed
 			}
@@ -126,9 +113,7 @@ func concludeDelays(f *Finding, kinds []measured, cells [][]*late) {
 			f.check(math.Abs(e.Value-want) <= 3*noise, "%s, %s: regret is %.0f, as another program measured it, within 3 "+
 				"standard errors", k.name, c.algo.name, want)
 		}
-		t.row(row...)
 	}
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"delays", pic})
 	f.aprioriTable()
 	f.Checked = "regret is what another program measured, within 3 standard errors, and the bounds are those of its " +
 		"table, within 1 %"

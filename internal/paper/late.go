@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"hindsight/internal/chart"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
@@ -141,8 +142,7 @@ type lateDelays struct {
 	wait func(rng *rand.Rand, t int, best bool, loss float64) int
 	// good news of the best action is held back: at most so many at once, for so many rounds
 	most, age int
-	looks     bool // at losses that have not come
-	sigma     int  // the most rounds that are outstanding at once, about
+	sigma     int // the most rounds that are outstanding at once, about
 }
 
 // lateAlgo is one way to learn.
@@ -171,6 +171,26 @@ func (c *late) jobs(o Options, seeds int) (out []job) {
 		}})
 	}
 	return out
+}
+
+// lateCells shows regret by kinds of delays, then by ways to learn, as a table and as a picture.
+func (f *Finding) lateCells(title, name, caption string, cells [][]*late) {
+	t := Table{Title: title, Columns: []string{"delays"}}
+	pic := chart.Chart{Title: caption, Y: "regret", LogY: true}
+	for _, c := range cells[0] {
+		t.Columns, pic.Series = append(t.Columns, c.algo.name), append(pic.Series, chart.Series{Name: c.algo.name})
+	}
+	for i, cells := range cells {
+		row := []any{cells[0].delays.name}
+		pic.Names = append(pic.Names, cells[0].delays.name)
+		for j, c := range cells {
+			e := estimate(c.regret)
+			row = append(row, e)
+			addPoint(&pic.Series[j], float64(i), e)
+		}
+		t.row(row...)
+	}
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{name, pic})
 }
 
 // lateRound is a round that was decided.
@@ -286,7 +306,7 @@ func lateBlocks(d int) lateDelays {
 
 // goodNewsLate holds back good news of the best action.
 func goodNewsLate(most, age int) lateDelays {
-	return lateDelays{name: "good news late", sigma: most, looks: true, most: most, age: age,
+	return lateDelays{name: "good news late", sigma: most, most: most, age: age,
 		wait: func(*rand.Rand, int, bool, float64) int { return 0 }}
 }
 

@@ -1,10 +1,6 @@
 package paper
 
-import (
-	"fmt"
-
-	"hindsight/internal/chart"
-)
+import "fmt"
 
 // stagesClaim plays the environment in which the order of arrival fails.
 func stagesClaim() Claim {
@@ -20,12 +16,12 @@ func stagesClaim() Claim {
 			if o.few {
 				delays = delays[1:]
 			}
-			var cells []*late
+			cells := make([][]*late, len(delays))
 			var all []job
-			for _, d := range delays {
+			for i, d := range delays {
 				for _, a := range []lateAlgo{halfFIFO, halfArrival, outstanding} {
 					c := &late{world: lateStages(rounds, 64), rounds: rounds, delays: d, algo: a}
-					cells = append(cells, c)
+					cells[i] = append(cells[i], c)
 					all = append(all, c.jobs(o, size(o, max(5, o.seeds()/4), 1))...)
 				}
 			}
@@ -34,24 +30,9 @@ func stagesClaim() Claim {
 	}
 }
 
-func concludeStages(f *Finding, cells []*late) {
-	t := Table{Title: "regret in 64 stages", Columns: []string{"delays"}}
-	pic := chart.Chart{Title: "Regret in 64 stages", Y: "regret", LogY: true}
-	for i := 0; i < len(cells); i += 3 {
-		row := []any{cells[i].delays.name}
-		pic.Names = append(pic.Names, cells[i].delays.name)
-		for j, c := range cells[i : i+3] {
-			if i == 0 {
-				t.Columns, pic.Series = append(t.Columns, c.algo.name), append(pic.Series, chart.Series{Name: c.algo.name})
-			}
-			e := estimate(c.regret)
-			row = append(row, e)
-			addPoint(&pic.Series[j], float64(i/3), e)
-		}
-		t.row(row...)
-	}
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"stages", pic})
-	last := cells[len(cells)-3:]
+func concludeStages(f *Finding, cells [][]*late) {
+	f.lateCells("regret in 64 stages", "stages", "Regret in 64 stages", cells)
+	last := cells[len(cells)-1]
 	fifo, arrival, slowed := mean(last[0].regret), mean(last[1].regret), mean(last[2].regret)
 	f.check(arrival > 5*fifo,
 		"with good news held back the order of arrival, η = ½, regrets over five times as much as FIFO")

@@ -197,8 +197,8 @@ func (i *Insight) leastEpoch() (least int64) {
 		return 0
 	}
 	for _, d := range i.atWork() {
-		if n := d.at.epoch.Load(); n > 0 && (least == 0 || n < least) {
-			least = n
+		if m := d.at.definition.Load(); m != nil && (least == 0 || m.Rec.Epoch < least) {
+			least = m.Rec.Epoch
 		}
 	}
 	return least

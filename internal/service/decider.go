@@ -65,8 +65,7 @@ type Decider struct {
 	batchAt time.Time   // when the contexts at work were taken up
 	at      struct {
 		contexts, feedback atomic.Int64                      // next unread offsets
-		epoch              atomic.Int64                      // at work; 0: none
-		definition         atomic.Pointer[follow.Definition] // of that epoch
+		definition         atomic.Pointer[follow.Definition] // of the epoch at work; nil: none
 	}
 }
 

@@ -59,9 +59,7 @@ func (i *Insight) Definition() *follow.Definition {
 	if i == nil {
 		return nil
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for _, d := range i.deciders {
+	for _, d := range i.atWork() {
 		if m := d.at.definition.Load(); m != nil {
 			return m
 		}

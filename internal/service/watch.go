@@ -91,9 +91,7 @@ func (d *Decider) showCertificate() {
 func (d *Decider) show() {
 	d.m.Replica(d.follower.Replica())
 	if e := d.follower.Replica().Epoch(); e != nil {
-		if d.at.epoch.Swap(e.Number) != e.Number {
-			d.at.definition.Store(d.follower.Epoch(e.Number))
-		}
+		d.at.definition.Store(d.follower.Epoch(e.Number))
 		d.m.Mode(e.Rules.Mode)
 		d.cfg.Metrics.Scope().Worth(e.Number, rewardsOf(e.Rules, false))
 	}

@@ -44,13 +44,16 @@ func AutoFourier(k, d int) int {
 	return 0
 }
 
-// AggregateBytes returns the memory of the matrices of k actions with d columns, the
-// constant included, and m random features, when all of them are learned.
-func AggregateBytes(k, d, m int) float64 {
+// AggregateBytes returns the memory of the matrices of k actions with d columns, the constant included, m random
+// features, and places of terms, when all of them are learned.
+func AggregateBytes(k, d, m, places int) float64 {
 	one := func(d int) float64 { return LinearBytes(1, d) + float64(16*float64(d)) }
 	n := LinearBytes(1, d) + one(d)
 	if m > 0 {
 		n += one(d + m)
+	}
+	if places > 0 {
+		n += DiagonalBytes(1, d+places)
 	}
 	return float64(k) * n
 }
@@ -135,7 +138,7 @@ func NewAggregate(o AggregateOptions) (*Aggregate, error) {
 	}
 	var err error
 	if lo.MaxActions, err = mostActions("auto", &lo, func(k int) float64 {
-		return AggregateBytes(k, o.MaxFeatures+1, o.Fourier) + wideBytes(k, o.MaxFeatures+1, o.Places)
+		return AggregateBytes(k, o.MaxFeatures+1, o.Fourier, o.Places)
 	}); err != nil {
 		return nil, err
 	}

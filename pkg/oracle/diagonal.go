@@ -26,14 +26,6 @@ type DiagonalOptions struct {
 // DiagonalBytes returns the memory of the weights of k actions with n columns and places.
 func DiagonalBytes(k, n int) float64 { return float64(k) * 16 * float64(n) }
 
-// wideBytes is what a diagonal member adds to an aggregate.
-func wideBytes(k, d, places int) float64 {
-	if places == 0 {
-		return 0
-	}
-	return DiagonalBytes(k, d+places)
-}
-
 // Diagonal is a Kalman filter with a diagonal covariance, one regression an action, for examples that
 // are long and mostly 0: with x the columns of [Linear], the terms of the context, and those of the
 // action itself, whose weights all actions share,

@@ -31,7 +31,7 @@ func mostActions(name string, o *LinearOptions, bytes func(k int) float64) (int,
 // included. Random features of an aggregate that follow what comes take at most 5 MB more.
 func (o *Linear) bytes(k, d int) float64 {
 	if o.aggregated {
-		return AggregateBytes(k, d, max(o.o.Fourier, 0)) + wideBytes(k, d, o.places)
+		return AggregateBytes(k, d, max(o.o.Fourier, 0), o.places)
 	}
 	return LinearBytes(k, d+o.o.Fourier)
 }

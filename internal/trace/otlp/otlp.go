@@ -3,6 +3,7 @@
 package otlp
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -34,10 +35,7 @@ const (
 func Open(program, version string, getenv func(string) string, logger *slog.Logger) (t trace.Tracer, end func(),
 	err error) {
 	traces := func(name string) string {
-		if v := getenv("OTEL_EXPORTER_OTLP_TRACES_" + name); v != "" {
-			return v
-		}
-		return getenv("OTEL_EXPORTER_OTLP_" + name)
+		return cmp.Or(getenv("OTEL_EXPORTER_OTLP_TRACES_"+name), getenv("OTEL_EXPORTER_OTLP_"+name))
 	}
 	if traces("ENDPOINT") == "" || getenv("OTEL_TRACES_EXPORTER") == "none" ||
 		strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
