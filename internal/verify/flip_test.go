@@ -310,9 +310,9 @@ func TestVerifyFlips(t *testing.T) {
 		t.Skip("pure and long: the race detector has nothing to find here")
 	}
 	for parts := every(2); parts <= 2; parts++ { // the long test has one partition too
-		t.Run(fmt.Sprint(parts, " partitions"), func(t *testing.T) { testFlips(t, codec.MessagePack, parts, every(3)) })
+		t.Run(fmt.Sprint(parts, " partitions"), func(t *testing.T) { testFlips(t, codec.MessagePack, parts, every(5)) })
 	}
-	t.Run("JSON", func(t *testing.T) { testFlips(t, codec.JSON, 1, 15*every(3)) })
+	t.Run("JSON", func(t *testing.T) { testFlips(t, codec.JSON, 1, 12*every(5)) })
 }
 
 func testFlips(t *testing.T, encoding codec.Encoding, parts, step int) {

@@ -22,7 +22,7 @@ func joinWorlds() int {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		return 6000
 	}
-	return 30
+	return 20
 }
 
 // replayLog replays what a log holds of a world.

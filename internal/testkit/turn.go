@@ -1,0 +1,28 @@
+// Package testkit helps tests.
+package testkit
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Turn reports whether part i of what is checked is at turn where one in n is checked a day, by
+// the calendar or by HINDSIGHT_DAY; all are with HINDSIGHT_LONG.
+func Turn(t testing.TB, i, n int) bool {
+	if os.Getenv("HINDSIGHT_LONG") != "" {
+		return true
+	}
+	day := int(time.Now().Unix() / (24 * 60 * 60))
+	if text := os.Getenv("HINDSIGHT_DAY"); text != "" {
+		var err error
+		if day, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("HINDSIGHT_DAY: %v", err)
+		}
+	}
+	if i%n == 0 {
+		t.Logf("one in %d is checked: HINDSIGHT_DAY=%d", n, day)
+	}
+	return i%n == day%n
+}
