@@ -39,7 +39,7 @@ func TestBrowserPage(t *testing.T) {
 	w.put(`{"id":"bad","features":{"hour":[%q]},"actions":["red"]}`, planted)
 	w.report(`{"id":%q,"loss":7}`, last)
 	p := b.Open(t, w.url+"/")
-	p.Wait(`/7 is not in \[0, 1\]/.test(document.getElementById("rejects").textContent) && /context: features.hour: ` +
+	p.Wait(`/7 is not in \[0, 1\]/.test(document.getElementById("rejects").textContent) && /context: features.hour\[0\]: ` +
 		`/.test(document.getElementById("rejects").textContent)`)
 	p.Picture("page-rejects")
 	w.load()
