@@ -49,7 +49,7 @@ func (o *onBroker) regret(partitions, seed int) float64 {
 	if rounds := number(t, played, "rounds"); rounds != float64(o.rounds) {
 		t.Errorf("seed %d, P = %d: %v rounds of %d", seed, partitions, rounds, o.rounds)
 	}
-	if got := execute(t.Context(), append([]string{"verify"}, log...)...); got.code != 0 || !strings.Contains(got.stdout,
+	if got := execute(t.Context(), append([]string{"verify", "--name", "replay"}, log...)...); got.code != 0 || !strings.Contains(got.stdout,
 		"identical") {
 		t.Errorf("seed %d, P = %d: verify: exit code %d\n%s%s", seed, partitions, got.code, got.stdout, got.stderr)
 	}
