@@ -52,7 +52,7 @@ func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"--log", "embedded:" + dir, "--listen", "127.0.0.1:0", "--model", writeModel(t, dir, shop)}
 	l := newLoad(t, dir, "shop", seed)
-	kills := long(10, 200)
+	kills := long(7, 200)
 	var took []time.Duration
 	early, stops := 0, 0
 	for range kills {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/testkit"
 	"hindsight/pkg/stream/nats"
 )
 
@@ -64,11 +65,14 @@ func TestDefaultLearns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds, and longer under the race detector")
 	}
-	for _, c := range []struct {
+	for i, c := range []struct {
 		name string
 		rows int
 		most float64
 	}{{"pendigits", 6000, .071}, {"segment", 6000, .14}} {
+		if !testkit.Turn(t, i, 2) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			b, err := os.ReadFile("../../../shared/data/multiclass/" + c.name + ".csv")
 			if errors.Is(err, fs.ErrNotExist) {
