@@ -60,8 +60,14 @@ func Usagef(format string, args ...any) error {
 
 // Main runs a program in the real environment and ends the process.
 func Main(name string, build func(*Env) *cobra.Command) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // from now on a signal has its default effect: it kills
+	ctx, stop := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals) // from now on a signal has its default effect: it kills
+		stop()
+	}()
 	args, seen := secret.TakeArguments()
 	env := &Env{
 		Args: args, passwordSeen: seen, Getenv: os.Getenv,
