@@ -110,22 +110,26 @@ var semantic = []planted{
 	}, ""},
 	{"an earlier era", "era", decided(nil, func(d *codec.Decision) { d.Era = -1 }), ""},
 	{"an era that never began", "learned_through era", decided(nil, func(d *codec.Decision) { d.Era = 7 }), ""},
-	{"learned_through goes back", "learned_through", decided(func(d *codec.Decision) bool { return d.LearnedThrough > 9 },
-		func(d *codec.Decision) { d.LearnedThrough = 1 }), ""},
+	{"learned_through goes back", "learned_through",
+		decided(func(d *codec.Decision) bool { return d.LearnedThrough > 9 },
+			func(d *codec.Decision) { d.LearnedThrough = 1 }), ""},
 	{"learned one feedback less", "learned_through gamma learned propensities", decided(
 		func(d *codec.Decision) bool { return d.LearnedThrough > 9 }, func(d *codec.Decision) { d.LearnedThrough-- }), ""},
-	{"learned what comes later", "learned_through", decided(nil, func(d *codec.Decision) { d.LearnedThrough += 1000 }), ""},
+	{"learned what comes later", "learned_through",
+		decided(nil, func(d *codec.Decision) { d.LearnedThrough += 1000 }), ""},
 	{"learned rounds", "learned", decided(nil, func(d *codec.Decision) { d.Learned++ }), ""},
 	{"gamma", "gamma", decided(nil, func(d *codec.Decision) { d.Gamma += .5 }), ""},
 	{"an epoch that is over", "epoch", decided(func(d *codec.Decision) bool { return d.Epoch > 1 },
 		func(d *codec.Decision) { d.Epoch-- }), ""},
 	{"an epoch that never began", "epoch", decided(nil, func(d *codec.Decision) { d.Epoch = 99 }), ""},
-	{"another action", "action", decided(nil, func(d *codec.Decision) { d.Action = (d.Action + 1) % len(d.Actions) }), ""},
-	{"another law", "propensities", decided(func(d *codec.Decision) bool { return d.Propensities[0] != d.Propensities[1] },
-		func(d *codec.Decision) {
-			p := d.Propensities
-			p[0], p[1] = p[1], p[0]
-		}), ""},
+	{"another action", "action",
+		decided(nil, func(d *codec.Decision) { d.Action = (d.Action + 1) % len(d.Actions) }), ""},
+	{"another law", "propensities",
+		decided(func(d *codec.Decision) bool { return d.Propensities[0] != d.Propensities[1] },
+			func(d *codec.Decision) {
+				p := d.Propensities
+				p[0], p[1] = p[1], p[0]
+			}), ""},
 	{"another mode", "mode", decided(nil, func(d *codec.Decision) { d.Mode = codec.Paused }), ""},
 	{"another context", "context", decided(byTopic, func(d *codec.Decision) {
 		d.Context = []byte(strings.Replace(string(d.Context), `"t`, `"s`, 1))
@@ -136,22 +140,26 @@ var semantic = []planted{
 		d.ContextsThrough++
 	}), ""},
 	{"the source goes back", "source", decided(byTopic, func(d *codec.Decision) { d.Source = 4 }), ""},
-	{"contexts passed go back", "contexts_through", decided(byRequest, func(d *codec.Decision) { d.ContextsThrough = 5 }), ""},
+	{"contexts passed go back", "contexts_through",
+		decided(byRequest, func(d *codec.Decision) { d.ContextsThrough = 5 }), ""},
 	{"contexts passed end between two", "contexts_through", decided(byRequest,
 		func(d *codec.Decision) { d.ContextsThrough++ }), ""},
 	{"more contexts passed", "contexts_through", decided(byTopic, func(d *codec.Decision) { d.ContextsThrough++ }), ""},
 
 	{"mark: n", "n", marked(func(m *codec.DecisionMark) { m.N++ }), ""},
-	{"mark: contexts_through goes back", "contexts_through", marked(func(m *codec.DecisionMark) { m.ContextsThrough = 5 }),
+	{"mark: contexts_through goes back", "contexts_through",
+		marked(func(m *codec.DecisionMark) { m.ContextsThrough = 5 }),
 		""},
-	{"mark: learned_through goes back", "learned_through", marked(func(m *codec.DecisionMark) { m.LearnedThrough = 1 }), ""},
+	{"mark: learned_through goes back", "learned_through",
+		marked(func(m *codec.DecisionMark) { m.LearnedThrough = 1 }), ""},
 	{"mark: learned_through beyond the log", "learned_through",
 		marked(func(m *codec.DecisionMark) { m.LearnedThrough = 1 << 40 }), ""},
 	{"mark: an era that never began", "learned_through era", marked(func(m *codec.DecisionMark) { m.Era = 7 }), ""},
 	{"mark: a gap that ends before it begins", "gap_from", marked(func(m *codec.DecisionMark) {
 		m.GapFrom, m.GapTo = m.N+1, m.N-1
 	}), ""},
-	{"mark: a gap over what was decided", "gap_from", marked(func(m *codec.DecisionMark) { m.GapFrom, m.GapTo = 5, 6 }), ""},
+	{"mark: a gap over what was decided", "gap_from",
+		marked(func(m *codec.DecisionMark) { m.GapFrom, m.GapTo = 5, 6 }), ""},
 	{"mark: a key", "key", func(_ *world, r *stream.Record) bool {
 		r.Key = []byte("key")
 		return r.Type == codec.TypeMark
@@ -167,7 +175,8 @@ var semantic = []planted{
 	}), ofFeedback},
 	{"epoch: another model", "files", announced(func(e *codec.Epoch) { e.Model[len(e.Model)-2] ^= 1 }), ofFeedback},
 
-	{"context refused: for no reason", "reason", refusedContext("", func(x *codec.Reject) { x.Reason = "mood" }), ofRejects},
+	{"context refused: for no reason", "reason",
+		refusedContext("", func(x *codec.Reject) { x.Reason = "mood" }), ofRejects},
 	{"context refused: another reason", "reason", refusedContext(codec.ReasonMalformed,
 		func(x *codec.Reject) { x.Reason = codec.ReasonDuplicateID }), ofRejects},
 	{"context refused: a reason of outcomes", "reason", refusedContext("",
@@ -176,8 +185,10 @@ var semantic = []planted{
 		func(x *codec.Reject) { x.Reason = codec.ReasonMalformed }), ofRejects},
 	{"context refused: bytes", "bytes", refusedContext("", func(x *codec.Reject) { x.Bytes = []byte("{}") }), ofRejects},
 	{"context refused: id", "id", refusedContext("", func(x *codec.Reject) { x.ID = "another" }), ofRejects},
-	{"context refused: of no topic", "topic", refusedContext("", func(x *codec.Reject) { x.Topic = "decisions" }), ofRejects},
-	{"context refused: of no record", "offset decision", refusedContext("", func(x *codec.Reject) { x.Offset++ }), ofRejects},
+	{"context refused: of no topic", "topic",
+		refusedContext("", func(x *codec.Reject) { x.Topic = "decisions" }), ofRejects},
+	{"context refused: of no record", "offset decision",
+		refusedContext("", func(x *codec.Reject) { x.Offset++ }), ofRejects},
 	{"context refused: one that was decided", "source decision", func(w *world, r *stream.Record) bool {
 		return refusedContext("", func(x *codec.Reject) {
 			for _, d := range w.records(w.ts.Decisions, 0) {

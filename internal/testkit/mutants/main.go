@@ -161,7 +161,7 @@ func faults(pkg string) (all []*fault, err error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: no Go file in which a fault could be planted; name folders, such as ./internal/verify", pkg)
+		return nil, fmt.Errorf("%s: no place for a fault; name folders or files, such as ./internal/verify", pkg)
 	}
 	return all, nil
 }

@@ -98,6 +98,10 @@ func (s *search) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.CallExpr:
 		return !words(n)
+	case *ast.ReturnStmt: // a value beside an error says nothing
+		if k := len(n.Results); k > 1 && isError(n.Results[k-1]) {
+			return false
+		}
 	case *ast.BinaryExpr:
 		for _, op := range swaps[n.Op] {
 			with := s.slice(n.X) + " " + op.String() + " " + s.slice(n.Y)
@@ -127,6 +131,19 @@ func (s *search) visit(n ast.Node) bool {
 	return true
 }
 
+// isError reports whether an expression that is returned is an error by its looks.
+func isError(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return strings.HasPrefix(x.Name, "err") || strings.HasPrefix(x.Name, "Err")
+	case *ast.SelectorExpr:
+		return strings.HasPrefix(x.Sel.Name, "Err")
+	case *ast.CallExpr:
+		return words(x)
+	}
+	return false
+}
+
 func (s *search) slice(n ast.Node) string {
 	return string(s.text[s.fset.Position(n.Pos()).Offset:s.fset.Position(n.End()).Offset])
 }
@@ -138,7 +155,7 @@ func words(call *ast.CallExpr) bool {
 		return f.Name == "panic"
 	case *ast.SelectorExpr:
 		switch f.Sel.Name {
-		case "Info", "Warn", "Error", "Debug", "Lock", "Unlock", "Close", "Stop":
+		case "Info", "Warn", "Error", "Debug", "Lock", "Unlock", "Close", "Stop", "Fail":
 			return true
 		}
 		if x, ok := f.X.(*ast.Ident); ok {
