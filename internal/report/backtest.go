@@ -312,7 +312,7 @@ func (b *builder) verdict() string {
 			than, se = float64(l.SoFar[n]), math.Hypot(se, float64(l.SoFarSE[n]))
 		}
 	}
-	return typographic(r.Rewards.Verdict(r.Learner, loss, loss-than, se, other)) + more
+	return r.Rewards.Verdict(r.Learner, loss, loss-than, se, other) + more
 }
 
 // says are the sentences at the top.

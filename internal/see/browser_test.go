@@ -105,7 +105,7 @@ func TestBrowserRewards(t *testing.T) {
 	w.until("rewards", func(s *state) bool { return s.Losses.Rounds == 60 })
 	p := b.Open(t, w.url+"/")
 	p.Wait(`document.getElementById("loss-title").textContent == "Reward over time" && /^The learner's last 60 ` +
-		`rounds earned -.* a round, of -2.* to 2/.test(document.getElementById("verdict").textContent)`)
+		`rounds earned −.* a round, of −2 to 2;/.test(document.getElementById("verdict").textContent)`)
 	if inside := browsertest.Eval[bool](p, `drawn.loss.data.slice(1).flat().every((v) => v >= drawn.loss.scales.y.min && `+
 		`v <= drawn.loss.scales.y.max)`); !inside {
 		t.Error("a line leaves its picture")

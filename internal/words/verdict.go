@@ -3,6 +3,7 @@ package words
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 // Verdict says in a sentence what rounds of a mean loss were worth, and whether that is more than
@@ -10,7 +11,7 @@ import (
 // A percentage of the other's is where both are counted from 0.
 func (r *Rewards) Verdict(who string, loss, excess, se float64, other string) string {
 	ours, gap, err := r.Shown(loss), r.Gap(excess), 1.96*r.Length(se)
-	low, high, rest, unit := gap-err, gap+err, ours-gap, Short
+	low, high, rest, unit := gap-err, gap+err, ours-gap, short
 	var text string
 	switch {
 	case r == nil:
@@ -18,7 +19,7 @@ func (r *Rewards) Verdict(who string, loss, excess, se float64, other string) st
 	case r.Min == 0:
 		text = fmt.Sprintf("%s earned %s of the best possible", who, percent(ours/r.Max))
 	default:
-		text = fmt.Sprintf("%s earned %s a round, of %s to %s", who, Digits(ours), Digits(r.Min), Digits(r.Max))
+		text = fmt.Sprintf("%s earned %s a round, of %s to %s", who, short(ours), short(r.Min), short(r.Max))
 	}
 	if math.IsNaN(gap + err) {
 		return text + "; how that compares with " + other + " is not known yet."
@@ -38,11 +39,16 @@ func (r *Rewards) Verdict(who string, loss, excess, se float64, other string) st
 	return fmt.Sprintf("%s; %s %s than %s (95%% interval: %s to %s).", text, unit(gap), more, other, unit(low), unit(high))
 }
 
-// percent writes a share that may be negative, whole from 10 % on.
+// percent writes a share, whole from 10 % on.
 func percent(x float64) string {
 	decimals := 0
 	if math.Abs(x) < .0995 {
 		decimals = 1
 	}
-	return fmt.Sprintf("%.*f%%", decimals, 100*x)
+	return signed(fmt.Sprintf("%.*f%%", decimals, 100*x))
 }
+
+// short writes a figure with two digits, or one where that is all.
+func short(x float64) string { return signed(strings.TrimSuffix(Short(x), ".0")) }
+
+func signed(x string) string { return strings.Replace(x, "-", "−", 1) }

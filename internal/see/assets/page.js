@@ -18,7 +18,7 @@ function changed(part, value) {
 
 const num = (x, digits = 3) => figure(x, digits);
 const rate = (x) => (x > 0 && x < 0.05 ? "<0.1" : num(x < 10 ? Math.round(x * 10) / 10 : Math.round(x))) + "/s";
-const percent = (x) => (x === null || x === undefined ? "–" : (100 * x).toFixed(x < 0.1 || (x > 0.995 && x < 1) ? 1 : 0) + " %");
+const percent = (x) => (x === null || x === undefined ? "–" : (100 * x).toFixed(x < 0.1 || (x > 0.995 && x < 1) ? 1 : 0) + "%");
 function span(s) {
   if (s === null || s === undefined) return "–";
   if (s < 1) return num(Math.round(s * 1000)) + " ms";
@@ -187,8 +187,8 @@ function shadowSays(x) {
 function drawDelays(s) {
   if (!changed("delays", [s.delays, s.waiting.window_seconds])) return;
   const d = s.delays.seconds, r = s.delays.rounds;
-  byId("delays-says").textContent = d.n === 0 ? "No outcome yet." : `Half of the outcomes come within ${span(d.p50)}, 90 % within ${span(d.p90)}, 99 % within ${span(d.p99)}; the window is ${s.waiting.window_seconds === null ? "in rounds, or not known here" : span(s.waiting.window_seconds)}. ` +
-    `Half of the decisions did without ${num(r.p50)} feedbacks or fewer, 99 % without ${num(r.p99)} or fewer.`;
+  byId("delays-says").textContent = d.n === 0 ? "No outcome yet." : `Half of the outcomes come within ${span(d.p50)}, 90% within ${span(d.p90)}, 99% within ${span(d.p99)}; the window is ${s.waiting.window_seconds === null ? "in rounds, or not known here" : span(s.waiting.window_seconds)}. ` +
+    `Half of the decisions did without ${num(r.p50)} feedbacks or fewer, 99% without ${num(r.p99)} or fewer.`;
   if (d.n) plot("delays", d.buckets.length, { kind: "bars", x: { label: "delay, at most" }, y: { label: "outcomes", zero: true }, names: d.buckets.map((b) => span(b.to)), at: d.buckets.map((b, i) => i),
     views: [{ series: [{ name: "outcomes", y: d.buckets.map((b) => b.n) }] }] });
 }
@@ -211,7 +211,7 @@ function drawFates(s) {
 
 function drawExploration(s) {
   const e = s.exploration, rows = [["γ", num(e.gamma), "the larger, the less is explored"], ["least propensity", percent(e.floor), "least probability of any action in the last decisions"],
-    ["entropy", percent(e.entropy), "of the probabilities, as a share of the uniform law's: 100 % explores all alike"],
+    ["entropy", percent(e.entropy), "of the probabilities, as a share of the uniform law's: 100% explores all alike"],
     ["effective share for uniform play", percent(e.effective), "as if so large a share of the last rounds had been drawn uniformly: what the dashed line rests on"],
     ["largest importance weight", percent(e.largest), "of those rounds, as a share of all weights"]];
   if (e.top_weight !== null) rows.push(["largest weight in the model", percent(e.top_weight), "of a function, policy or member"]);
