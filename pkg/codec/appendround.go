@@ -26,6 +26,9 @@ func AppendRoundJSON(dst []byte, o *Round) []byte {
 	case Withdrawn:
 		dst = append(jsonKey(dst, "withdrawn"), "true"...)
 	}
+	if len(o.Values) > 0 {
+		dst = jsonValues(jsonKey(dst, Named.String()), o.Values)
+	}
 	dst = roundTimeJSON(dst, "outcome_time", o.OutcomeTime)
 	if o.Weight != 0 && o.Weight != 1 || o.bare() {
 		dst = jsonFloat(jsonKey(dst, "weight"), max(o.Weight, 1))
@@ -103,6 +106,11 @@ func AppendRound(dst []byte, o *Round) []byte {
 	case Withdrawn:
 		key("withdrawn")
 		dst = appendBool(dst, true)
+	}
+	if len(o.Values) > 0 {
+		dst[start+len("\xde\x00\x80\xa1v")] = namedVersion // in place of that of the context
+		key(Named.String())
+		dst = appendValues(dst, o.Values)
 	}
 	if o.OutcomeTime != NoTime {
 		key("outcome_time")

@@ -16,8 +16,9 @@ const NoTime int64 = math.MinInt64
 // JSON and MessagePack: the keys of [Context], then {"time", "action", "propensity",
 // "propensities": {name: p}, one of "loss" | "reward" | "withdrawn": true,
 // "outcome_time", "weight", "baseline": [name…], "inactive": true, "defaulted": true,
-// "activated": true}. Times are RFC 3339 in JSON, ns since 1970 in MessagePack; all keys
-// are optional. Of feedback "fate", "closed_at" and "context" are read, too.
+// "activated": true, "outcomes": {name: x or null…}}. Times are RFC 3339 in JSON, ns since 1970 in MessagePack; all keys
+// are optional. Of feedback "fate", "closed_at", "context", "stage" and its own "outcomes" are read, too: those that
+// were imputed or skipped are left out, for the model says of silence what it says.
 type Round struct {
 	Context
 	Decided bool // features, actions, time, weight, propensity or propensities are there beside an action
@@ -37,6 +38,11 @@ type Round struct {
 	Inactive  bool // not activated
 	Defaulted bool // the value stands for silence
 	Activated bool
+
+	// Values are outcomes that the model names; Kind is Named if nothing else is said. Beside the loss of a
+	// feedback they are what it was made of.
+	Values []Value
+	Stage  int // of a feedback of an earlier stage, whose round comes again; else 0
 }
 
 var (
@@ -87,6 +93,7 @@ func (r *reader) round(o *Round) {
 		Context: Context{Features: o.Features[:0], Vector: o.Vector[:0], numbers: o.numbers[:0]},
 		Time:    NoTime, OutcomeTime: NoTime,
 		LawActions: o.LawActions[:0], Propensities: o.Propensities[:0], Baseline: o.Baseline[:0],
+		Values: o.Values[:0],
 	}
 	r.numbers = &o.numbers
 	var seen uint32
@@ -131,6 +138,9 @@ func (r *reader) round(o *Round) {
 	}
 	if o.Kind == noOutcome {
 		o.Kind = 0
+	}
+	if o.Kind == 0 && len(o.Values) > 0 {
+		o.Kind = Named
 	}
 	o.Decided = o.Action != "" && (asked || o.Propensity != 0 || len(o.Propensities) > 0 || o.Time != NoTime ||
 		o.Weight != 0)
@@ -224,6 +234,12 @@ func (r *reader) came(o *Round, key string, seen *uint32) bool {
 	case "fate":
 		r.once(seen, fated)
 		r.roundFate(o)
+	case "outcomes":
+		r.once(seen, 16)
+		o.Values = r.values(o.Values, true)
+	case "stage":
+		r.once(seen, 17)
+		o.Stage = r.small()
 	default:
 		return false
 	}

@@ -22,6 +22,7 @@ func TestRoundAgain(t *testing.T) {
 		func(o *Round) { o.Kind, o.Value = Withdrawn, 0 },
 		func(o *Round) { o.LawActions = []string{strings.Repeat("a", 32), strings.Repeat("b", MaxNameBytes)} },
 		func(o *Round) { o.Kind, o.Value, o.Actions = Loss, -3, nil },
+		func(o *Round) { o.Kind, o.Value, o.Values = Named, 0, sampleNamed().Values },
 	} {
 		want := sampleRound()
 		change(&want)
@@ -45,6 +46,32 @@ func TestRoundIsContext(t *testing.T) {
 	var c Context
 	if err := ParseContext(&c, AppendRoundJSON(nil, &o)); err != nil || !same(c, want) {
 		t.Errorf("%v: %+v", err, c)
+	}
+}
+
+// A feedback is read as the outcomes that made it, one of an earlier stage with its number.
+func TestRoundOfNamed(t *testing.T) {
+	stage, last := sampleStage(), sampleLastStage()
+	x := sampleContext()
+	stage.Context, last.Context = AppendContext(nil, &x), AppendContext(nil, &x)
+	skipped := last
+	skipped.Fate, skipped.Loss = Skipped, 0
+	for _, c := range []struct {
+		f      Feedback
+		kind   OutcomeKind
+		values []Value
+	}{
+		{stage, Named, []Value{{Name: "tokens", X: 812}}},
+		{last, Loss, []Value{{Name: "quality", X: .7}, {Name: "tokens", Withdrawn: true}}},
+		{skipped, Named, []Value{{Name: "quality", X: .7}, {Name: "tokens", Withdrawn: true}}},
+	} {
+		var o Round
+		if err := ParseRound(&o, AppendFeedback(nil, &c.f)); err != nil {
+			t.Fatal(err)
+		}
+		if o.Kind != c.kind || o.Value != c.f.Loss || o.Stage != c.f.Stage || !same(o.Values, c.values) {
+			t.Errorf("%+v", o)
+		}
 	}
 }
 
