@@ -265,6 +265,8 @@ func closed(comments map[string]string) object {
 	for _, key := range []string{"v", "propensity", "name"} {
 		delete(properties, key)
 	}
+	properties["stage"] = object{"type": "integer", "minimum": 1,
+		"description": "of the earlier record that told of it; left out if this one does"}
 	return object{"type": "object", "properties": properties,
 		"required": []string{"fate", "value", "partition", "offset", "closed_at"}}
 }

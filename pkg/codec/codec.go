@@ -218,6 +218,7 @@ type Closed struct {
 	Partition int     // of the outcome that decided it; -1 if none
 	Offset    int64   // likewise
 	ClosedAt  int64   // log time, ns
+	Stage     int     // of the earlier record that told of it; 0: this one does
 }
 
 // Price is what the learner charged for one unit of a budgeted cost when it decided.
@@ -272,7 +273,8 @@ const (
 // "learned_through", "gamma", "time", "action", "propensity", "propensities",
 // "fate", "reason", "loss", "outcome_partition", "outcome_offset", "closed_at",
 // "context"}, and "mode" and "would" as its decision has them. Of a model that names
-// outcomes also "outcomes": {name: {"fate", "value", "partition", "offset", "closed_at"}…}. A record
+// outcomes also "outcomes": {name: {"fate", "value", "partition", "offset", "closed_at"}…},
+// with "stage" too where an earlier record told of it. A record
 // of an earlier stage leaves out fate, reason, loss, outcome_partition and outcome_offset, and has
 // "stage".
 type Feedback struct {

@@ -188,6 +188,8 @@ func genFeedback() *rapid.Generator[Feedback] {
 		if len(f.Outcomes) > 0 && rapid.Bool().Draw(t, "early stage") {
 			f.Stage = rapid.IntRange(1, 3).Draw(t, "stage")
 			f.Fate, f.Reason, f.Loss, f.OutcomePartition, f.OutcomeOffset = 0, "", 0, -1, -1
+		} else if len(f.Outcomes) > 0 {
+			f.Outcomes[0].Stage = rapid.IntRange(0, 2).Draw(t, "told in stage")
 		}
 		return f
 	})

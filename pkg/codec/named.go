@@ -94,19 +94,25 @@ func checkValues(values []Value, named bool) (string, error) {
 	return "", nil
 }
 
-// closedKeys are the keys of what became of an outcome. All must be there.
+// closedKeys are the keys of what became of an outcome, but for "stage". All must be there.
 var closedKeys = []string{"fate", "value", "partition", "offset", "closed_at"}
 
 func appendClosed(dst []byte, closed []Closed) []byte {
 	dst = appendMap(dst, len(closed))
 	for i := range closed {
 		c := &closed[i]
-		dst = appendMap(appendText(dst, c.Name), len(closedKeys))
+		n := len(closedKeys)
+		if c.Stage > 0 {
+			n++
+		}
+		dst = appendMap(appendText(dst, c.Name), n)
 		dst = appendText(appendKey(dst, "fate"), c.Fate.name())
 		dst = appendFloat(appendKey(dst, "value"), c.Value)
 		dst = appendInt(appendKey(dst, "partition"), int64(c.Partition))
 		dst = appendInt(appendKey(dst, "offset"), c.Offset)
-		dst = appendInt(appendKey(dst, "closed_at"), c.ClosedAt)
+		if dst = appendInt(appendKey(dst, "closed_at"), c.ClosedAt); c.Stage > 0 {
+			dst = appendInt(appendKey(dst, "stage"), int64(c.Stage))
+		}
 	}
 	return dst
 }
@@ -146,6 +152,9 @@ func (r *reader) closedOne(c *Closed) {
 		case "closed_at":
 			r.once(&seen, 4)
 			c.ClosedAt = r.int()
+		case "stage":
+			r.once(&seen, 5)
+			c.Stage = r.small()
 		default:
 			r.skip(0)
 		}
@@ -156,7 +165,7 @@ func (r *reader) closedOne(c *Closed) {
 	r.require(seen, closedKeys)
 }
 
-func checkClosed(closed []Closed) (string, error) {
+func checkClosed(closed []Closed, stage int) (string, error) {
 	if len(closed) > MaxOutcomes {
 		return "outcomes", errManyOutcomes
 	}
@@ -181,6 +190,8 @@ func checkClosed(closed []Closed) (string, error) {
 			err = errNoOutcome
 		case c.ClosedAt < 0:
 			err = errNegative
+		case c.Stage < 0 || stage > 0 && c.Stage > 0:
+			err = errStage
 		}
 		if err != nil {
 			return "outcomes." + label(c.Name), err

@@ -90,6 +90,7 @@ func TestValidateClosed(t *testing.T) {
 		{"outcomes.tokens", errHalfOutcome, func(f *Feedback) { f.Outcomes[1].Offset = -1 }},
 		{"outcomes.tokens", errNoOutcome, func(f *Feedback) { f.Outcomes[1].Partition, f.Outcomes[1].Offset = -1, -1 }},
 		{"outcomes.tokens", errNegative, func(f *Feedback) { f.Outcomes[1].ClosedAt = -1 }},
+		{"outcomes.tokens", errStage, func(f *Feedback) { f.Outcomes[1].Stage = 1 }},
 	} {
 		f := sampleStage()
 		if err := f.Validate(); err != nil {

@@ -121,13 +121,14 @@ type refOne struct {
 	Partition int     `msgpack:"partition"`
 	Offset    int64   `msgpack:"offset"`
 	ClosedAt  int64   `msgpack:"closed_at"`
+	Stage     int     `msgpack:"stage,omitempty"`
 }
 
 func (l refClosed) EncodeMsgpack(e *msgpack.Encoder) error {
 	err := e.EncodeMapLen(len(l))
 	for _, c := range l {
 		err = errors.Join(err, e.EncodeString(c.Name),
-			e.Encode(refOne{c.Fate.String(), c.Value, c.Partition, c.Offset, c.ClosedAt}))
+			e.Encode(refOne{c.Fate.String(), c.Value, c.Partition, c.Offset, c.ClosedAt, c.Stage}))
 	}
 	return err
 }
@@ -138,7 +139,8 @@ func (l *refClosed) DecodeMsgpack(d *msgpack.Decoder) error {
 		var one refOne
 		name, nameErr := d.DecodeString()
 		err = errors.Join(nameErr, d.Decode(&one))
-		c := Closed{Name: name, Value: one.Value, Partition: one.Partition, Offset: one.Offset, ClosedAt: one.ClosedAt}
+		c := Closed{Name: name, Value: one.Value, Partition: one.Partition, Offset: one.Offset, ClosedAt: one.ClosedAt,
+			Stage: one.Stage}
 		for f := Observed; f <= WithdrawnRound; f++ {
 			if f.String() == one.Fate {
 				c.Fate = f

@@ -67,7 +67,7 @@ func sampleLastStage() Feedback {
 	f.Outcomes = []Closed{
 		{Name: "latency", Fate: Imputed, Value: -1.5, Partition: -1, Offset: -1, ClosedAt: f.ClosedAt - 7},
 		{Name: "quality", Fate: Observed, Value: 0.7, Partition: 1, Offset: 300, ClosedAt: f.ClosedAt},
-		{Name: "tokens", Fate: WithdrawnRound, Partition: 1, Offset: 299, ClosedAt: f.ClosedAt - 5},
+		{Name: "tokens", Fate: WithdrawnRound, Partition: 1, Offset: 299, ClosedAt: f.ClosedAt - 5, Stage: 1},
 	}
 	return f
 }

@@ -294,7 +294,7 @@ func (f *Feedback) Validate() error {
 		field, err = checkMode(f.Mode, f.Actions, f.Would)
 	}
 	if err == nil {
-		field, err = checkClosed(f.Outcomes)
+		field, err = checkClosed(f.Outcomes, f.Stage)
 	}
 	if err != nil {
 		return wrong("feedback", field, err)
