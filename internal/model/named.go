@@ -38,8 +38,8 @@ func (p *parser) readNames(n *yaml.Node, where, example string, most int, read f
 	found := map[string]*yaml.Node{}
 	p.mapping(n, where, nil, func(name string, v *yaml.Node) {
 		if !formulaName.MatchString(name) || slices.Contains([]string{"min", "max", "clip"}, name) {
-			p.errorf(v, "%s: a name has 1 to 40 letters, digits and _, and is not min, max or clip, so that a formula can use it; "+
-				"found %q; for example: %s", where, name, example)
+			p.errorf(v, "%s: a name has 1 to 40 letters, digits and _, and is not min, max or clip, so that a formula can "+
+				"use it; found %q; for example: %s", where, name, example)
 			return
 		}
 		found[name] = v
@@ -53,7 +53,7 @@ func (p *parser) readNames(n *yaml.Node, where, example string, most int, read f
 // outcomes is how the outcomes of a round are taken together, or which outcomes there are by name.
 type outcomes struct{ m *Model }
 
-const outcomesExample = "outcomes: {quality: {window: 24h, missing: skip}, tokens: {max: 100000, clip: true, window: 5m}}"
+const outcomesExample = "outcomes: {quality: {window: 24h}, tokens: {max: 100000, clip: true, window: 5m}}"
 
 func (o outcomes) read(p *parser, n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
@@ -210,8 +210,8 @@ func (p *parser) finishNamed(m *Model) {
 		}
 	}
 	if m.Worth == nil {
-		p.errorf(cmp.Or(p.at["reward"], p.at["outcomes"]), "reward: named outcomes need a formula that says what they are worth; for example: reward: %s",
-			m.Named[0].Name)
+		p.errorf(cmp.Or(p.at["reward"], p.at["outcomes"]), "reward: named outcomes need a formula that says what they "+
+			"are worth; for example: reward: %s", m.Named[0].Name)
 		return
 	}
 	m.finishNamed()
@@ -250,7 +250,8 @@ func (m *Model) namedProblems(add adder) {
 		add("learner", "%s keeps no budget; use learner: dafa, or take budget out", l)
 	}
 	if m.UsesOracle() && !m.Oracle.kind().orders().early {
-		add("oracle", "%s does not learn named outcomes; use oracle: %s", m.Oracle.Kind, strings.Join(kindNames(true), " or "))
+		add("oracle", "%s does not learn named outcomes; use oracle: %s", m.Oracle.Kind,
+			strings.Join(kindNames(true), " or "))
 	}
 	if m.Arrival || m.Early {
 		add("order", "named outcomes are learned in the order of decisions; use order: fifo")
