@@ -18,7 +18,8 @@ var headKinds = map[string]func() oracle.Regressor{
 		return must(oracle.NewLinear(oracle.LinearOptions{Beta: oracle.ByWhatComes, Fourier: 4, Version: 2}))
 	},
 	"auto": func() oracle.Regressor {
-		return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: .5, Fourier: 4, MaxFeatures: 32, Places: places, Version: 2}))
+		return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: .5, Fourier: 4, MaxFeatures: 32, Places: places,
+			Version: 2}))
 	},
 	"diagonal": func() oracle.Regressor {
 		return must(oracle.NewDiagonal(oracle.DiagonalOptions{Beta: .5, Places: places}))
@@ -46,8 +47,8 @@ var weights, weightsOfB, one = []float64{-1, .5}, []float64{-.75, .125}, []float
 
 // newHeads makes a head of quality, that is good, and of a cost.
 func newHeads(kind func() oracle.Regressor) *oracle.Heads {
-	h := must(oracle.NewHeads([]oracle.Head{{Name: "quality", Regressor: kind(), Good: true}, {Name: "usd", Regressor: kind()}},
-		byName))
+	h := must(oracle.NewHeads([]oracle.Head{{Name: "quality", Regressor: kind(), Good: true},
+		{Name: "usd", Regressor: kind()}}, byName))
 	if err := h.Expect(1, map[string]float64{"a": .25, "b": .5}); err != nil {
 		panic(err)
 	}
@@ -129,7 +130,8 @@ func TestHeadsExpect(t *testing.T) {
 			t.Logf("off by %.3f in the end", off)
 		})
 	}
-	h := must(oracle.NewHeads([]oracle.Head{{Name: "usd", Regressor: must(oracle.NewShared(oracle.SharedOptions{Hashed: 8}))}}, byName))
+	hashed := must(oracle.NewShared(oracle.SharedOptions{Hashed: 8}))
+	h := must(oracle.NewHeads([]oracle.Head{{Name: "usd", Regressor: hashed}}, byName))
 	if err := h.Expect(0, nil); err == nil {
 		t.Error("a head that cannot begin at a value is asked to")
 	}
