@@ -20,11 +20,11 @@ import (
 
 // Options say how events become a bandit log.
 type Options struct {
-	Range   loop.Range // of losses or rewards; zero: [0,1] if it holds all, else from the least to the largest
-	Reward  *bool      // what Range is of; nil: whatever the log has
-	Actions []string   // that a model lists, the only ones that may be; nil: any
+	Range   loop.Range             // of losses or rewards; zero: [0,1] if it holds all, else from the least to the largest
+	Reward  *bool                  // what Range is of; nil: whatever the log has
+	Actions []string               // that a model lists, the only ones that may be; nil: any
 	Long    func(name string) bool // texts whose words count, for the schema of a model that is made for a log of arms
-	Heap    int        // bytes of a column that stay in memory, others are in a file; 0: 1 MiB
+	Heap    int                    // bytes of a column that stay in memory, others are in a file; 0: 1 MiB
 	// outcomes that may lie before their event; 0: [recent.DefaultDedup]. How many events an outcome may find says the
 	// reader's
 	Dedup int

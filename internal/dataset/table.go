@@ -41,11 +41,11 @@ type Table struct {
 	Outcomes []Outcome // that the log names, sorted by name
 	Arms     bool      // Outcomes are of every action, and so is what they are worth
 
-	texts    bool // some columns are not of numbers
+	texts bool // some columns are not of numbers
 	// Labelled says that the loss of every action is known: 0 of Action, which is the label, and 1 of the others, or what
 	// Arms are worth.
 	Labelled bool
-	Columns  int  // expanded columns, the constant included
+	Columns  int // expanded columns, the constant included
 
 	rows    *eventRows // contexts that bring their own actions; nil: cells
 	Weights []float64  // events that a row stands for, at least 1; nil: 1 each
