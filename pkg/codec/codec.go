@@ -173,6 +173,7 @@ type Decision struct {
 	Mode            Mode      // other than Live: Propensities are the baseline's
 	Would           []float64 // the law that the learner would have drawn from; empty but in Shadow
 	Era             int64     // of the feedback log at LearnedThrough
+	Prices          []Price   // of a model with budgets, in the order of their names
 }
 
 // OutcomeKind says what an outcome reports.
@@ -184,7 +185,15 @@ const (
 	Reward                           // Value is a reward in the model's range
 	Withdrawn                        // the decision was never shown
 	Activated                        // the decision was shown (models with activation: required)
+	Named                            // Values are outcomes that the model names
 )
+
+// Value is one named outcome: a finite number on its own scale.
+type Value struct {
+	Name      string
+	X         float64
+	Withdrawn bool // null on the wire: this outcome will not come
+}
 
 // Outcome says what a round was worth.
 //
@@ -196,6 +205,23 @@ type Outcome struct {
 	Value     float64 // finite; 0 for Withdrawn and Activated
 	Action    string  // "" if not said; otherwise must match the decision's
 	OutcomeID string  // "" if none; repeats of it are duplicates
+	Values    []Value // of Named: names unique, in the order of the bytes
+}
+
+// Closed is what became of one named outcome of a round.
+type Closed struct {
+	Name      string
+	Fate      Fate
+	Value     float64 // on its own scale; 0 unless observed or imputed
+	Partition int     // of the outcome that decided it; -1 if none
+	Offset    int64   // likewise
+	ClosedAt  int64   // log time, ns
+}
+
+// Price is what the learner charged for one unit of a budgeted cost when it decided.
+type Price struct {
+	Name string // of the budget
+	X    float64
 }
 
 // Fate is what became of a round.
@@ -265,6 +291,13 @@ type Feedback struct {
 	Context          []byte  // as it came
 	Mode             Mode    // of the decision
 	Would            []float64
+
+	// Outcomes are those that the model names, in the order of their names: of a last stage all, of an
+	// earlier one those of that stage. Empty: the model has one loss.
+	Outcomes []Closed
+	// Stage is that of a record which tells of some outcomes before the round has its fate: 1, 2, …; its Fate,
+	// Reason and Loss are 0. The last stage's record, the round's feedback, has 0.
+	Stage int
 }
 
 // FileRef names one file that a model uses.

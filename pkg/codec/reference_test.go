@@ -207,7 +207,7 @@ func TestReferenceOutcome(t *testing.T) {
 			t.Fatal(err)
 		}
 		var back Outcome
-		if err := ParseOutcome(&back, b); err != nil || back != o {
+		if err := ParseOutcome(&back, b); err != nil || !reflect.DeepEqual(back, o) {
 			t.Fatalf("of encoding/json's bytes: %+v, %v; want %+v", back, err, o)
 		}
 	})
