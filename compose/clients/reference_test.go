@@ -39,13 +39,21 @@ func each(n *yaml.Node, do func(key string, value *yaml.Node)) {
 	}
 }
 
+// madeFrom holds a page of the reference, made from a file.
+func madeFrom(t *testing.T, b *strings.Builder, page, from string) {
+	t.Helper()
+	b.WriteString("\nThis page is made from `" + from + "` by `go test ./compose/clients -run Reference -update`.\n")
+	testkit.Page(t, *update, "../../docs/reference/"+page, b.String())
+}
+
 // TestReferenceHTTP holds docs/reference/http.md, the calls of openapi.yaml.
 func TestReferenceHTTP(t *testing.T) {
 	var api struct{ Paths yaml.Node }
 	document(t, "../../internal/door/openapi.yaml", &api)
 	var b strings.Builder
-	b.WriteString("# HTTP calls\n\n[HTTP](../http.md) explains how to use them. A decider serves the whole description, with the " +
-		"schemas of bodies, at\n`/openapi.yaml`, and as a page at `/docs`.\n\n| call | what it does | statuses |\n|---|---|---|\n")
+	b.WriteString("# HTTP calls\n\n[HTTP](../http.md) explains how to use them. A decider serves the whole description, " +
+		"with the schemas of bodies, at\n`/openapi.yaml`, and as a page at `/docs`.\n\n" +
+		"| call | what it does | statuses |\n|---|---|---|\n")
 	each(&api.Paths, func(path string, methods *yaml.Node) {
 		each(methods, func(method string, n *yaml.Node) {
 			if method == "parameters" {
@@ -67,8 +75,7 @@ func TestReferenceHTTP(t *testing.T) {
 				inCell(call.Description), strings.Join(statuses, ", "))
 		})
 	})
-	b.WriteString("\nThis page is made from `internal/door/openapi.yaml` by `go test ./compose/clients -run Reference -update`.\n")
-	testkit.Page(t, *update, "../../docs/reference/http.md", b.String())
+	madeFrom(t, &b, "http.md", "internal/door/openapi.yaml")
 }
 
 // TestReferenceTopics holds docs/reference/topics.md, the channels and messages of asyncapi.yaml.
@@ -83,8 +90,8 @@ func TestReferenceTopics(t *testing.T) {
 	document(t, "../asyncapi.yaml", &api)
 	document(t, "../asyncapi.yaml", &messages)
 	var b strings.Builder
-	b.WriteString("# Topics and subjects\n\n" + strings.TrimSpace(api.Info.Description) + "\n\n| topic or subject | what it is | " +
-		"records |\n|---|---|---|\n")
+	b.WriteString("# Topics and subjects\n\n" + strings.TrimSpace(api.Info.Description) +
+		"\n\n| topic or subject | what it is | records |\n|---|---|---|\n")
 	each(&api.Channels, func(name string, n *yaml.Node) {
 		var c struct {
 			Address, Description string
@@ -97,7 +104,9 @@ func TestReferenceTopics(t *testing.T) {
 			c.Address = "the inbox of a request"
 		}
 		var has []string
-		each(&c.Messages, func(m string, _ *yaml.Node) { has = append(has, "["+m+"](#"+strings.ToLower(m)+")") })
+		each(&c.Messages, func(m string, _ *yaml.Node) {
+			has = append(has, "["+m+"](#"+strings.ToLower(m)+")")
+		})
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.Address, inCell(c.Description), strings.Join(has, ", "))
 	})
 	each(&messages.Components.Messages, func(name string, n *yaml.Node) {
@@ -127,6 +136,5 @@ func TestReferenceTopics(t *testing.T) {
 			})
 		}
 	})
-	b.WriteString("\nThis page is made from `compose/asyncapi.yaml` by `go test ./compose/clients -run Reference -update`.\n")
-	testkit.Page(t, *update, "../../docs/reference/topics.md", b.String())
+	madeFrom(t, &b, "topics.md", "compose/asyncapi.yaml")
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"hindsight/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the pages of limits and faults")
@@ -42,14 +44,7 @@ func TestReferenceProofs(t *testing.T) {
 		if title == "Other claims" {
 			continue
 		}
-		if *update {
-			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if b, err := os.ReadFile(path); err != nil || string(b) != want {
-			t.Errorf("%s is not what proofs.md says (%v): go test ./internal/rules -run Reference -update", path, err)
-		}
+		testkit.Page(t, *update, path, want)
 	}
 }
 

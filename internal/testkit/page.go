@@ -28,8 +28,9 @@ func Page(t testing.TB, update bool, path, want string) {
 func Flags(t testing.TB, program string, command func(*daemon.Env) *cobra.Command, commands ...string) string {
 	t.Helper()
 	var page strings.Builder
-	page.WriteString("# " + program + "\n\nThe help of the program and its commands. Flags may stand in the environment, too: " +
-		"`HINDSIGHT_SEED_FILE` for\n`--seed-file`. This page is made by `go test ./cmd/" + program + " -run Reference -update`.\n")
+	page.WriteString("# " + program + "\n\nThe help of the program and its commands. Flags may stand in the " +
+		"environment, too: `HINDSIGHT_SEED_FILE` for\n`--seed-file`. This page is made by `go test ./cmd/" + program +
+		" -run Reference -update`.\n")
 	for _, c := range append([]string{""}, commands...) {
 		help := func(flag string) (string, int) {
 			var out bytes.Buffer
