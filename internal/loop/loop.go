@@ -136,8 +136,9 @@ type Rules struct {
 
 	// Named are the outcomes that the model names, sorted by name; then Worth says what they are worth, and
 	// Range, Window, Impute, DefaultLoss and Outcomes are those of no outcome. nil: one loss.
-	Named []OutcomeRule
-	Worth *learner.Formula
+	Named   []OutcomeRule
+	Worth   *learner.Formula
+	Budgets []string // sorted: the names of what the learner charges for ([learner.Priced])
 }
 
 // OutcomeRule is what a model says of one named outcome.
