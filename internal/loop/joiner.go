@@ -287,7 +287,7 @@ func (j *Joiner) admit(d *codec.Decision, offset, time int64) {
 
 // deadline returns the last log time at which an outcome of p is in time, if it is known yet: for a
 // window in rounds it is the log time of a later decision.
-func (j *Joiner) deadline(p *pending) (int64, bool) { return j.endOf(p, p.rules.Longest()) }
+func (j *Joiner) deadline(p *pending) (int64, bool) { return j.endOf(p, p.rules.Window) }
 
 // endOf returns when a window of p ends.
 func (j *Joiner) endOf(p *pending, w Window) (int64, bool) {

@@ -24,17 +24,6 @@ func (w Window) compare(x Window) int {
 	return cmp.Or(cmp.Compare(w.Rounds, x.Rounds), cmp.Compare(w.Nanos, x.Nanos))
 }
 
-// Longest returns the longest window that a round waits.
-func (r *Rules) Longest() Window {
-	w := r.Window
-	for i := range r.Named {
-		if i == 0 || w.compare(r.Named[i].Window) < 0 {
-			w = r.Named[i].Window
-		}
-	}
-	return w
-}
-
 // first reports whether no outcome of a round waits for others.
 func (r *Rules) first() bool {
 	for i := range r.Named {

@@ -111,7 +111,7 @@ func (j *Joiner) heads(yield func(head) bool) {
 	if p := j.head(); p != nil && p.ready {
 		yield(head{p: p, ready: true})
 	} else if p != nil {
-		yield(head{p: p, window: p.rules.Longest()})
+		yield(head{p: p, window: p.rules.Window})
 	}
 }
 

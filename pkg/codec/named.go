@@ -27,29 +27,20 @@ func jsonValues(dst []byte, values []Value) []byte {
 	return append(dst, '}')
 }
 
-// values reads named outcomes and appends them; null is none. closed says that some may be those of a feedback.
-func (r *reader) values(dst []Value, closed bool) []Value {
+// values reads named outcomes and appends them; null is none.
+func (r *reader) values(dst []Value) []Value {
 	if r.null() {
 		return dst
 	}
 	for s := r.open(tokMap); r.more(&s); {
 		v := Value{Name: r.key()}
-		said := true
-		switch {
-		case r.null():
-			v.Withdrawn = true
-		case closed && r.kind() == tokMap:
-			said = r.closedValue(&v)
-		default:
+		if v.Withdrawn = r.null(); !v.Withdrawn {
 			v.X = r.float()
 		}
 		if !finite(v.X) {
 			r.fail(errRange)
 		}
-		if said {
-			dst = append(dst, v)
-		}
-		if len(dst) > MaxOutcomes {
+		if dst = append(dst, v); len(dst) > MaxOutcomes {
 			r.fail(errManyOutcomes)
 		}
 		if r.err != nil {
@@ -57,16 +48,6 @@ func (r *reader) values(dst []Value, closed bool) []Value {
 		}
 	}
 	return dst
-}
-
-// closedValue reads what became of an outcome as the outcome that made it so. It reports whether there was one.
-func (r *reader) closedValue(v *Value) bool {
-	var c Closed
-	r.closedOne(&c)
-	if v.Withdrawn = c.Fate == WithdrawnRound; c.Fate == Observed {
-		v.X = c.Value
-	}
-	return v.Withdrawn || c.Fate == Observed
 }
 
 func checkValues(values []Value, named bool) (string, error) {

@@ -126,7 +126,7 @@ func (r *reader) outcome(o *Outcome) {
 			r.said(o, Activated)
 		case "outcomes":
 			r.once(&seen, 8)
-			if o.Values = r.values(o.Values, false); len(o.Values) > 0 {
+			if o.Values = r.values(o.Values); len(o.Values) > 0 {
 				r.kindOnce(o, Named)
 			}
 		case "id":
