@@ -9,6 +9,7 @@ type costs struct {
 	Why      string
 	State    string // what is kept, in columns and bytes
 	Decision string // what a decision reads and an update moves, in numbers of state
+	Heads    string // how often, if there are named outcomes
 }
 
 // named is the reason of an oracle that is never the default.
@@ -17,7 +18,7 @@ const named = "the model names it"
 // String returns all of it in one line.
 func (c costs) String() string {
 	s := "oracle " + c.Oracle
-	for _, part := range []string{c.Why, c.State, c.Decision} {
+	for _, part := range []string{c.Why, c.State, c.Decision, c.Heads} {
 		if part != "" {
 			s += "; " + part
 		}
@@ -32,7 +33,11 @@ func (m *Model) Cost() costs {
 		return costs{Oracle: "none", Why: "the learner " + m.Learner.Kind + " does not regress"}
 	}
 	c := m.resolved()
-	return c.Oracle.kind().cost(c)
+	out := c.Oracle.kind().cost(c)
+	if m.Named != nil {
+		out.Heads = m.headsText()
+	}
+	return out
 }
 
 // mostMemory returns how many bytes the matrices of a learner take at most.
@@ -41,11 +46,12 @@ func (m *Model) mostMemory() int64 {
 	if !m.follows() {
 		return most
 	}
-	if m.learnedActions() == 0 || most > MaxMemory {
-		most = MaxMemory
+	heads := int64(max(1, len(m.heads()))) // each of which has its limit
+	if m.learnedActions() == 0 || most > heads*MaxMemory {
+		most = heads * MaxMemory
 	}
 	if m.Oracle.Fourier.Auto {
-		most += 5e6
+		most += heads * 5e6
 	}
 	return most
 }
