@@ -9,7 +9,6 @@ type costs struct {
 	Why      string
 	State    string // what is kept, in columns and bytes
 	Decision string // what a decision reads and an update moves, in numbers of state
-	Heads    string // how often, if there are named outcomes
 }
 
 // named is the reason of an oracle that is never the default.
@@ -18,7 +17,7 @@ const named = "the model names it"
 // String returns all of it in one line.
 func (c costs) String() string {
 	s := "oracle " + c.Oracle
-	for _, part := range []string{c.Why, c.State, c.Decision, c.Heads} {
+	for _, part := range []string{c.Why, c.State, c.Decision} {
 		if part != "" {
 			s += "; " + part
 		}
@@ -35,7 +34,7 @@ func (m *Model) Cost() costs {
 	c := m.resolved()
 	out := c.Oracle.kind().cost(c)
 	if m.Named != nil {
-		out.Heads = m.headsText()
+		out.State += "; " + m.headsText()
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,9 @@ func TestNamedOutcomes(t *testing.T) {
 	if math.Abs(r.Range.Min+1.2) > 1e-15 || r.Range.Max != 1 || r.Window.Nanos != int64(24*time.Hour) || r.Early || r.Arrival {
 		t.Errorf("rules %+v", r)
 	}
+	if !slices.Equal(r.Budgets, []string{"cost", "good"}) {
+		t.Errorf("budgets %q", r.Budgets)
+	}
 	cost, good := &m.Budgets[0], &m.Budgets[1]
 	if cost.Of.Value("pro", []float64{0, 0, 800}) != 0.008 || cost.Limit != 0.0005 || cost.AtLeast || cost.PayBack != 1000 ||
 		!reflect.DeepEqual(cost.About, []float64{3e-5, 0.015, 0.015}) {
@@ -45,6 +49,9 @@ func TestNamedOutcomes(t *testing.T) {
 	}
 	if back := mustParse(t, string(c)); !reflect.DeepEqual(back, m) || !reflect.DeepEqual(m.Clone(), m) {
 		t.Errorf("it reads back as %+v", back)
+	}
+	if logged := mustParseLogged(t, string(c)); logged.Oracle.Version != 2 || !reflect.DeepEqual(logged, m) {
+		t.Errorf("a log's model is %+v", logged)
 	}
 	spaced := strings.Replace(read(t, "named.yaml"), "quality - patience", "(quality)-  patience", 1)
 	if !reflect.DeepEqual(mustParse(t, spaced), m) {
