@@ -208,3 +208,73 @@ func TestBudgetRoute(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkRoute times a decision and what is learned of a round: 4 actions, 8 statistics, 4,096 places of words, two
+// outcomes and a budget. least-ns is the least of several samples, as in [BenchmarkDecide].
+func BenchmarkRoute(b *testing.B) {
+	e := readExam(b)
+	for _, kind := range []string{"linear", "auto"} {
+		l := router(kind, 5e-4, aboutUSD)
+		e.route(l, 5e-4, 0, 0, nil, 1)
+		var law []float64
+		r := learner.Round{Fate: learner.Observed, Outcomes: make([]learner.Outcome, 2)}
+		i := 0
+		for name, f := range map[string]func(){
+			"decide": func() { law, _ = l.Propensities(law[:0], &e.inputs[i%len(e.inputs)]) },
+			"learn": func() {
+				row := i % len(e.inputs)
+				r.Input, r.Action, r.N, r.LearnedThrough = &e.inputs[row], i%4, int64(i+1), int64(i)
+				r.Loss = 1 - e.quality[row][r.Action]
+				r.Outcomes[0] = learner.Outcome{Known: true, Value: 1 - r.Loss}
+				r.Outcomes[1] = learner.Outcome{Known: true, Value: e.cost[row][r.Action] / mostUSD}
+				l.Learn(&r)
+			},
+		} {
+			b.Run(kind+"/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					f()
+					i++
+				}
+				b.ReportMetric(measure(func() { f(); i++ })*1e9, "least-ns")
+			})
+		}
+	}
+}
+
+// TestBudgetAbout: without rough prices, or with wrong ones, the budget is kept in the end; an EMA of costs with
+// gradient steps, which is what others do, is not when costs come late.
+func TestBudgetAbout(t *testing.T) {
+	if os.Getenv("HINDSIGHT_LONG") == "" {
+		t.Skip("long")
+	}
+	e := readExam(t)
+	scaled := func(by ...float64) map[string]float64 {
+		about := map[string]float64{}
+		for i, name := range slices.Sorted(maps.Keys(aboutUSD)) {
+			about[name] = aboutUSD[name] * by[i%len(by)]
+		}
+		return about
+	}
+	for _, mean := range []float64{1.5e-4, 5e-4, 2e-3} {
+		for name, about := range map[string]map[string]float64{
+			"none": nil, "a third": scaled(1. / 3), "three times": scaled(3), "both": scaled(3, 1./3), "a tenth": scaled(.1),
+		} {
+			for _, late := range [][2]int{{0, 0}, {0, 100}, {100, 100}} {
+				t.Run(fmt.Sprintf("%s/%v/%v", name, mean, late), func(t *testing.T) {
+					t.Parallel()
+					s := e.routes(t, "auto", mean, about, late[0], late[1], 4, false)
+					if late[1] == 0 && s.cost > 1.1 || name != "none" && s.cost > 1.25 {
+						t.Errorf("%.3f of the budget are spent", s.cost)
+					}
+				})
+			}
+		}
+		t.Run(fmt.Sprint("gradient/", mean), func(t *testing.T) {
+			t.Parallel()
+			for _, late := range [][2]int{{0, 0}, {0, 100}, {100, 100}} {
+				e.routes(t, "linear", mean, aboutUSD, late[0], late[1], 8, true)
+			}
+		})
+	}
+}
