@@ -36,7 +36,7 @@ func TestKcat(t *testing.T) {
 	}
 	t.Run("README", func(t *testing.T) { playKcat(t, contexts, decisions, report+outcomes, 1, 0) })
 	t.Run("KAFKA", func(t *testing.T) {
-		page := func(mark string) string { return block(t, "../KAFKA.md", mark) }
+		page := func(mark string) string { return block(t, "../../docs/kafka.md", mark) }
 		playKcat(t, page("contexts"), page("decisions"), page("outcomes"), 1, 1)
 	})
 }

@@ -118,12 +118,8 @@ func TestReleaseRuns(t *testing.T) {
 // folder without their source has not got built.
 func notThere(t *testing.T, dir string) (missing []string) {
 	t.Helper()
-	pages, err := filepath.Glob(filepath.Join(dir, "compose", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	n := 0
-	for _, page := range append(pages, filepath.Join(dir, "README.md")) {
+	for _, page := range pages(t, dir) {
 		for _, m := range regexp.MustCompile(`go run \./(?:cmd/|compose/)([a-z/]+[a-z])`).FindAllStringSubmatch(
 			contents(t, page), -1) {
 			n++

@@ -56,7 +56,8 @@ type backtest struct {
 	each    func(t int) // called after each decision; nil: not
 
 	parsed   bool  // contexts need no bytes
-	outcomes int64 // that came
+	outcomes int64 // records of outcomes that came
+	arrived  int64 // rounds of which all outcomes came that do
 	losses   latelosses.Losses
 
 	dec   *codec.Decision // that of decision
@@ -102,8 +103,9 @@ func (b *backtest) round(t int) error {
 	}
 	b.match.Decided(b.dec)
 	held, _ := b.joiner.Held()
-	b.match.course.decided(int64(t)-b.outcomes, int64(t)-b.dec.LearnedThrough, int64(held))
-	b.trace.delays.Decided(int64(t), b.match.Schedule.Cut, b.outcomes, b.dec.LearnedThrough)
+	released := b.trace.Fates.rounds()
+	b.match.course.decided(int64(t)-b.arrived, int64(t)-released, int64(held))
+	b.trace.delays.Decided(int64(t), b.match.Schedule.Cut, b.arrived, released)
 	if b.each != nil {
 		b.each(t)
 	}
@@ -141,7 +143,7 @@ func (b *backtest) cameAt(o delay.Awaited, t int) int64 {
 	switch r := b.match.rounds; {
 	case !r.Timed():
 		return int64(2*t + 1)
-	case b.match.Schedule.Times != nil:
+	case b.match.Schedule.Timed:
 		return max(o.Time, r.Time(t))
 	default:
 		return r.Time(t)
@@ -156,7 +158,7 @@ func (b *backtest) join(t int) error {
 	if err := b.take(e.Time, b.moved[:], nil); err != nil {
 		return err
 	}
-	if b.match.Schedule.Cut == delay.Never {
+	if b.match.Schedule.Silent {
 		b.over(b.dec.ID)
 	}
 	return b.joinOutcomes(b.match.Schedule.After(t), t)
@@ -167,10 +169,13 @@ func (b *backtest) join(t int) error {
 func (b *backtest) joinOutcomes(due []delay.Awaited, t int) error {
 	for _, o := range due {
 		e := &b.outcome[0]
-		e.Offset, e.Time, e.Last = b.outcomes, b.cameAt(o, t), b.forgets
+		e.Offset, e.Time, e.Last = b.outcomes, b.cameAt(o, t), b.forgets && o.Last
 		b.match.Outcome(&e.O, o)
 		b.outcomes++
-		b.trace.delays.Came(int64(o.Round), int64(t))
+		if o.Last {
+			b.arrived++
+			b.trace.delays.Came(int64(o.Round), int64(t))
+		}
 		b.moved[0].Next, b.batch[0] = b.outcomes, loop.Batch{Outcomes: b.outcome[:]}
 		if err := b.take(0, nil, b.moved[:]); err != nil {
 			return err
@@ -199,8 +204,10 @@ func (b *backtest) learn() error {
 	b.joiner.Ready(&b.ready)
 	for i := range b.ready.Feedback {
 		f := &b.ready.Feedback[i]
-		b.trace.Fates.addFate(f.Fate)
-		if f.Fate == codec.Observed {
+		if f.Stage == 0 {
+			b.trace.Fates.addFate(f.Fate)
+		}
+		if f.Stage == 0 && f.Fate == codec.Observed {
 			b.losses.AddObserved(f.Epoch, f.Loss)
 		}
 		var c *codec.Context

@@ -9,6 +9,7 @@ import (
 	"hindsight/internal/certify"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
+	"hindsight/internal/style"
 	"hindsight/internal/words"
 )
 
@@ -19,6 +20,7 @@ func (r *Results) Page() *Page {
 	}
 	b := &builder{Results: r, groups: groupsOf(r.Runs)}
 	p := &Page{Title: "What " + b.name() + " says", Subtitle: b.subtitle(), Foot: b.foot()}
+	p.Verdict = b.verdict()
 	p.Flags, p.Tiles, p.Says = b.flags(), b.tiles(), b.says()
 	p.Sections = []section{b.intake(), b.health(), b.policies(), b.value(), b.delays(), b.regret(), b.sweep(),
 		b.contexts(), b.parameters()}
@@ -82,7 +84,7 @@ func number(n int64, what string) string {
 }
 
 func (b *builder) foot() string {
-	text := "Charts by " + Library + " (MIT licence), embedded; this file loads nothing from anywhere."
+	text := "Charts by " + style.Library + " (MIT licence), embedded; this file loads nothing from anywhere."
 	if p := b.Parameters; p != nil {
 		text = "Made " + p.Made.UTC().Format("2006-01-02 15:04 UTC") + " by replayer " + p.Version + ". " + text
 	}
@@ -278,6 +280,39 @@ func signed(x float64) string {
 		return "+" + words.Digits(x)
 	}
 	return typographic(words.Digits(x))
+}
+
+// A standard error over row orders makes an interval of at least so many; by Student's
+// distribution of four degrees of freedom it is so much wider than a normal one.
+const (
+	fewestOrders = 5
+	fewOrders    = 2.776 / 1.96
+)
+
+// verdict says whether the learner is worth having: beside the uniform policy where the truth is
+// known, else beside what the log recorded.
+func (b *builder) verdict() string {
+	k := b.delayed()
+	if k < 0 {
+		return ""
+	}
+	r, s, other := b.groups[k][0], &b.Summary[k], "the uniform policy"
+	if !s.Loss.known() {
+		return "Whether " + r.Learner + " is worth having is not known: it drew the log's action in no round."
+	}
+	loss, than, se, more := float64(s.Loss.Value), nan, float64(s.Loss.SE), ""
+	switch {
+	case r.UniformLoss != nil && s.Orders >= fewestOrders:
+		than, se = *r.UniformLoss, fewOrders*se
+	case r.UniformLoss != nil:
+		more = " --orders 5 measures it."
+	case r.Course != nil && r.Course.Logged != nil:
+		other = "the policy that made the log"
+		if l, n := r.Course.Logged, len(r.Course.Logged.SoFar)-1; b.unweighted() == nil && n >= 0 {
+			than, se = float64(l.SoFar[n]), math.Hypot(se, float64(l.SoFarSE[n]))
+		}
+	}
+	return r.Rewards.Verdict(r.Learner, loss, loss-than, se, other) + more
 }
 
 // says are the sentences at the top.

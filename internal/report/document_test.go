@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write compose/RESULTS.md anew")
+var update = flag.Bool("update", false, "write docs/reference/results.md anew")
 
 const documentHead = `# Results
 
@@ -27,7 +27,7 @@ and empty in CSV; a key marked with * is absent where it does not apply. ` + "`i
 This page is made from the code by ` + "`go test ./internal/report -run TestResultsDocument -update`" + `.
 `
 
-// TestResultsDocument holds compose/RESULTS.md against the structs.
+// TestResultsDocument holds docs/reference/results.md against the structs.
 func TestResultsDocument(t *testing.T) {
 	d := &document{t: t, seen: map[reflect.Type]bool{}, comments: map[string]map[string]string{}}
 	d.b.WriteString(documentHead)
@@ -37,7 +37,7 @@ func TestResultsDocument(t *testing.T) {
 	for _, f := range (&Results{}).files() {
 		fmt.Fprintf(&d.b, "| `%s` | %s | %s |\n", f.Name, f.Holds, "`"+strings.Join(f.Columns, "` `")+"`")
 	}
-	path := "../../compose/RESULTS.md"
+	path := "../../docs/reference/results.md"
 	if *update {
 		if err := os.WriteFile(path, []byte(d.b.String()), 0o644); err != nil {
 			t.Fatal(err)

@@ -32,7 +32,7 @@ func TestNamedTestsExist(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, page := range []string{"compose/FAULTS.md", "compose/LIMITS.md"} {
+	for _, page := range []string{"docs/reference/faults.md", "docs/reference/limits.md"} {
 		text, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
 			t.Fatal(err)
@@ -59,9 +59,9 @@ func unproved(page string) (rows []string) {
 	return rows
 }
 
-// TestEveryLimitIsTested holds what LIMITS.md says of its rows.
+// TestEveryLimitIsTested holds what docs/reference/limits.md says of its rows.
 func TestEveryLimitIsTested(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "compose/LIMITS.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs/reference/limits.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func statePage(t *testing.T) string {
 ` + "`http://127.0.0.1:9464/`" + ` of every decider and feedback-joiner (` + "`--admin`" +
 		`) is one page that shows what that process knows of
 its loop, every second, with no network but that process: the loop with what passes a second, alarms with
-what to do about each ([ALERTS.md](ALERTS.md)), loss over time beside uniform play, what is played, delays, fates, ` +
+what to do about each ([alerts.md](alerts.md)), loss over time beside uniform play, what is played, delays, fates, ` +
 		`exploration, the
 certificate with its assumptions, the last rejects. It shows names of actions and ids of rounds, no features and
 no secrets; what is wrong with a rejected context may name the feature, without its value. A decider sees the ` +

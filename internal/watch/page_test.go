@@ -12,7 +12,7 @@ import (
 var update = flag.Bool("update", false, "write the page of all metrics")
 
 func TestMetricsPage(t *testing.T) {
-	const path = "../../compose/METRICS.md"
+	const path = "../../docs/reference/metrics.md"
 	if *update {
 		if err := os.WriteFile(path, []byte(metricsPage()), 0o644); err != nil {
 			t.Fatal(err)
@@ -23,8 +23,8 @@ func TestMetricsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(b) != metricsPage() {
-		t.Error("compose/METRICS.md is not what the code says; write it with: go test ./internal/watch -run MetricsPage " +
-			"-update")
+		t.Error("docs/reference/metrics.md is not what the code says; write it with: go test ./internal/watch " +
+			"-run MetricsPage -update")
 	}
 }
 
@@ -103,9 +103,9 @@ which functions of its class the data have not refuted.
 
 This page is made from the code by ` + "`go test ./internal/watch -run MetricsPage -update`" + `.
 
-The alarms made of them, with what to do about each, are in [ALERTS.md](ALERTS.md); alerts.yml has them for ` +
+The alarms made of them, with what to do about each, are in [alerts.md](alerts.md); alerts.yml has them for ` +
 		`Prometheus, and
-grafana/ a dashboard. The page at / of the same port shows most of this without any of it: [PAGE.md](PAGE.md).
+grafana/ a dashboard. The page at / of the same port shows most of this without any of it: [state.md](state.md).
 
 | metric | type | unit | labels | meaning | look when |
 |---|---|---|---|---|---|

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Constants of what notices a change of the world (ALGORITHMS.md, section 7).
+// Constants of what notices a change of the world (docs/algorithms.md, section 7).
 const (
 	changeAlpha  = 0.001 // false-alarm probability of the watch over all actions, and of those of single actions together
 	changeMargin = 0.02  // losses may exceed the prediction by this,

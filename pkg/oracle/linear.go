@@ -49,7 +49,7 @@ func LinearBytes(k, d int) float64 {
 }
 
 // Linear is an optimistic recursive least-squares oracle, one regression an
-// action, over a growing dictionary of features (ALGORITHMS.md, section 7):
+// action, over a growing dictionary of features (docs/algorithms.md, section 7):
 //
 //	û(a) = zᵀP_a z,  f̂(a) = clip(w_a·z / (1 + β·û(a)), 0, 1)
 //	learn: k = P_a z, u = z·k, e = y − w_a·z;  w_a += k·e/(1+u),  P_a −= k·kᵀ/(1+u)
