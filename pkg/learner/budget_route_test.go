@@ -74,18 +74,27 @@ var usd = []float64{0, mostUSD}
 
 // router is a learner with a budget of so much a prompt.
 func router(kind string, mean float64, about map[string]float64) *learner.DAFA {
+	return onLoss(kind, toLoss, ofUSD(mean, about))
+}
+
+func ofUSD(mean float64, about map[string]float64) learner.Budget {
+	return learner.Budget{Name: "cost", Of: func(string) (float64, []float64) { return 0, usd }, Mean: mean, About: about}
+}
+
+// onLoss is a learner of a loss by quality and usd.
+func onLoss(kind string, loss []float64, of ...learner.Budget) *learner.DAFA {
 	var schema []oracle.FeatureSpec
 	for i := range oracle.TextStatistics {
 		schema = append(schema, oracle.TextStatistic(i))
 	}
-	return costed(func() oracle.Regressor {
+	return costedBy(loss, func() oracle.Regressor {
 		if kind == "linear" {
 			return must(oracle.NewLinear(oracle.LinearOptions{Beta: oracle.ByWhatComes, Lambda: oracle.ByWhatComes,
 				Schema: schema, Version: oracle.Newest}))
 		}
 		return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: oracle.ByWhatComes, Fourier: oracle.ByWhatComes,
 			Seed: 1, Schema: schema, Version: oracle.Newest, Places: oracle.TextPlaces}))
-	}, learner.Budget{Name: "cost", Of: func(string) (float64, []float64) { return 0, usd }, Mean: mean, About: about})
+	}, of...)
 }
 
 // ema is the price of ParetoBandit's pacer, by gradient steps on a smoothed cost, with its constants.
@@ -169,8 +178,8 @@ func (e *exam) routes(t *testing.T, kind string, mean float64, about map[string]
 		m.most = max(m.most, s.most)
 		low, high = min(low, s.cost), max(high, s.cost)
 	}
-	t.Logf("B %v, %s, late %d and %d: quality %.4f at %.3f of the budget (%.3f to %.3f), most overspent %.0f",
-		mean, kind, late, costsLate, m.quality, m.cost, low, high, m.most)
+	t.Logf("%s: B %v, %s, late %d and %d: quality %.4f at %.3f of the budget (%.3f to %.3f), most overspent %.0f",
+		t.Name(), mean, kind, late, costsLate, m.quality, m.cost, low, high, m.most)
 	return m
 }
 
@@ -206,6 +215,27 @@ func TestBudgetRoute(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestBudgetGood: at least a quality at the least cost, alone and under a budget of the cost.
+func TestBudgetGood(t *testing.T) {
+	if testing.Short() {
+		t.Skip("pure and long: the race detector has nothing to find here")
+	}
+	e := readExam(t)
+	for _, least := range []float64{.9, .92} {
+		good := ofQuality(least)
+		cheap := e.route(onLoss("linear", []float64{0, 1}, good), 5e-4, 0, 0, nil, 1)
+		t.Logf("quality %.4f for at least %v, at %.6f a prompt", cheap.quality, least, cheap.cost*5e-4)
+		if math.Abs(cheap.quality-least) > .01 {
+			t.Errorf("the quality is %.4f, want %v", cheap.quality, least)
+		}
+	}
+	both := e.route(onLoss("linear", []float64{0, 1}, ofUSD(5e-4, aboutUSD), ofQuality(.9)), 5e-4, 0, 100, nil, 1)
+	t.Logf("quality %.4f at %.3f of the budget under both", both.quality, both.cost)
+	if both.quality < .88 || both.cost > 1.1 {
+		t.Errorf("the quality is %.4f at %.3f of the budget", both.quality, both.cost)
 	}
 }
 
@@ -257,14 +287,18 @@ func TestBudgetAbout(t *testing.T) {
 		return about
 	}
 	for _, mean := range []float64{1.5e-4, 5e-4, 2e-3} {
-		for name, about := range map[string]map[string]float64{
-			"none": nil, "a third": scaled(1. / 3), "three times": scaled(3), "both": scaled(3, 1./3), "a tenth": scaled(.1),
+		for name, c := range map[string]struct {
+			about map[string]float64
+			most  float64 // of the budget
+		}{
+			"a third": {scaled(1. / 3), 1.1}, "three times": {scaled(3), 1.1}, "some": {scaled(3, 1./3), 1.1},
+			"a tenth": {scaled(.1), 1.3}, "none": {nil, 2.5}, // which costs what the rounds before the first cost take
 		} {
 			for _, late := range [][2]int{{0, 0}, {0, 100}, {100, 100}} {
 				t.Run(fmt.Sprintf("%s/%v/%v", name, mean, late), func(t *testing.T) {
 					t.Parallel()
-					s := e.routes(t, "auto", mean, about, late[0], late[1], 4, false)
-					if late[1] == 0 && s.cost > 1.1 || name != "none" && s.cost > 1.25 {
+					s := e.routes(t, "auto", mean, c.about, late[0], late[1], 4, false)
+					if s.cost > c.most {
 						t.Errorf("%.3f of the budget are spent", s.cost)
 					}
 				})
