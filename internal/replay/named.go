@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"hindsight/internal/dataset"
 	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/ope"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 )
@@ -17,23 +19,23 @@ import (
 type named struct {
 	rules []loop.OutcomeRule
 	worth *learner.Formula
+	spend []model.Budget
 	of    []*dataset.Outcome // of each rule
 }
 
 // UseOutcomes reports whether the data has the outcomes that a model takes, in their ranges.
 func UseOutcomes(m *model.Model, r *Rounds) error {
-	rules := m.Rules()
 	switch {
-	case len(rules.Named) == 0 && (r.table == nil || len(r.table.Outcomes) == 0):
+	case m.Named == nil && (r.table == nil || len(r.table.Outcomes) == 0):
 		return nil
-	case len(rules.Named) == 0:
+	case m.Named == nil:
 		return fmt.Errorf("%s has the outcomes %s, and the model has one loss: a model file names them below outcomes:, "+
 			"and what they are worth below reward:; or give --reward FORMULA", r.Name, r.table.OutcomeNames())
 	case r.table == nil || r.table.Labelled && !r.table.Arms:
 		return fmt.Errorf("%s has one loss, and the model has named outcomes", r.Name)
 	}
-	for i := range rules.Named {
-		o := &rules.Named[i]
+	for i := range m.Named {
+		o := &m.Named[i]
 		of := r.table.Outcome(o.Name)
 		if of == nil {
 			return fmt.Errorf("%s has no outcome %q; it has %s", r.Name, o.Name, r.table.OutcomeNames())
@@ -49,15 +51,46 @@ func UseOutcomes(m *model.Model, r *Rounds) error {
 	return nil
 }
 
-// naming returns the rounds with the outcomes that the rules name, which [UseOutcomes] allows.
-func (r *Rounds) naming(rules *loop.Rules) *Rounds {
-	if len(rules.Named) == 0 {
+// NameOutcomes gives a model without outcomes those of the data that a formula uses, each with the range that it has there
+// and a window.
+func NameOutcomes(m *model.Model, r *Rounds, reward string, window loop.Window) error {
+	name := func(o *dataset.Outcome) {
+		rule := loop.OutcomeRule{Name: o.Name, Range: loop.Range{Min: math.Inf(1), Max: math.Inf(-1)}, Window: window}
+		for t, v := range o.Value {
+			if r.table.Pass(t); !math.IsNaN(v) && !math.IsInf(v, 1) {
+				rule.Range.Min, rule.Range.Max = min(rule.Range.Min, v), max(rule.Range.Max, v)
+			}
+		}
+		if rule.Range.Min < rule.Range.Max {
+			m.Named = append(m.Named, rule)
+		}
+	}
+	m.Named = nil
+	for i := range r.table.Outcomes {
+		name(&r.table.Outcomes[i])
+	}
+	if err := m.SetReward(reward); err != nil {
+		return err
+	}
+	var used []loop.OutcomeRule
+	for k := range m.Named {
+		if m.Worth.Uses(k) {
+			used = append(used, m.Named[k])
+		}
+	}
+	m.Named = used
+	return m.SetReward(reward)
+}
+
+// naming returns the rounds with the outcomes that the model names, which [UseOutcomes] allows.
+func (r *Rounds) naming(m *model.Model) *Rounds {
+	if m.Named == nil {
 		return r
 	}
 	out := *r
-	out.named = &named{rules: rules.Named, worth: rules.Worth}
-	for i := range rules.Named {
-		out.named.of = append(out.named.of, r.table.Outcome(rules.Named[i].Name))
+	out.named = &named{rules: m.Named, worth: m.Worth, spend: m.Budgets}
+	for i := range m.Named {
+		out.named.of = append(out.named.of, r.table.Outcome(m.Named[i].Name))
 	}
 	return &out
 }
@@ -98,10 +131,15 @@ func (r *Rounds) worth(t, a int) float64 {
 	if !r.Outcomes(y, t, a) {
 		return math.NaN()
 	}
+	return r.named.worth.Loss(r.action(t, a), y)
+}
+
+// action returns the name of action a of round t.
+func (r *Rounds) action(t, a int) string {
 	if r.table.Sets() {
 		a = int(r.table.Eligible(nil, r.Row(t))[a])
 	}
-	return r.named.worth.Loss(r.Actions[a], y)
+	return r.Actions[a]
 }
 
 // maxOutcomes is how many outcomes a model may name.
@@ -186,4 +224,168 @@ func (m *Match) values(dst []codec.Value, p part, t, a int) []codec.Value {
 		}
 	}
 	return dst
+}
+
+// NamedOutcome is how a named outcome of a run went.
+type NamedOutcome struct {
+	Name string     `json:"name"`
+	Mean ope.Figure `json:"mean"` // of the actions played, as mean_loss or weighted as mean_loss is in replay
+	SE   ope.Figure `json:"se"`
+	OutcomeFates
+}
+
+// OutcomeFates counts what became of a named outcome of rounds that ended.
+type OutcomeFates struct {
+	Observed  int64 `json:"observed"`
+	Imputed   int64 `json:"imputed"`
+	Skipped   int64 `json:"skipped"`
+	Withdrawn int64 `json:"withdrawn"`
+	Late      int64 `json:"late"` // outcomes that came after their window
+}
+
+// Spend is how a run kept a budget.
+type Spend struct {
+	Name    string     `json:"name"`
+	Of      string     `json:"of"` // the formula
+	Limit   float64    `json:"limit"`
+	AtLeast bool       `json:"at_least,omitempty"`
+	Mean    ope.Figure `json:"mean"` // of the actions played
+	SE      ope.Figure `json:"se"`
+	Share   ope.Figure `json:"share"` // mean over limit
+	Worst   ope.Figure `json:"worst"` // the most that was ever spent beyond the limit so far, in limits of one round
+	Price   ope.Figure `json:"price"` // mean of what the learner charged; null: it tells none
+}
+
+// debt is what was spent beyond a limit, in limits of one round.
+type debt struct{ now, worst float64 }
+
+// count notes the named outcomes of the action played, with its weight, and what was charged.
+func (m *Match) count(t, a int, weight float64, d *codec.Decision) {
+	r := m.rounds.named
+	if r == nil {
+		return
+	}
+	add := func(i int, w, v float64) {
+		if m.course.now.named == nil {
+			m.course.now.named = make([]ope.Weighted, len(m.tally))
+		}
+		m.tally[i].Add(w, v)
+		m.course.now.named[i].Add(w, v)
+	}
+	m.rounds.Outcomes(m.y, t, a)
+	for k, v := range m.y {
+		if !math.IsNaN(v) {
+			add(k, weight, v)
+		}
+	}
+	for i := range r.spend {
+		b := &r.spend[i]
+		known := true
+		for k, v := range m.y {
+			known = known && (!b.Of.Uses(k) || !math.IsNaN(v))
+		}
+		if i < len(d.Prices) {
+			add(len(m.y)+len(r.spend)+i, 1, d.Prices[i].X)
+		}
+		if !known {
+			continue
+		}
+		spent := b.Of.Value(m.rounds.action(t, a), m.y)
+		add(len(m.y)+i, weight, spent)
+		x := &m.debts[i]
+		over := weight * (spent/b.Limit - 1)
+		if b.AtLeast {
+			over = -over
+		}
+		x.now += over
+		x.worst = max(x.worst, x.now)
+	}
+}
+
+// scoreNamed fills in what named outcomes and budgets came to.
+func (m *Match) scoreNamed(r *Result) {
+	of := m.rounds.named
+	if of == nil {
+		return
+	}
+	for k := range of.rules {
+		r.Outcomes = append(r.Outcomes, NamedOutcome{Name: of.rules[k].Name, Mean: seven(m.tally[k].Mean()),
+			SE: seven(m.tally[k].SE())})
+	}
+	for i := range of.spend {
+		b, sum := &of.spend[i], &m.tally[len(of.rules)+i]
+		r.Budgets = append(r.Budgets, Spend{Name: b.Name, Of: b.Of.String(), Limit: b.Limit, AtLeast: b.AtLeast,
+			Mean: seven(sum.Mean()), SE: seven(sum.SE()), Share: seven(sum.Mean() / b.Limit), Worst: seven(m.debts[i].worst),
+			Price: seven(m.tally[len(of.rules)+len(of.spend)+i].Mean())})
+	}
+}
+
+// tellNamed adds the lines of named outcomes to a course.
+func (m *Match) tellNamed(out *Course) {
+	of := m.rounds.named
+	if of == nil || len(m.course.done) == 0 {
+		return
+	}
+	out.Outcomes = map[string]*CourseLine{}
+	for k := range of.rules {
+		out.Outcomes[of.rules[k].Name] = m.course.namedLine(k)
+	}
+	for i := range of.spend {
+		if out.Spent == nil {
+			out.Spent, out.Prices = map[string]*CourseLine{}, map[string]*CourseLine{}
+		}
+		out.Spent[of.spend[i].Name] = m.course.namedLine(len(of.rules) + i)
+		out.Prices[of.spend[i].Name] = m.course.namedLine(len(of.rules) + len(of.spend) + i)
+	}
+}
+
+func (c *course) namedLine(i int) *CourseLine {
+	return c.lineOf(func(s *stretch) *ope.Weighted {
+		if s.named == nil { // nothing of it is known
+			return new(ope.Weighted)
+		}
+		return &s.named[i]
+	})
+}
+
+// add counts the fates of the named outcomes of a round that ended.
+func addOutcomeFates(to map[string]*OutcomeFates, outcomes []codec.Closed) {
+	for i := range outcomes {
+		f := outcomeFates(to, outcomes[i].Name)
+		switch outcomes[i].Fate {
+		case codec.Observed:
+			f.Observed++
+		case codec.Imputed:
+			f.Imputed++
+		case codec.Skipped:
+			f.Skipped++
+		case codec.WithdrawnRound:
+			f.Withdrawn++
+		}
+	}
+}
+
+func outcomeFates(of map[string]*OutcomeFates, name string) *OutcomeFates {
+	f := of[name]
+	if f == nil {
+		f = &OutcomeFates{}
+		of[strings.Clone(name)] = f
+	}
+	return f
+}
+
+// addLate counts outcomes that came late.
+func addLate(to map[string]*OutcomeFates, o *codec.Outcome) {
+	for _, v := range o.Values {
+		outcomeFates(to, v.Name).Late++
+	}
+}
+
+// setFates gives named outcomes their fates.
+func (r *Result) setFates(of map[string]*OutcomeFates) {
+	for i := range r.Outcomes {
+		if f := of[r.Outcomes[i].Name]; f != nil {
+			r.Outcomes[i].OutcomeFates = *f
+		}
+	}
 }
