@@ -43,7 +43,7 @@ func AppendRoundJSON(dst []byte, o *Round) []byte {
 		}
 	}
 	if len(o.Values)+len(o.Arms) > 0 {
-		dst = namedJSON(jsonInt(jsonKey(dst, "v"), roundVersion), o)
+		dst = namedJSON(jsonInt(jsonKey(dst, "v"), namedVersion), o)
 	}
 	return append(dst, '}')
 }
@@ -167,7 +167,7 @@ func AppendRound(dst []byte, o *Round) []byte {
 		}
 	}
 	if len(o.Values)+len(o.Arms) > 0 {
-		dst[start+len("???\xa1v")] = roundVersion // of the context: the first entry of the map
+		dst[start+len("???\xa1v")] = namedVersion // of the context: the first entry of the map
 	}
 	if len(o.Values) > 0 {
 		key("outcomes")

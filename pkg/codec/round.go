@@ -57,9 +57,6 @@ type Arm struct {
 	Values []Value
 }
 
-// roundVersion is the version of a round with named outcomes, of which an older program would lose them.
-const roundVersion = 4
-
 var (
 	errRoundTime = errors.New("a time is RFC 3339 in JSON, of the years 1700 to 2200, and a whole number of ns in " +
 		"MessagePack")
@@ -118,7 +115,7 @@ func (r *reader) round(o *Round) {
 		switch key {
 		case "v":
 			r.once(&seen, 0)
-			r.versionUpTo(roundVersion)
+			r.version()
 		case "id":
 			r.once(&seen, 1)
 			o.ID = r.textOrNull()
