@@ -8,9 +8,11 @@ import (
 
 	"hindsight/internal/dataset"
 	"hindsight/internal/delay"
+	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/ope"
+	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 )
@@ -26,7 +28,7 @@ type named struct {
 // UseOutcomes reports whether the data has the outcomes that a model takes, in their ranges.
 func UseOutcomes(m *model.Model, r *Rounds) error {
 	switch {
-	case m.Named == nil && (r.table == nil || len(r.table.Outcomes) == 0):
+	case m.Named == nil && !r.NamesOutcomes():
 		return nil
 	case m.Named == nil:
 		return fmt.Errorf("%s has the outcomes %s, and the model has one loss: a model file names them below outcomes:, "+
@@ -50,6 +52,9 @@ func UseOutcomes(m *model.Model, r *Rounds) error {
 	}
 	return nil
 }
+
+// NamesOutcomes reports whether the data has outcomes with names.
+func (r *Rounds) NamesOutcomes() bool { return r.table != nil && len(r.table.Outcomes) > 0 }
 
 // NameOutcomes gives a model without outcomes those of the data that a formula uses, each with the range that it has there
 // and a window.
@@ -142,6 +147,23 @@ func (r *Rounds) action(t, a int) string {
 	return r.Actions[a]
 }
 
+// appendRow appends what the data has of the outcomes of round t, and when it came.
+func (n *named) appendRow(dst []int64, r *Rounds, t int) []int64 {
+	row, each := r.Row(t), 1
+	if r.table.Arms {
+		each = len(r.Actions)
+	}
+	for _, o := range n.of {
+		for _, v := range o.Value[row*each : (row+1)*each] {
+			dst = append(dst, int64(math.Float64bits(v)))
+		}
+		if o.Came != nil {
+			dst = append(dst, o.Came[r.from+t])
+		}
+	}
+	return dst
+}
+
 // maxOutcomes is how many outcomes a model may name.
 const maxOutcomes = 32
 
@@ -232,6 +254,9 @@ type NamedOutcome struct {
 	Mean ope.Figure `json:"mean"` // of the actions played, as mean_loss or weighted as mean_loss is in replay
 	SE   ope.Figure `json:"se"`
 	OutcomeFates
+	// Lateness compares values that came late with those in time, as losses in [0,1] of a reward on their scale.
+	Lateness latelosses.Comparison `json:"late_losses"`
+	Scale    words.Rewards         `json:"range"`
 }
 
 // OutcomeFates counts what became of a named outcome of rounds that ended.
@@ -308,9 +333,10 @@ func (m *Match) scoreNamed(r *Result) {
 	if of == nil {
 		return
 	}
+	r.Formula = of.worth.String()
 	for k := range of.rules {
 		r.Outcomes = append(r.Outcomes, NamedOutcome{Name: of.rules[k].Name, Mean: seven(m.tally[k].Mean()),
-			SE: seven(m.tally[k].SE())})
+			SE: seven(m.tally[k].SE()), Scale: words.Rewards{Min: of.rules[k].Range.Min, Max: of.rules[k].Range.Max}})
 	}
 	for i := range of.spend {
 		b, sum := &of.spend[i], &m.tally[len(of.rules)+i]
@@ -348,44 +374,83 @@ func (c *course) namedLine(i int) *CourseLine {
 	})
 }
 
-// add counts the fates of the named outcomes of a round that ended.
-func addOutcomeFates(to map[string]*OutcomeFates, outcomes []codec.Closed) {
-	for i := range outcomes {
-		f := outcomeFates(to, outcomes[i].Name)
-		switch outcomes[i].Fate {
-		case codec.Observed:
-			f.Observed++
-		case codec.Imputed:
-			f.Imputed++
-		case codec.Skipped:
-			f.Skipped++
-		case codec.WithdrawnRound:
-			f.Withdrawn++
-		}
-	}
+// outcomeCounts counts what becomes of named outcomes, by name.
+type outcomeCounts map[string]*outcomeCount
+
+type outcomeCount struct {
+	OutcomeFates
+	values latelosses.Losses // as rewards
 }
 
-func outcomeFates(of map[string]*OutcomeFates, name string) *OutcomeFates {
-	f := of[name]
+func (c outcomeCounts) of(name string) *outcomeCount {
+	f := c[name]
 	if f == nil {
-		f = &OutcomeFates{}
-		of[strings.Clone(name)] = f
+		f = &outcomeCount{}
+		c[strings.Clone(name)] = f
 	}
 	return f
 }
 
-// addLate counts outcomes that came late.
-func addLate(to map[string]*OutcomeFates, o *codec.Outcome) {
-	for _, v := range o.Values {
-		outcomeFates(to, v.Name).Late++
+// ruleOf returns what the model says of an outcome as if it were its one reward; nil: it names no such outcome.
+func ruleOf(rules *loop.Rules, name string) *loop.Rules {
+	for k := range rules.Named {
+		if o := &rules.Named[k]; o.Name == name {
+			return &loop.Rules{Range: o.Range, Outcomes: o.Take}
+		}
+	}
+	return nil
+}
+
+// add counts the outcomes of a round that ended.
+func (c outcomeCounts) add(f *codec.Feedback, rules *loop.Rules) {
+	for i := range f.Outcomes {
+		o := &f.Outcomes[i]
+		n := c.of(o.Name)
+		switch o.Fate {
+		case codec.Observed:
+			n.Observed++
+			if rule := ruleOf(rules, o.Name); rule != nil {
+				if loss, err := rule.Range.ToLoss(codec.Reward, o.Value); err == nil {
+					n.values.AddObserved(f.Epoch, loss)
+				}
+			}
+		case codec.Imputed:
+			n.Imputed++
+		case codec.Skipped:
+			n.Skipped++
+		case codec.WithdrawnRound:
+			n.Withdrawn++
+		}
 	}
 }
 
-// setFates gives named outcomes their fates.
-func (r *Result) setFates(of map[string]*OutcomeFates) {
-	for i := range r.Outcomes {
-		if f := of[r.Outcomes[i].Name]; f != nil {
-			r.Outcomes[i].OutcomeFates = *f
+// late counts outcomes that came after their windows.
+func (c outcomeCounts) late(o *codec.Outcome, rules *loop.Rules, epoch int64) {
+	for _, v := range o.Values {
+		n := c.of(v.Name)
+		n.Late++
+		if rule := ruleOf(rules, v.Name); rule != nil && !v.Withdrawn {
+			n.values.AddLate(epoch, rule, codec.Reward, v.X)
 		}
 	}
+}
+
+// setFates gives named outcomes what became of them.
+func (r *Result) setFates(of outcomeCounts) {
+	for i := range r.Outcomes {
+		if o := &r.Outcomes[i]; of[o.Name] != nil {
+			o.OutcomeFates, o.Lateness = of[o.Name].OutcomeFates, latelosses.Compare(&of[o.Name].values)
+		}
+	}
+}
+
+// LateWarnings says of which named outcomes those that came late differ from those in time.
+func (r *Result) LateWarnings() (out []string) {
+	for i := range r.Outcomes {
+		o := &r.Outcomes[i]
+		if text := o.Lateness.Warning(&o.Scale); text != "" {
+			out = append(out, "the outcome "+o.Name+": "+text)
+		}
+	}
+	return out
 }

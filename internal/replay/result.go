@@ -41,7 +41,8 @@ type Result struct {
 	Certificate     Certificate           `json:"certificate"`
 	RoundsPerSecond float64               `json:"rounds_per_second"`
 
-	// of a model with named outcomes
+	// of a model with named outcomes; Formula is the reward
+	Formula  string         `json:"reward,omitempty" csv:"-"`
 	Outcomes []NamedOutcome `json:"outcomes,omitempty"`
 	Budgets  []Spend        `json:"budgets,omitempty"`
 

@@ -121,8 +121,8 @@ func ModelFor(r *Rounds, name string, learner model.Learner, window loop.Window)
 	}
 	m.MaxFeatures = max(m.MaxFeatures, r.Columns)
 	m.DefaultOracle()
-	if r.Log != nil {
-		r.Log.Fit(m)
+	if r.table != nil && (r.Log != nil || r.table.Arms) {
+		r.table.Fit(m)
 	}
 	m.Resolve(r.Columns, len(r.Actions))
 	return m, files
