@@ -202,7 +202,7 @@ type records struct {
 	*logs.Reader
 	name   string
 	long   func(name string) bool // [logs.Options.Long]
-	engine *engine.Engine // of topics; nil: of files
+	engine *engine.Engine         // of topics; nil: of files
 }
 
 // Close ends the reading.
