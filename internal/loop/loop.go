@@ -134,10 +134,11 @@ type Rules struct {
 	Masked      []string   // actions that no round may play, listed by a context or not
 	Guard       GuardRules // of the learner against the baseline
 
-	// Named are the outcomes that the model names, sorted by name; then Worth says what they are worth, and
-	// Range, Window, Impute, DefaultLoss and Outcomes are those of no outcome. nil: one loss.
-	Named []OutcomeRule
-	Worth *learner.Formula
+	// Named are the outcomes that the model names, sorted by name; then Worth says what they are worth, Range is its
+	// range, Window the longest of theirs, and Impute, DefaultLoss and Outcomes are those of no outcome. nil: one loss.
+	Named   []OutcomeRule
+	Worth   *learner.Formula
+	Budgets []string // sorted: the names of what the learner charges for
 }
 
 // OutcomeRule is what a model says of one named outcome.

@@ -27,6 +27,7 @@ type Certificate struct {
 	Plausible  Plausible // by the surviving models of a finite class; zero: none are kept
 	Lost       float64   // ΣL of learned rounds, where the oracle knows it
 	Counted    bool      // it does
+	Priced     bool      // its law charges for costs: what it says is of loss + Σ λ·cost/budget, and no more
 	Eliminates bool      // plays only what a surviving model thinks best: bounds hold while the truth survives
 }
 

@@ -188,7 +188,7 @@ func (o *Aggregate) Predict(dst []float64, x *Input) {
 		o.own = x.own(i)
 		switch {
 		case n < 0:
-			dst[i] = l.stranger()
+			dst[i] = l.stranger(a.Name)
 		case len(a.Features) == 0:
 			if moved {
 				o.project()
@@ -281,6 +281,7 @@ func (o *Aggregate) Update(x *Input, action int, loss float64) {
 	o.terms, o.own = x.Terms, x.own(action)
 	if int(n) == len(o.fadings) {
 		o.fadings = append(o.fadings, fadingPair{})
+		o.begin(n)
 	}
 	m := o.means(n, l.prepareOne())
 	if l.version > 1 {
