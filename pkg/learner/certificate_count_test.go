@@ -49,7 +49,7 @@ func TestCertificateLaws(t *testing.T) {
 	}{
 		{[]float64{.5, .25, .25, 0}, 4, Certificate{Barrier: .5, MaxGamma: 4, Explored: .25}},
 		{[]float64{.5, .25, .25, 0}, 1, Certificate{Barrier: 1, MaxGamma: 1, Explored: 1}},
-		{[]float64{.75, .25}, 2, Certificate{Barrier: .5, MaxGamma: 2, Explored: (2 - 1/.75) / 2}},
+		{[]float64{.25, .25, .25, .25}, 8, Certificate{Barrier: .375, MaxGamma: 8}},
 		{[]float64{0, 1}, 2, Certificate{MaxGamma: 2}},
 		{[]float64{.5, .5}, 0, Certificate{Barrier: 1}},
 		{[]float64{.5, .5}, -1, Certificate{Barrier: 1}},
