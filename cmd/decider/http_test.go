@@ -113,11 +113,11 @@ func TestHTTPFlag(t *testing.T) {
 	off.stop(patience)
 }
 
-// TestKeysCommand makes a key as HTTP.md says, and asks with it.
+// TestKeysCommand makes a key as docs/http.md says, and asks with it.
 func TestKeysCommand(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "shop.keys")
-	page, err := os.ReadFile("../../compose/HTTP.md")
+	page, err := os.ReadFile("../../docs/http.md")
 	if err != nil {
 		t.Fatal(err)
 	}

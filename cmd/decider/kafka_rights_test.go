@@ -16,7 +16,7 @@ import (
 )
 
 // TestKafkaRealRights runs a system on a real broker as a user who has just the rights
-// that compose/KAFKA.md lists, and a pipeline as one who may write contexts and
+// that docs/kafka.md lists, and a pipeline as one who may write contexts and
 // outcomes and read decisions. Without those on the group the decider says which.
 func TestKafkaRealRights(t *testing.T) {
 	kafkatest.Heavy(t)

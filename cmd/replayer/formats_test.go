@@ -200,7 +200,7 @@ func TestConvertTables(t *testing.T) {
 
 // TestFormatsPage: the page names every format and every key of the account.
 func TestFormatsPage(t *testing.T) {
-	page, err := os.ReadFile("../../compose/FORMATS.md")
+	page, err := os.ReadFile("../../docs/log-formats.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestFormatsPage(t *testing.T) {
 	for _, key := range append(keys, "jsonl", "msgpack", "parquet", "dsjson", "cb_adf", "cb", "bandit", "obd",
 		"multiclass") {
 		if !bytes.Contains(page, []byte("`"+key+"`")) {
-			t.Errorf("compose/FORMATS.md does not name `%s`", key)
+			t.Errorf("docs/log-formats.md does not name `%s`", key)
 		}
 	}
 }

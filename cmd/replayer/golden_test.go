@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"hindsight/internal/report"
+	"hindsight/internal/style"
 )
 
 var updateGolden = flag.Bool("update", false, "write the golden files of tables, pages and CSV")
@@ -66,7 +66,7 @@ func TestGolden(t *testing.T) {
 					return u.pattern.ReplaceAllString(found, u.by)
 				})
 			}
-			text = strings.NewReplacer(dir, "DIR", shop, "SHOP", report.Library, "LIBRARY").Replace(text)
+			text = strings.NewReplacer(dir, "DIR", shop, "SHOP", style.Library, "LIBRARY").Replace(text)
 			path := filepath.Join("testdata", "golden", name+".txt")
 			if *updateGolden {
 				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {

@@ -11,7 +11,7 @@ import (
 // TestPersonalizerEvaluate runs the command that the page for people who leave
 // Personalizer shows, word for word but for the folder.
 func TestPersonalizerEvaluate(t *testing.T) {
-	page, err := os.ReadFile("../../compose/PERSONALIZER.md")
+	page, err := os.ReadFile("../../docs/migrate-from-personalizer.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestPersonalizerEvaluate(t *testing.T) {
 // Rank's features do not have, and the log teaches.
 func TestPersonalizerNames(t *testing.T) {
 	t.Parallel()
-	convert, rest, _ := strings.Cut(shown(t, "compose/PERSONALIZER.md", "names"), " | ")
+	convert, rest, _ := strings.Cut(shown(t, "docs/migrate-from-personalizer.md", "names"), " | ")
 	filter, teach, _ := strings.Cut(rest, " >food.jsonl\n")
 	args := strings.Fields(strings.Replace(convert, "compose/", "../../compose/", 1))
 	got := execute(t.Context(), args[1:]...)

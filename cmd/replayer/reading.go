@@ -123,8 +123,14 @@ func (s *source) openData(ctx context.Context) (env *replay.Rounds, err error) {
 			return nil, err
 		}
 		o.Range, o.Actions, o.Long = m.Range, m.Actions, m.Rules().Long
+		for _, f := range m.Features {
+			o.Keys = append(o.Keys, f.Name)
+		}
 		if events.Range, events.Actions = m.Range, m.Actions; m.Range != whole {
 			events.Reward = &m.Reward
+		}
+		if m.Named != nil { // whose ranges are their own
+			o.Range, events.Range, events.Reward = loop.Range{}, loop.Range{}, nil
 		}
 	}
 	r, err := s.openLog(ctx, s.data, o)
@@ -137,6 +143,7 @@ func (s *source) openData(ctx context.Context) (env *replay.Rounds, err error) {
 		return nil, errors.Join(daemon.Usagef("%s gives the range of a reward or of a loss, and the columns name the other",
 			s.model), r.Close())
 	}
+	events.Long = r.long
 	table, err := dataset.Read(r.name, r.Reader, events)
 	if err != nil {
 		return nil, err
@@ -150,6 +157,11 @@ func (s *source) openLog(ctx context.Context, path string, o logs.Options) (*rec
 	var err error
 	if o.Mapping, err = s.readMapping(); err != nil {
 		return nil, err
+	}
+	columns := o.Mapping
+	if columns.OnlyFeatures() && s.format != logs.Bandit { // which may be those of lines of arms
+		o.Keys, o.Long = columns.Keys(o.Long)
+		o.Mapping = logs.Mapping{}
 	}
 	switch named := !o.Mapping.IsZero(); {
 	case named && s.format != formatAuto && s.format != logs.Bandit:
@@ -170,20 +182,27 @@ func (s *source) openLog(ctx context.Context, path string, o logs.Options) (*rec
 		o.Format = s.format
 	}
 	r, err := logs.Open(path, o)
+	if columns.OnlyFeatures() && (err == nil && r.Account().Format != logs.JSONL || errors.Is(err, logs.ErrCSV)) {
+		if err == nil {
+			err = r.Close()
+		}
+		return nil, errors.Join(daemon.Usagef("%v", columns.Validate()), err)
+	}
 	if errors.Is(err, logs.ErrCSV) || errors.Is(err, logs.ErrLabelled) {
 		return nil, daemon.Usagef("%v", err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &records{Reader: r, name: filepath.Base(path)}, nil
+	return &records{Reader: r, name: filepath.Base(path), long: o.Long}, nil
 }
 
 // records is a log that is read record by record.
 type records struct {
 	*logs.Reader
 	name   string
-	engine *engine.Engine // of topics; nil: of files
+	long   func(name string) bool // [logs.Options.Long]
+	engine *engine.Engine         // of topics; nil: of files
 }
 
 // Close ends the reading.

@@ -245,6 +245,11 @@ func TestBrowserReport(t *testing.T) {
 		p.PDF("report")
 		p.Picture("report-paper")
 	})
+	t.Run("accessible", func(t *testing.T) {
+		for _, f := range p.Accessible("report") {
+			t.Error(f)
+		}
+	})
 	if got := p.Problems(); len(got) > 0 {
 		t.Errorf("problems: %q", got)
 	}

@@ -85,10 +85,10 @@ func TestTeachSparesTheLive(t *testing.T) {
 	liveOn(t, dir, live, nil)
 }
 
-// TestTeachPage runs the commands of TEACH.md with its model file, word for word but for folders.
+// TestTeachPage runs the commands of docs/teach.md with its model file, word for word but for folders.
 func TestTeachPage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../compose/TEACH.md")
+	page, err := os.ReadFile("../../docs/teach.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestTeachPage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "food-data")
 	places := strings.NewReplacer("compose/", "../../compose/", "food.yaml", writeFile(t, "food.yaml",
 		strings.ReplaceAll(file, "   ", "")), "food-data", dir)
-	for line := range strings.Lines(shown(t, "compose/TEACH.md", "teach")) {
+	for line := range strings.Lines(shown(t, "docs/teach.md", "teach")) {
 		args := strings.Fields(places.Replace(line))
 		if got := execute(t.Context(), args[1:]...); args[0] != "replayer" || got.code != 0 {
 			t.Errorf("%s: %+v", line, got)

@@ -18,12 +18,8 @@ var linkOf = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 // (PATH or PATH#HEADING, from the root).
 func links(t *testing.T) map[string][]string {
 	t.Helper()
-	pages, err := filepath.Glob(root + "/compose/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	out := map[string][]string{}
-	for _, page := range append(pages, root+"/README.md", root+"/CHANGELOG.md") {
+	for _, page := range append(pages(t, root), root+"/CHANGELOG.md") {
 		name, err := filepath.Rel(root, page)
 		if err != nil {
 			t.Fatal(err)
@@ -42,6 +38,19 @@ func links(t *testing.T) map[string][]string {
 			}
 			out[name] = append(out[name], to)
 		}
+	}
+	return out
+}
+
+// pages returns the pages for users below a folder.
+func pages(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	for _, at := range []string{"README.md", "docs/*.md", "docs/reference/*.md", "compose/*.md"} {
+		found, err := filepath.Glob(filepath.Join(dir, at))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no page %s: %v", at, err)
+		}
+		out = append(out, found...)
 	}
 	return out
 }
@@ -94,8 +103,8 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
-	if n < 50 || leads(t, "README.md#no-such-heading") || leads(t, "compose/NOTHING.md") ||
-		!leads(t, "compose/README.md#backup-and-restore") {
+	if n < 50 || leads(t, "README.md#no-such-heading") || leads(t, "docs/NOTHING.md") ||
+		!leads(t, "docs/backup.md#backup-and-restore") {
 		t.Errorf("%d links looked at, or links that lead nowhere are not seen", n)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -205,7 +206,7 @@ func event(comments map[string]string, x any) object {
 		"v":          object{"type": "integer", "minimum": 1, "description": "of the record's layout"},
 		"propensity": probability("of the action"),
 	}
-	required := []string{"v", "propensity"}
+	required, ends := []string{"v", "propensity"}, []string(nil)
 	for f := range t.Fields() {
 		key, schema, optional := snake(f.Name), object{"type": "integer"}, false
 		switch f.Name {
@@ -220,7 +221,7 @@ func event(comments map[string]string, x any) object {
 				codec.ReasonLost}}
 		case "Fate":
 			schema = object{"enum": []string{"observed", "imputed", "skipped", "withdrawn"}}
-		case "Gamma":
+		case "Gamma", "Value":
 			schema = object{"type": "number"}
 		case "Loss":
 			schema = probability("")
@@ -230,25 +231,55 @@ func event(comments map[string]string, x any) object {
 			schema, optional = object{"type": "array", "items": probability("")}, true
 		case "Era":
 			optional = true
+		case "Prices":
+			schema, optional = object{"type": "object", "additionalProperties": object{"type": "number", "minimum": 0}}, true
+		case "Outcomes":
+			schema, optional = object{"type": "object", "additionalProperties": closed(comments)}, true
+		case "Stage":
+			schema, optional = object{"type": "integer", "minimum": 1}, true
 		case "Context":
 			schema = object{"type": []string{"object", "string"}, "contentEncoding": "base64"}
 		}
-		if properties[key] = described(comments, t, f, schema); !optional {
+		switch properties[key] = described(comments, t, f, schema); {
+		case optional:
+		case slices.Contains([]string{"Fate", "Reason", "Loss", "OutcomePartition", "OutcomeOffset"}, f.Name):
+			ends = append(ends, key)
+		default:
 			required = append(required, key)
 		}
 		if text := more[f.Name]; text != "" {
 			schema["description"] = text
 		}
 	}
-	return object{"type": "object", "properties": properties, "required": required}
+	s := object{"type": "object", "properties": properties, "required": required}
+	if len(ends) > 0 { // a record of an earlier stage has none of them
+		s["oneOf"] = []object{{"required": ends}, {"required": []string{"stage", "outcomes"}}}
+	}
+	return s
+}
+
+// closed returns the schema of what became of a named outcome.
+func closed(comments map[string]string) object {
+	s := event(comments, codec.Closed{})
+	properties := s["properties"].(object)
+	for _, key := range []string{"v", "propensity", "name"} {
+		delete(properties, key)
+	}
+	properties["stage"] = object{"type": "integer", "minimum": 1,
+		"description": "of the earlier record that told of it; left out if this one does"}
+	return object{"type": "object", "properties": properties,
+		"required": []string{"fate", "value", "partition", "offset", "closed_at"}}
 }
 
 // more says what the comments of fields do not, for they are of Go.
 var more = map[string]string{
 	"Action":       "the drawn one",
 	"Propensities": "of each eligible action, in the order of the intervals; multiples of 2^-53 that sum to 1",
-	"Mode":         "how the round was decided; left out if it was live",
-	"Would":        "in shadow, the law that the learner would have drawn from, in the order of propensities",
+	"Outcomes": "of a model that names them: each with its value on its own scale; in the record of an earlier stage " +
+		"those of that stage",
+	"Stage": "1, 2, … in a record that tells of some outcomes before the round has its fate",
+	"Mode":  "how the round was decided; left out if it was live",
+	"Would": "in shadow, the law that the learner would have drawn from, in the order of propensities",
 	"Context": "as it came: in JSON an object, of what came as MessagePack with the same keys; in MessagePack, bytes. " +
 		"A text is base64",
 }
@@ -322,12 +353,13 @@ properties:
 
 const outcome = `type: object
 required: [id]
-description: 'It says one of loss, reward, withdrawn and activated; null, and false, say nothing.'
+description: 'It says one of loss, reward, withdrawn, activated and outcomes; null, and false, say nothing.'
 oneOf:
   - {required: [loss], properties: {loss: {type: number}}}
   - {required: [reward], properties: {reward: {type: number}}}
   - {required: [withdrawn], properties: {withdrawn: {const: true}}}
   - {required: [activated], properties: {activated: {const: true}}}
+  - {required: [outcomes], properties: {outcomes: {type: object, minProperties: 1}}}
 properties:
   v: {type: integer, minimum: 1, description: of the record's layout}
   id: {type: string, description: of the round}
@@ -335,6 +367,11 @@ properties:
   reward: {type: [number, 'null'], description: on the model's scale}
   withdrawn: {type: [boolean, 'null'], description: the decision was never shown}
   activated: {type: [boolean, 'null'], description: 'the decision was shown, for a model with activation: required'}
+  outcomes:
+    type: [object, 'null']
+    maxProperties: 32
+    additionalProperties: {type: [number, 'null']}
+    description: those that the model names, each on its own scale; null withdraws one. Several records add up
   action: {type: [string, 'null'], description: if it is another one than was decided the outcome is rejected}
   outcome_id: {type: [string, 'null'], maxLength: 256, description: a second outcome with it is a duplicate}
 `

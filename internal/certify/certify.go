@@ -1,6 +1,6 @@
 // Package certify says what is guaranteed of a learner's regret, under which assumptions,
 // and whether they hold: for the summary of a run and for the page of a live system
-// (ALGORITHMS.md, section 5). Its types are the JSON of both.
+// (docs/algorithms.md, section 5). Its types are the JSON of both.
 package certify
 
 import (

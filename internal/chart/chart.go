@@ -17,6 +17,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"hindsight/internal/style"
 	"hindsight/internal/whole"
 )
 
@@ -41,12 +42,6 @@ type Chart struct {
 	Mark   *float64 // x of a vertical line, nil: none
 }
 
-// palette is Okabe and Ito's, which colour-blind readers can tell apart.
-var palette = []color.RGBA{
-	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
-	{0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x33, 0x33, 0x33, 0xff},
-}
-
 // formats are the file name extensions that Save knows.
 var formats = []string{".png", ".svg"}
 
@@ -68,7 +63,7 @@ func (c *Chart) Save(file string) error {
 		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	}
 	p.Add(plotter.NewGrid())
-	drawn := 0
+	drawn, palette := 0, style.Palette()
 	for i := range c.Series {
 		n, err := c.add(p, c.apart(i), palette[i%len(palette)])
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"hindsight/internal/style"
 )
 
 func line() *Chart {
@@ -34,7 +36,7 @@ func TestPicturesAreWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := palette[0]
+			want := style.Palette()[0]
 			found := 0
 			for y := range img.Bounds().Dy() {
 				for x := range img.Bounds().Dx() {

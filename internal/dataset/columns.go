@@ -16,6 +16,7 @@ type eventColumns struct {
 	flags                   spill.Column[uint8]
 	places                  spill.Column[rowPlace]
 	data                    spill.Column[byte] // which places are in
+	outcomes                []*namedColumn
 }
 
 func newEventColumns(files *spill.Files) *eventColumns {
@@ -40,6 +41,16 @@ type keptRows struct {
 // pick returns the columns of some rows, in their order.
 func (c *eventColumns) pick(rows []int32) *eventColumns {
 	out := newEventColumns(c.files)
+	for _, o := range c.outcomes {
+		o.fill(len(c.action.All))
+		picked := &namedColumn{name: o.name, value: spill.Column[float64]{In: c.files}, came: spill.Column[int64]{In: c.files}}
+		for i, t := range rows {
+			c.files.Pass(i)
+			picked.value.Add(o.value.All[t])
+			picked.came.Add(o.came.All[t])
+		}
+		out.outcomes = append(out.outcomes, picked)
+	}
 	for i, t := range rows {
 		c.files.Pass(i)
 		out.action.Add(c.action.All[t])

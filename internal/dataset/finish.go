@@ -8,6 +8,7 @@ import (
 	"hindsight/internal/scan"
 	"hindsight/internal/spill"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/oracle"
 )
 
 // finish sorts the rows, drops those that do not count, and decides what the log has.
@@ -37,6 +38,11 @@ func (l *eventLoader) finish() (*Table, error) {
 	}
 	l.in.Sets, l.in.Actions, l.in.Rows = l.rows.slots != nil, k, int64(keep.n)
 	b.Columns = len(l.cols) + 1
+	for _, c := range b.columns {
+		if b.Arms && c.ngrams {
+			b.Columns += oracle.TextStatistics
+		}
+	}
 	if l.schema != nil {
 		l.finishGrid()
 	}
@@ -87,14 +93,14 @@ func (l *eventLoader) again() {
 // arrange leaves the rows that are replayed in the log: in the order of time where every
 // one has a time.
 func (l *eventLoader) arrange(keep keptRows) {
-	c, anyTime := l.kept, false
+	c, anyTime, timeless := l.kept, false, int64(0)
 	for t := range c.flags.All {
 		l.log.files.Pass(t)
 		if c.dropped(t) || math.IsNaN(c.value.All[t]) || c.flags.All[t]&rowDefaulted != 0 {
 			continue
 		}
 		if c.came.All[t] == scan.NoTime {
-			l.in.Timeless++
+			timeless++
 			c.came.All[t] = c.decided.All[t]
 		} else {
 			anyTime = true
@@ -107,11 +113,14 @@ func (l *eventLoader) arrange(keep keptRows) {
 	b.Action, b.Value, b.Decided, b.Came, b.Props, b.Weights = c.action.All, c.value.All, c.decided.All, c.came.All,
 		c.props.All, c.weights.All
 	l.rows.places, l.rows.slots, l.rows.data = c.places.All, c.slots.All, l.kept.data.All
+	l.finishNamed(c, keep.n, l.in.Untimed == 0 && !b.Arms)
 	if l.in.Untimed > 0 {
 		b.Decided, anyTime = nil, false
 	}
-	if !anyTime {
-		b.Came, l.in.Timeless = nil, 0
+	if anyTime {
+		l.in.Timeless += timeless
+	} else {
+		b.Came = nil
 	}
 	if l.in.Unpropensed > 0 {
 		b.Props = nil

@@ -23,6 +23,9 @@ func (b *Table) Fit(m *model.Model) {
 		b.declare(m)
 		return
 	}
+	if b.Arms {
+		b.declare(m)
+	}
 	if len(b.Actions) > listedActions && b.rows.largest < len(b.Actions) {
 		m.Actions, m.MaxActions = nil, b.rows.largest
 	}

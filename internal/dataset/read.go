@@ -20,10 +20,11 @@ import (
 
 // Options say how events become a bandit log.
 type Options struct {
-	Range   loop.Range // of losses or rewards; zero: [0,1] if it holds all, else from the least to the largest
-	Reward  *bool      // what Range is of; nil: whatever the log has
-	Actions []string   // that a model lists, the only ones that may be; nil: any
-	Heap    int        // bytes of a column that stay in memory, others are in a file; 0: 1 MiB
+	Range   loop.Range             // of losses or rewards; zero: [0,1] if it holds all, else from the least to the largest
+	Reward  *bool                  // what Range is of; nil: whatever the log has
+	Actions []string               // that a model lists, the only ones that may be; nil: any
+	Long    func(name string) bool // texts whose words count, for the schema of a model that is made for a log of arms
+	Heap    int                    // bytes of a column that stay in memory, others are in a file; 0: 1 MiB
 	// outcomes that may lie before their event; 0: [recent.DefaultDedup]. How many events an outcome may find says the
 	// reader's
 	Dedup int
@@ -92,6 +93,8 @@ type eventLoader struct {
 	cols   map[string]struct{}
 	schema *logs.Schema // of CSV, whose rows are put into a grid; nil: contexts bring what they have
 	grid   *gridLoader
+
+	armCount int // actions of a row of arms
 }
 
 // outcome is an observation that waits for its event.
@@ -101,6 +104,7 @@ type outcome struct {
 	value  float64
 	at     int64
 	action string
+	values []codec.TimedValue
 }
 
 // Read makes a bandit log of what r reads, and closes r, which should be opened
@@ -173,8 +177,14 @@ func (l *eventLoader) begin() {
 
 // event adds a row.
 func (l *eventLoader) event(r *logs.Record) error {
+	if len(r.Arms) > 0 {
+		return l.arms(r)
+	}
 	c := l.kept
 	t := len(c.action.All)
+	if l.log.Arms {
+		return fmt.Errorf("%s:%d: a decision in a log of arms: it must have one of both", r.File, r.Line)
+	}
 	id := r.ID
 	if l.schema != nil {
 		r.Actions = nil
@@ -210,6 +220,9 @@ func (l *eventLoader) event(r *logs.Record) error {
 	}
 	c.flags.Add(flags)
 	if err := l.came(t, r.Outcome, r.Value, r.OutcomeTime, r); err != nil {
+		return err
+	}
+	if _, err := l.values(t, r.Values, r.OutcomeTime); err != nil {
 		return err
 	}
 	if r.Flags&logs.Defaulted != 0 {
@@ -321,11 +334,20 @@ func (l *eventLoader) came(t int, kind codec.OutcomeKind, value float64, at int6
 // outcome joins an observation with its event, or keeps it until that comes.
 func (l *eventLoader) outcome(r *logs.Record) error {
 	o := &outcome{kind: r.Outcome, flags: r.Flags, value: r.Value, at: r.OutcomeTime, action: strings.Clone(r.Action)}
+	for _, v := range r.Values {
+		if v.Time == scan.NoTime {
+			v.Time = r.OutcomeTime
+		}
+		v.Name = strings.Clone(v.Name)
+		o.values = append(o.values, v)
+	}
 	if t, ok := l.reader.EventOf(r.ID); ok {
 		return l.join(t, o, r)
 	}
 	if have, ok := l.early.Get(0, []byte(r.ID)); ok && have != nil {
-		l.in.Extra++
+		if have.values = append(have.values, o.values...); len(o.values) == 0 {
+			l.in.Extra++
+		}
 		return nil
 	}
 	l.early.Put(0, []byte(r.ID), o)
@@ -343,6 +365,13 @@ func (l *eventLoader) join(t int, o *outcome, r *logs.Record) error {
 	if o.flags&logs.Activation != 0 && *flags&rowInactive != 0 {
 		*flags &^= rowInactive
 		l.in.Activated++
+	}
+	if len(o.values) > 0 && *flags&rowWithdrawn == 0 {
+		repeats, err := l.values(t, o.values, o.at)
+		if l.in.Extra += repeats; repeats < int64(len(o.values)) {
+			l.in.Joined++
+		}
+		return err
 	}
 	switch {
 	case o.kind == 0:

@@ -38,9 +38,14 @@ type Table struct {
 	cells   []cell // of features, row by row
 	long    []byte // texts of cells that are not among the values of their columns
 
-	texts    bool // some columns are not of numbers
-	Labelled bool // action is the label: the loss of every action is known, 0 of the label and 1 of the others
-	Columns  int  // expanded columns, the constant included
+	Outcomes []Outcome // that the log names, sorted by name
+	Arms     bool      // Outcomes are of every action, and so is what they are worth
+
+	texts bool // some columns are not of numbers
+	// Labelled says that the loss of every action is known: 0 of Action, which is the label, and 1 of the others, or what
+	// Arms are worth.
+	Labelled bool
+	Columns  int // expanded columns, the constant included
 
 	rows    *eventRows // contexts that bring their own actions; nil: cells
 	Weights []float64  // events that a row stands for, at least 1; nil: 1 each
@@ -174,6 +179,9 @@ func (b *Table) Again(dst []codec.Feature, row int) []codec.Feature {
 // Fits reports whether all rounds of a labelled CSV surely fit into records: names, texts,
 // actions and room for what is written with each.
 func (b *Table) Fits() bool {
+	if b.Arms {
+		return false
+	}
 	const room = 64
 	size := 1 << 14
 	for i := range b.columns {

@@ -3,8 +3,10 @@
 package delay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -33,6 +35,9 @@ type Delays struct {
 	Delay    func(p *Play) int64
 	Times    []int64   // log times at which outcomes come, if those are the log's own; else nil
 	Recorded [][]int64 // what of a log or of files they depend on
+	// Of are the delays of named outcomes that have some of their own, by name; Delay is that of all others at once,
+	// nil if there are none.
+	Of map[string]*Delays
 }
 
 var errDelays = errors.New("expected NAME or NAME:NUMBER,…, several joined by +; for example: none, exp:50, " +
@@ -41,8 +46,10 @@ var errDelays = errors.New("expected NAME or NAME:NUMBER,…, several joined by 
 // Options are what the meaning of a specification of delays depends on.
 type Options struct {
 	Seed          uint64
-	Unknown       bool    // the best action is not known
-	Decided, Came []int64 // log times of decisions and outcomes; nil: the data has none
+	Unknown       bool               // the best action is not known
+	Decided, Came []int64            // log times of decisions and outcomes; nil: the data has none
+	Outcomes      []string           // that the model names, and may have delays of their own
+	Named         map[string][]int64 // log times of theirs; of those that have none nothing is there
 	// Times names the columns of the times in a CSV file that recorded:FILE lends its
 	// delays from; "" stands for decision_ts and outcome_ts.
 	Times logs.Mapping
@@ -50,8 +57,67 @@ type Options struct {
 
 // Parse reads a specification of delays: a word with its numbers
 // (pareto:1.5,10), or a sum of them (constant:10+exp:5). Terms of a sum draw
-// independently; an outcome that one of them loses is lost.
+// independently; an outcome that one of them loses is lost. Behind it, or instead of it, named outcomes may have
+// delays of their own (exp:50,cost=none,quality=constant:100), which draw independently.
 func Parse(spec string, o Options) (*Delays, error) {
+	first, named, err := splitNames(spec, o.Outcomes)
+	if err != nil {
+		return nil, err
+	}
+	d := &Delays{Spec: first}
+	if len(o.Outcomes) == 0 || first != "" && first != Own {
+		if d, err = parse(first, "delay ", o); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range o.Outcomes {
+		text, has := named[name]
+		if !has && d.Delay != nil {
+			continue
+		}
+		o.Came = o.Named[name]
+		x, err := parse(cmp.Or(text, Own), "delay "+name+" ", o)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if d.Of == nil {
+			d.Of = map[string]*Delays{}
+		}
+		if d.Of[name] = x; has {
+			d.Spec += "," + name + "=" + x.Spec
+		}
+		d.Recorded = append(d.Recorded, x.Recorded...)
+	}
+	d.Spec = strings.TrimPrefix(d.Spec, ",")
+	return d, nil
+}
+
+// splitNames splits a specification into its beginning and what it says of named outcomes.
+func splitNames(spec string, names []string) (first string, named map[string]string, err error) {
+	var name string
+	for part := range strings.SplitSeq(spec, ",") {
+		if before, after, is := strings.Cut(part, "="); is && !strings.ContainsAny(before, ":+") {
+			if name = strings.TrimSpace(before); !slices.Contains(names, name) {
+				return "", nil, fmt.Errorf("delays %q: no outcome is called %q; there are %q", spec, name, names)
+			}
+			if _, again := named[name]; again {
+				return "", nil, fmt.Errorf("delays %q: the outcome %s is there twice", spec, name)
+			}
+			if named == nil {
+				named = map[string]string{}
+			}
+			named[name] = after
+		} else if name != "" {
+			named[name] += "," + part
+		} else {
+			first = strings.TrimPrefix(first+","+part, ",")
+		}
+	}
+	return first, named, nil
+}
+
+// parse reads delays without names; streams of draws have names that begin with stream.
+func parse(spec, stream string, o Options) (*Delays, error) {
 	var terms []delayTerm
 	var names []string
 	d := &Delays{}
@@ -60,7 +126,7 @@ func Parse(spec string, o Options) (*Delays, error) {
 		if err != nil {
 			return nil, fmt.Errorf("delays %q: %w", spec, err)
 		}
-		term.stream = random.New(o.Seed, "delay "+strconv.Itoa(i))
+		term.stream = random.New(o.Seed, stream+strconv.Itoa(i))
 		if term.kind.open != nil {
 			if err := term.kind.open(&term, &o); err != nil {
 				return nil, fmt.Errorf("delays %q: %w", spec, err)

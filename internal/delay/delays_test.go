@@ -309,3 +309,45 @@ func TestHeadOfLine(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
+
+// Named outcomes have delays of their own, or those before them together; what the data records is theirs where nothing
+// else is said.
+func TestDelaysOfOutcomes(t *testing.T) {
+	o := Options{Seed: 1, Outcomes: []string{"cost", "quality", "tokens"}, Decided: []int64{0, 10, 20, 30},
+		Named: map[string][]int64{"cost": {5, 15, 25, 35}, "quality": {25, 35, 45, 55}}}
+	at := func(d *Delays, round int) int64 { return d.Delay(&Play{Round: round}) }
+	d, err := Parse("lognormal:20,1.5, quality=exp:50+never:0.5,cost=none", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Spec != "lognormal:20,1.5,cost=none,quality=exp:50+never:0.5" || len(d.Of) != 2 || at(d.Of["cost"], 1) != 0 {
+		t.Errorf("%+v", d)
+	}
+	if again, err := Parse(d.Spec, o); err != nil || at(again, 3) != at(d, 3) ||
+		at(again.Of["quality"], 3) != at(d.Of["quality"], 3) {
+		t.Errorf("%+v, %v", again, err)
+	}
+	d, err = Parse("recorded,tokens=constant:3", o)
+	if err != nil || d.Delay != nil || at(d.Of["cost"], 0) != 0 || at(d.Of["quality"], 0) != 2 || at(d.Of["tokens"], 0) != 3 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	d, err = Parse("exp:50,cost=exp:50", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := 0
+	for r := range 100 {
+		if at(d, r) == at(d.Of["cost"], r) {
+			same++
+		}
+	}
+	if same > 20 {
+		t.Errorf("%d of 100 delays of two outcomes are the same", same)
+	}
+	for spec, says := range map[string]string{"recorded": "tokens: ", "cost=none": "tokens: ", "none,price=none": "no outcome is called",
+		"none,cost=none,cost=none": "twice", "none,cost=slow:1": "cost: "} {
+		if _, err := Parse(spec, o); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", spec, err)
+		}
+	}
+}

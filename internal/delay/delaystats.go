@@ -2,7 +2,7 @@ package delay
 
 import "slices"
 
-// Stats are the delays of a run from one point of view (ALGORITHMS.md,
+// Stats are the delays of a run from one point of view (docs/algorithms.md,
 // section 0). d_t is the number of later rounds decided without knowing round t,
 // cut at the end of the run; σ_t the number of earlier rounds not known when t was
 // decided.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -276,7 +277,7 @@ func TestTrack(t *testing.T) {
 		all := outcomes()
 		want := codec.Outcome{ID: f.Metadata.ID, Kind: codec.Reward, Value: 0.5, OutcomeID: "o"}
 		if got.status != 202 || string(got.body) != `{"id":"`+f.Metadata.ID+`","stored":true}` || len(all) != i+1 ||
-			all[i] != want {
+			!reflect.DeepEqual(all[i], want) {
 			t.Errorf("%d %s; stored %+v", got.status, got.body, all)
 		}
 	}

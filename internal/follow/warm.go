@@ -409,7 +409,7 @@ func CheckWarm(rec *codec.Epoch, before []codec.Epoch) (field, want, got string)
 }
 
 // sameLearner reports whether the learner of one model can be that of another as it is.
-func sameLearner(a, b []byte) bool { return !differ(a, b, "actions", "warm") }
+func sameLearner(a, b []byte) bool { return !differ(a, b, "actions", "warm", model.Worth) }
 
 // differ reports whether two models differ in any of some keys.
 func differ(a, b []byte, keys ...string) bool {

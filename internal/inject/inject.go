@@ -285,8 +285,8 @@ func (in *Injection) round() int {
 // decided scores the decision of round t.
 func (in *Injection) decided(ctx context.Context, t int) error {
 	in.Match.Decided(&in.dec)
-	in.Match.Ended(int64(t)-in.reported, max(0, int64(t)-in.dec.LearnedThrough))
-	if err := in.due.decided(&in.dec, in.time, in.Match.Schedule.Cut == delay.Never); err != nil {
+	in.Match.Ended(int64(t)-in.reported, max(0, int64(t)-in.due.finals.Among(in.dec.LearnedThrough)))
+	if err := in.due.decided(&in.dec, in.time, in.Match.Schedule.Silent); err != nil {
 		return err
 	}
 	if in.due.ending() {
@@ -306,11 +306,13 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 // report appends the outcome of a round.
 func (in *Injection) report(ctx context.Context, of delay.Awaited) error {
 	in.Match.Outcome(&in.out, of)
-	if err := in.due.outcome(&in.out); err != nil {
+	if err := in.due.outcome(&in.out, of.Last); err != nil {
 		return err
 	}
 	in.buf = codec.AppendOutcome(in.buf[:0], &in.out)
-	in.reported++
+	if of.Last {
+		in.reported++
+	}
 	_, err := in.outcomes[in.partition(int(of.Round))].Append(ctx, &stream.Record{Key: []byte(in.out.ID), Value: in.buf})
 	return err
 }

@@ -24,6 +24,7 @@ type releases struct {
 	cuts     int64
 	outcomes int64 // that came
 	ready    loop.Ready
+	finals   replay.Finals
 }
 
 // newReleases returns the releases of so many rounds. The joiner releases in the order in
@@ -82,8 +83,8 @@ func (r *releases) take(c *codec.Cut, b ...loop.Batch) error {
 func (r *releases) later() { r.time++ }
 
 // outcome gives an outcome that comes right after the last decision.
-func (r *releases) outcome(o *codec.Outcome) error {
-	e := loop.OutcomeEvent{Offset: r.outcomes, Time: r.time, O: *o, Last: true}
+func (r *releases) outcome(o *codec.Outcome, last bool) error {
+	e := loop.OutcomeEvent{Offset: r.outcomes, Time: r.time, O: *o, Last: last}
 	r.outcomes++
 	c := codec.Cut{Outcomes: []codec.Range{{Next: r.outcomes}}}
 	err := r.take(&c, loop.Batch{Outcomes: []loop.OutcomeEvent{e}})
@@ -94,6 +95,9 @@ func (r *releases) outcome(o *codec.Outcome) error {
 func (r *releases) count() int64 {
 	r.joiner.Ready(&r.ready)
 	r.n += int64(len(r.ready.Feedback))
+	for i := range r.ready.Feedback {
+		r.finals.Note(&r.ready.Feedback[i])
+	}
 	return r.n
 }
 

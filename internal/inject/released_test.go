@@ -49,7 +49,7 @@ func TestReleasesByHand(t *testing.T) {
 		r := newReleases(&c.rules, 1, 1, len(c.raw))
 		give := func(due []delay.Awaited) {
 			for _, a := range due {
-				if err := r.outcome(&codec.Outcome{ID: dataset.RoundID(int(a.Round)), Kind: codec.Loss}); err != nil {
+				if err := r.outcome(&codec.Outcome{ID: dataset.RoundID(int(a.Round)), Kind: codec.Loss}, true); err != nil {
 					t.Fatal(err)
 				}
 			}

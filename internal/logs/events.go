@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
@@ -15,6 +17,7 @@ import (
 // feedback. A decision without its context finds that by its id among the contexts that
 // came before and wait.
 type rounds struct {
+	o       *Options // nil: those of no file
 	round   codec.Round
 	ctx     codec.Context
 	waiting map[string][]byte // contexts without a decision
@@ -34,6 +37,12 @@ func (d *rounds) parse(b []byte, r *Record) (class, string, error) {
 	o := &d.round
 	if err := codec.ParseRound(o, b); err != nil {
 		return 0, "", err
+	}
+	if o.Stage > 0 {
+		return isSkipped, "feedback of an earlier stage", nil
+	}
+	if len(o.Arms) > 0 {
+		return isEvent, "", d.arms(b, r)
 	}
 	if !o.Decided {
 		switch {
@@ -57,6 +66,7 @@ func (d *rounds) outcome(r *Record) (class, string, error) {
 	if r.OutcomeTime == scan.NoTime {
 		r.OutcomeTime = o.Time
 	}
+	r.Values = append(r.Values, o.Values...)
 	if o.Activated {
 		r.Flags |= Activation
 	}
@@ -114,6 +124,7 @@ func (d *rounds) event(r *Record) error {
 	if o.Kind == 0 {
 		r.OutcomeTime = scan.NoTime
 	}
+	r.Values = append(r.Values, o.Values...)
 	r.Features = append(r.Features, o.Features...)
 	r.Features = appendVector(r.Features, o.Vector)
 	names := o.LawActions
@@ -143,6 +154,36 @@ func (d *rounds) event(r *Record) error {
 	}
 	if err := d.law(r); err != nil {
 		return err
+	}
+	return validate(&d.ctx, r)
+}
+
+// arms makes an event of a round that tells what every action would have brought. Its features are those of
+// the line where it has them, else the keys of the line that are named.
+func (d *rounds) arms(b []byte, r *Record) error {
+	o := &d.round
+	r.ID, r.Time, r.Arms = o.ID, o.Time, o.Arms
+	r.Features = appendVector(append(r.Features, o.Features...), o.Vector)
+	if len(r.Features) == 0 && d.o != nil && len(d.o.Keys) > 0 && codec.IsJSON(b) {
+		all, err := Features(b)
+		if err != nil {
+			return err
+		}
+		for _, f := range all {
+			if slices.Contains(d.o.Keys, f.Name) {
+				r.Features = append(r.Features, f)
+			}
+		}
+	}
+	for i := range o.Arms {
+		r.Actions = growAction(r.Actions)
+		a := &r.Actions[i]
+		if a.Name = o.Arms[i].Action; len(o.Arms[i].Values) == 0 {
+			return fmt.Errorf("arms: %q has no outcome that is a number", a.Name)
+		}
+		if at := actionIndex(o.Actions, a.Name, i); at >= 0 {
+			a.Features = append(a.Features, o.Actions[at].Features...)
+		}
 	}
 	return validate(&d.ctx, r)
 }

@@ -73,7 +73,7 @@ func (r *Reader) newDecoder(in *input) (d decoder, format string, err error) {
 	case CB, CBADF:
 		return &vwText{lines: scan.NewLines(in.r), adf: format == CBADF}, format, nil
 	case JSONL:
-		return &jsonEvents{lines: scan.NewLines(in.r)}, format, nil
+		return &jsonEvents{rounds: rounds{o: &r.o}, lines: scan.NewLines(in.r)}, format, nil
 	case Msgpack:
 		return &packEvents{r: in.r}, format, nil
 	case Parquet:
@@ -139,7 +139,7 @@ func detectJSON(text []byte) string {
 	s.Open('{')
 	for first := true; s.More(&first, '}'); {
 		switch s.Key() {
-		case "specversion", "features", "actions", "id", "v":
+		case "specversion", "features", "actions", "id", "v", "arms":
 			return JSONL
 		case "c", "_label_cost", "_label_probability", "_label_Action", "_labelIndex", "_label_ca", "_outcomes", "EventId",
 			"RewardValue", "EnqueuedTimeUtc", "Version", "_skipLearn", "pdrop":

@@ -57,6 +57,27 @@ func (m *Mapping) IsZero() bool {
 	return len(m.Features) == 0
 }
 
+// OnlyFeatures reports whether the mapping says nothing but features.
+func (m *Mapping) OnlyFeatures() bool {
+	rest := *m
+	rest.Features = nil
+	return len(m.Features) > 0 && rest.IsZero()
+}
+
+// Keys returns the names of the features for [Options.Keys], and which of them may be texts of any length: those
+// declared so, and those that long has.
+func (m *Mapping) Keys(long func(name string) bool) (keys []string, any func(name string) bool) {
+	var ngrams []string
+	for _, f := range m.Features {
+		name, is := strings.CutSuffix(f, ":ngrams")
+		if is {
+			ngrams = append(ngrams, name)
+		}
+		keys = append(keys, strings.TrimSuffix(strings.TrimSuffix(name, ":text"), ":number"))
+	}
+	return keys, func(name string) bool { return slices.Contains(ngrams, name) || long != nil && long(name) }
+}
+
 // value is the column of outcomes.
 func (m *Mapping) value() string { return m.Loss + m.Reward }
 

@@ -28,7 +28,7 @@ type row struct {
 	Action       string    `parquet:"action,dict"`         // played
 	Propensity   *float64  `parquet:"propensity,optional"` // of it
 	Propensities []float64 `parquet:"propensities,list"`   // aligned with actions; empty: not known
-	Outcome      string    `parquet:"outcome,dict"`        // loss, reward, withdrawn, or ""
+	Outcome      string    `parquet:"outcome,dict"`        // loss, reward, withdrawn, named, or ""
 	Value        *float64  `parquet:"value,optional"`      // of a loss or reward
 	OutcomeTime  *int64    `parquet:"outcome_time,optional,timestamp(nanosecond)"`
 	Weight       float64   `parquet:"weight"`
@@ -36,6 +36,21 @@ type row struct {
 	Inactive     bool      `parquet:"inactive"`
 	Defaulted    bool      `parquet:"defaulted"`
 	Activated    bool      `parquet:"activated"`
+	Outcomes     []came    `parquet:"outcomes,list"` // named ones that came
+	Arms         []arm     `parquet:"arms,list"`     // what each action would have brought
+}
+
+// came is a named outcome.
+type came struct {
+	Name  string   `parquet:"name,dict"`
+	Value *float64 `parquet:"value,optional"` // null: it was withdrawn
+	Time  *int64   `parquet:"time,optional,timestamp(nanosecond)"`
+}
+
+// arm is an action with the named outcomes that it would have had.
+type arm struct {
+	Action   string `parquet:"action,dict"`
+	Outcomes []came `parquet:"outcomes,list"`
 }
 
 // cell is a feature: one of number, text and bool is there.
@@ -115,6 +130,16 @@ func (p *parquetWriter) Write(r *Record) error {
 		a := &r.Actions[i]
 		x.Actions = append(x.Actions, choice{strings.Clone(a.Name), p.cells(a.Features)})
 	}
+	for i := range r.Values {
+		x.Outcomes = append(x.Outcomes, cameOf(&r.Values[i].Value, r.Values[i].Time))
+	}
+	for i := range r.Arms {
+		a := arm{Action: strings.Clone(r.Arms[i].Action)}
+		for j := range r.Arms[i].Values {
+			a.Outcomes = append(a.Outcomes, cameOf(&r.Arms[i].Values[j], scan.NoTime))
+		}
+		x.Arms = append(x.Arms, a)
+	}
 	if p.vector != "" {
 		return fmt.Errorf("the feature %q is a vector, which files of Parquet do not have; write --to %s", p.vector, JSONL)
 	}
@@ -122,6 +147,22 @@ func (p *parquetWriter) Write(r *Record) error {
 		return p.flush()
 	}
 	return nil
+}
+
+func cameOf(v *codec.Value, at int64) came {
+	c := came{Name: strings.Clone(v.Name), Time: timeOrNil(at)}
+	if x := v.X; !v.Withdrawn {
+		c.Value = &x
+	}
+	return c
+}
+
+// value does the reverse.
+func (c *came) value() codec.Value {
+	if c.Value == nil {
+		return codec.Value{Name: c.Name, Withdrawn: true}
+	}
+	return codec.Value{Name: c.Name, X: *c.Value}
 }
 
 // cells copies features.
@@ -171,7 +212,7 @@ func appendFeatures(dst []codec.Feature, cells []cell) ([]codec.Feature, error) 
 }
 
 var outcomeNames = map[codec.OutcomeKind]string{0: "", codec.Loss: "loss", codec.Reward: "reward",
-	codec.Withdrawn: "withdrawn"}
+	codec.Withdrawn: "withdrawn", codec.Named: "named"}
 
 func timeOrNil(ns int64) *int64 {
 	if ns == scan.NoTime {
@@ -364,22 +405,35 @@ func (d *parquetReader) record(x *row, r *Record) (class, error) {
 	if x.Propensity != nil {
 		o.Propensity = *x.Propensity
 	}
-	switch x.Outcome {
-	case "loss":
-		o.Kind = codec.Loss
-	case "reward":
-		o.Kind = codec.Reward
-	case "withdrawn":
-		o.Kind = codec.Withdrawn
-	case "":
-	default:
-		return 0, fmt.Errorf("outcome %q: expected loss, reward, withdrawn or nothing", x.Outcome)
+	for kind, name := range outcomeNames {
+		if x.Outcome == name {
+			o.Kind = kind
+		}
+	}
+	if outcomeNames[o.Kind] != x.Outcome {
+		return 0, fmt.Errorf("outcome %q: expected loss, reward, withdrawn, named or nothing", x.Outcome)
+	}
+	finite := func(x *float64) bool { return x == nil || !math.IsNaN(*x) && !math.IsInf(*x, 0) }
+	ok := finite(x.Value)
+	for i := range x.Outcomes {
+		c := &x.Outcomes[i]
+		ok = ok && finite(c.Value)
+		o.Values = append(o.Values, codec.TimedValue{Value: c.value(), Time: orNoTime(c.Time)})
+	}
+	for i := range x.Arms {
+		a := codec.Arm{Action: x.Arms[i].Action}
+		for j := range x.Arms[i].Outcomes {
+			c := &x.Arms[i].Outcomes[j]
+			ok = ok && c.Value != nil && finite(c.Value)
+			a.Values = append(a.Values, c.value())
+		}
+		o.Arms = append(o.Arms, a)
+	}
+	if !ok {
+		return 0, errCost
 	}
 	if x.Value != nil {
 		o.Value = *x.Value
-	}
-	if math.IsNaN(o.Value) || math.IsInf(o.Value, 0) {
-		return 0, errCost
 	}
 	return d.kind(x, r)
 }
@@ -393,6 +447,9 @@ func (d *parquetReader) kind(x *row, r *Record) (class, error) {
 	case "event":
 	default:
 		return 0, fmt.Errorf("kind %q: expected event or outcome", x.Kind)
+	}
+	if len(o.Arms) > 0 {
+		return isEvent, d.ev.arms(nil, r)
 	}
 	if x.Action == "" {
 		return 0, errors.New("an event without the action that was played")

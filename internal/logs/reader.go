@@ -32,6 +32,8 @@ type Options struct {
 	// Long reports whether a feature may be a text of any length, or a vector; nil: none may. A column of such
 	// texts is one that the mapping declares as NAME:ngrams, too.
 	Long func(name string) bool
+	// Keys of a line of JSON with arms are features of its context, if the line has no features.
+	Keys []string
 	// Labelled says that a CSV whose columns nobody named is a labelled one; without it
 	// that is an error, for its rows are no decisions.
 	Labelled bool
@@ -339,5 +341,8 @@ func (r *Reader) isNew(rec *Record) bool {
 	r.key = append(r.key, byte(rec.Outcome), byte(rec.Flags))
 	r.key = binary.LittleEndian.AppendUint64(r.key, math.Float64bits(rec.Value))
 	r.key = binary.LittleEndian.AppendUint64(r.key, uint64(rec.OutcomeTime))
+	if len(rec.Values) > 0 {
+		r.key = codec.AppendRound(r.key, &codec.Round{Values: rec.Values, Time: scan.NoTime, OutcomeTime: scan.NoTime})
+	}
 	return r.said.Put(0, r.key, struct{}{})
 }

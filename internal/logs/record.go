@@ -35,8 +35,8 @@ const (
 // Record is one record of a log, in the shape that all formats share. Its strings and
 // slices alias memory that the next call of [Reader.Next] uses again.
 //
-// Of an [Outcome] only Line, ID, Kind, Flags, Action, Outcome, Value and OutcomeTime are
-// set, and Action only where it says of which action it is.
+// Of an [Outcome] only Line, ID, Kind, Flags, Action, Outcome, Value, OutcomeTime and Values
+// are set, and Action only where it says of which action it is.
 type Record struct {
 	Kind  recordKind
 	Flags Flags
@@ -55,9 +55,13 @@ type Record struct {
 	Propensity   float64   // of the action played, in (0,1]; 0 where it is not known
 	Propensities []float64 // the whole law, aligned with Actions; nil where it is not known
 
-	Outcome     codec.OutcomeKind // [codec.Loss], [codec.Reward] or [codec.Withdrawn]; 0: none came
+	Outcome     codec.OutcomeKind // [codec.Loss], [codec.Reward], [codec.Withdrawn] or [codec.Named]; 0: none came
 	Value       float64           // of Loss and Reward; finite
 	OutcomeTime int64             // when it was known, ns since 1970; [NoTime]
+
+	Values []codec.TimedValue // named outcomes that came
+	// Arms are the named outcomes that each action would have had: no action was played, and Actions are those of Arms.
+	Arms []codec.Arm
 
 	// Weight counts the events that this one stands for, since others were dropped by
 	// chance: 1/(1−pdrop), at least 1.
@@ -72,6 +76,7 @@ func (r *Record) reset() {
 		Kind: Event, Time: scan.NoTime, OutcomeTime: scan.NoTime, Chosen: -1, Weight: 1,
 		long:     r.long,
 		Features: r.Features[:0], Actions: r.Actions[:0], Baseline: r.Baseline[:0], Propensities: r.Propensities[:0],
+		Values: r.Values[:0],
 	}
 }
 

@@ -196,5 +196,8 @@ func (d *topicReader) outcome(r *Record, rec *stream.Record) (class, error) {
 		return isDangling, nil
 	}
 	r.Outcome, r.Value = d.out.Kind, d.out.Value
+	for _, v := range d.out.Values {
+		r.Values = append(r.Values, codec.TimedValue{Value: v, Time: scan.NoTime})
+	}
 	return isDangling, validate(&d.checked, r)
 }

@@ -2,6 +2,7 @@ package logs
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -66,7 +67,7 @@ func appendRoundLine(dst []byte, o *codec.Round) []byte {
 func (e *eventWriter) Write(r *Record) error {
 	o := &e.round
 	*o = codec.Round{Context: codec.Context{ID: r.ID}, Time: scan.NoTime, OutcomeTime: r.OutcomeTime, Kind: r.Outcome,
-		Value: r.Value}
+		Value: r.Value, Values: r.Values}
 	if o.Activated = r.Flags&Activation != 0; r.Kind == Outcome {
 		o.Action = r.Action
 	} else {
@@ -79,8 +80,9 @@ func (e *eventWriter) Write(r *Record) error {
 
 func (e *eventWriter) event(r *Record) {
 	o := &e.round
-	o.Features, o.Actions = r.Features, nil
-	o.Decided, o.Time, o.Action, o.Propensity, o.Weight = true, r.Time, r.Action, r.Propensity, r.Weight
+	o.Features, o.Actions, o.Arms = r.Features, nil, r.Arms
+	o.Decided = r.Arms == nil
+	o.Time, o.Action, o.Propensity, o.Weight = r.Time, r.Action, r.Propensity, r.Weight
 	o.Inactive, o.Defaulted = r.Flags&Inactive != 0, r.Flags&Defaulted != 0
 	e.names, e.base = e.names[:0], e.base[:0]
 	if len(r.Actions) > 0 {
@@ -109,7 +111,9 @@ func (d *dsjsonWriter) Close() error { return d.w.Flush() }
 func (d *dsjsonWriter) Write(r *Record) error {
 	d.buf = append(d.buf[:0], '{')
 	var err error
-	if r.Kind == Outcome {
+	if len(r.Values)+len(r.Arms) > 0 {
+		err = errors.New("named outcomes have no place there; write --to " + JSONL)
+	} else if r.Kind == Outcome {
 		d.outcome(r)
 	} else {
 		err = d.event(r)

@@ -138,6 +138,84 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// drawNamed gives a record named outcomes, or makes it one of arms.
+func drawNamed(t *rapid.T, r *Record) {
+	outcomes := rapid.SliceOfNDistinct(names, 1, 3, rapid.ID[string]).Draw(t, "outcomes")
+	if r.Kind != Outcome && rapid.Bool().Draw(t, "arms") {
+		*r = Record{Kind: Event, ID: r.ID, Time: r.Time, Features: r.Features, Actions: r.Actions, OutcomeTime: scan.NoTime,
+			Chosen: -1, Weight: 1}
+		for _, a := range r.Actions {
+			arm := codec.Arm{Action: a.Name}
+			for _, name := range outcomes {
+				arm.Values = append(arm.Values, codec.Value{Name: name, X: rapid.Float64().Draw(t, "x")})
+			}
+			r.Arms = append(r.Arms, arm)
+		}
+		return
+	}
+	r.Outcome, r.Value = codec.Named, 0
+	for _, name := range outcomes {
+		v := codec.TimedValue{Value: codec.Value{Name: name}, Time: rapid.OneOf(rapid.Just(scan.NoTime),
+			rapid.Int64Range(-1e18, 6e18)).Draw(t, "known at")}
+		if v.Withdrawn = rapid.IntRange(0, 4).Draw(t, "withdrawn") == 0; !v.Withdrawn {
+			v.X = rapid.Float64().Draw(t, "x")
+		}
+		r.Values = append(r.Values, v)
+	}
+}
+
+// TestNamedRoundTrip: so are named outcomes, each with its time, and those of every action; dsjson refuses them.
+func TestNamedRoundTrip(t *testing.T) {
+	for _, format := range []string{JSONL, Msgpack, Parquet} {
+		t.Run(format, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				var all []Record
+				for i := range rapid.IntRange(1, 4).Draw(t, "records") {
+					all = append(all, drawRecord(t, "id"+ordinal(i)))
+					drawNamed(t, &all[i])
+				}
+				got := readBack(t, format, writeAll(t, format, all))
+				if len(got) != len(all) {
+					t.Fatalf("%d of %d records", len(got), len(all))
+				}
+				for i := range all {
+					same(t, &got[i], &all[i])
+				}
+			})
+		})
+	}
+	w, err := NewWriter(io.Discard, Dsjson)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cannot *UnwritableError
+	if err := w.Write(&Record{Kind: Outcome, ID: "a", Values: []codec.TimedValue{{}}}); !errors.As(err, &cannot) {
+		t.Error(err)
+	}
+}
+
+// A file that tells what every action would have brought has features where --features names keys of its lines, and
+// none of what is known afterwards only.
+func TestArms(t *testing.T) {
+	line := `{"prompt":"p","best":1,"arms":{"a":{"reward":0.4,"cost":3e-05,"near":false},"b":{"reward":1,"cost":0}},"source":"s"}` +
+		"\n"
+	r, err := Open(Stdin, Options{Stdin: strings.NewReader(line + `{"arms":{"a":{"near":true}}}`),
+		Keys: []string{"prompt", "source"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := readAll(t, r)
+	if err != nil || len(all) != 1 || len(r.Account().Errors()) != 1 {
+		t.Fatalf("%v %+v %q", err, all, r.Account().Errors())
+	}
+	want := []codec.Arm{{Action: "a", Values: []codec.Value{{Name: "reward", X: .4}, {Name: "cost", X: 3e-5}}},
+		{Action: "b", Values: []codec.Value{{Name: "reward", X: 1}, {Name: "cost"}}}}
+	if got := all[0]; !reflect.DeepEqual(got.Arms, want) || len(got.Actions) != 2 || len(got.Features) != 2 ||
+		got.Features[0].Text != "p" || got.Features[1].Name != "source" {
+		t.Errorf("%+v", got)
+	}
+}
+
 func same(t rapid.TB, got, want *Record) {
 	t.Helper()
 	g, w := clone(got), clone(want)
@@ -285,5 +363,17 @@ func clone(r *Record) Record {
 	}
 	c.Baseline = append([]int(nil), r.Baseline...)
 	c.Propensities = append([]float64(nil), r.Propensities...)
+	c.Values, c.Arms = nil, nil
+	for _, v := range r.Values {
+		v.Name = strings.Clone(v.Name)
+		c.Values = append(c.Values, v)
+	}
+	for _, a := range r.Arms {
+		own := codec.Arm{Action: strings.Clone(a.Action)}
+		for _, v := range a.Values {
+			own.Values = append(own.Values, codec.Value{Name: strings.Clone(v.Name), X: v.X})
+		}
+		c.Arms = append(c.Arms, own)
+	}
 	return c
 }

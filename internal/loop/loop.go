@@ -133,6 +133,22 @@ type Rules struct {
 	Baseline    Baseline
 	Masked      []string   // actions that no round may play, listed by a context or not
 	Guard       GuardRules // of the learner against the baseline
+
+	// Named are the outcomes that the model names, sorted by name; then Worth says what they are worth, Range is its
+	// range, Window the longest of theirs, and Impute, DefaultLoss and Outcomes are those of no outcome. nil: one loss.
+	Named   []OutcomeRule
+	Worth   *learner.Formula
+	Budgets []string // sorted: the names of what the learner charges for
+}
+
+// OutcomeRule is what a model says of one named outcome.
+type OutcomeRule struct {
+	Name    string
+	Range   Range // of its values, which are no losses: [Range.Clip] as there
+	Window  Window
+	Impute  bool    // what silence means: true: Default is learned, false: it is skipped
+	Default float64 // on its own scale
+	Take    Aggregate
 }
 
 // Waits reports whether a round, the n-th of its partition, waits until the earlier rounds of

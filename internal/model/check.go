@@ -49,6 +49,7 @@ func (m *Model) check(add adder) {
 	m.checkVectors(add)
 	m.certificateProblems(add)
 	m.modeProblems(add)
+	m.namedProblems(add)
 }
 
 // order is the order in which rounds are learned.
@@ -75,6 +76,8 @@ func (m *Model) earlyProblem() string {
 		names := kindNames(true)
 		return "early is for oracles over features, which are " + strings.Join(names[:len(names)-1], ", ") +
 			" and " + names[len(names)-1] + "; use order: fifo"
+	case m.Named != nil:
+		return "early is for models with one loss; use order: fifo"
 	case m.Impute:
 		return "early learns outcomes before silence, which missing: impute makes a loss; use order: fifo, or missing: skip"
 	case m.Outcomes != loop.First:

@@ -13,7 +13,7 @@ import (
 const Hedge = "hedge"
 
 // PaperEta is the paper's learning rate of Hedge-Vovk, which explore: {paper: T}
-// stands for (ALGORITHMS.md, 2.1).
+// stands for (docs/algorithms.md, 2.1).
 const PaperEta = oracle.PaperEta
 
 type hedge struct{}

@@ -16,7 +16,6 @@ import (
 func (m *Model) fields() []field {
 	actions := nameList{&m.Actions, "any", "actions", "actions: [red, green, blue]"}
 	masked := nameList{&m.Masked, "none", "masked", "masked: [red]"}
-	outcomes := choice{loop.Aggregates(), int(m.Outcomes), func(i int) { m.Outcomes = loop.Aggregate(i) }}
 	mode := choice{codec.Modes(), int(m.Mode), func(i int) { m.Mode = codec.Mode(i) }}
 	return []field{
 		{key: "name", into: &m.Name, example: "name: shop"},
@@ -30,10 +29,10 @@ func (m *Model) fields() []field {
 		{key: "learner", into: &m.Learner},
 		{key: "explore", into: &m.Explore},
 		{key: "oracle", into: &m.Oracle},
-		{key: "window", into: window{&m.Window}},
-		{key: "missing", into: either(&m.Impute, "skip", "impute")},
+		{key: "window", into: window{&m.Window}, omit: m.Named != nil},
+		{key: "missing", into: either(&m.Impute, "skip", "impute"), omit: m.Named != nil},
 		{key: "default_loss", into: &m.DefaultLoss, example: "default_loss: 1", omit: !m.Impute},
-		{key: "outcomes", into: outcomes},
+		{key: "outcomes", into: outcomes{m}},
 		{key: "activation", into: either(&m.Activation, "none", "required")},
 		{key: "order", into: m.order()},
 		{key: "certificate", into: &m.Certificate, omit: m.Certificate == defaultCertificate},
@@ -42,6 +41,8 @@ func (m *Model) fields() []field {
 		{key: "masked", into: masked, omit: len(m.Masked) == 0},
 		{key: "guard", into: guard{&m.Guard}, omit: !m.Guard.On()},
 		{key: "mode", into: mode, omit: m.Mode == codec.Live},
+		{key: "constants", into: byName{m}, omit: m.Constants == nil},
+		{key: "budget", into: budgets{m}, omit: m.Budgets == nil},
 	}
 }
 
@@ -58,8 +59,12 @@ func (m *Model) Canonical() []byte {
 	return b
 }
 
+// Worth stands for all the keys that say what named outcomes are worth.
+const Worth = "worth"
+
 // Differing returns the first of some keys of which two models of a log differ, and how the second one writes it;
-// key is "" if they differ in none.
+// key is "" if they differ in none. With named outcomes reward is what is learned of them, which another formula
+// leaves as it is if both are linear; [Worth] is the formula itself.
 func Differing(a, b []byte, keys ...string) (key, second string) {
 	x, y := loggedLines(a), loggedLines(b)
 	for _, key := range keys {
@@ -81,6 +86,10 @@ func loggedLines(b []byte) map[string]string {
 		if !f.omit {
 			lines[f.key] = f.line()
 		}
+	}
+	if m.Named != nil {
+		lines[Worth] = lines["reward"] + lines["constants"] + lines["budget"]
+		lines["reward"] = m.learned()
 	}
 	return lines
 }
@@ -231,6 +240,10 @@ func (s scale) fields(example string) []field {
 const maxRange = 1e300
 
 func (s scale) read(p *parser, n *yaml.Node) {
+	if s.key == "reward" && n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		formula{s.m, s.key, &s.m.Worth}.read(p, n)
+		return
+	}
 	example := s.key + ": {min: 0, max: 1, clip: false}"
 	r := &s.m.Range
 	*r, s.m.Reward = loop.Range{Min: 0, Max: 1}, s.key == "reward"
@@ -240,7 +253,12 @@ func (s scale) read(p *parser, n *yaml.Node) {
 	}
 }
 
-func (s scale) canonical() string { return braces(s.fields("")) }
+func (s scale) canonical() string {
+	if s.m.Worth != nil {
+		return formula{into: &s.m.Worth}.canonical()
+	}
+	return braces(s.fields(""))
+}
 
 type window struct{ at *loop.Window }
 

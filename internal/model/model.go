@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"hindsight/internal/loop"
+	"hindsight/pkg/learner"
 )
 
 // Model is a model file, every default filled in. Two models are equal, in the
@@ -19,6 +20,8 @@ type Model struct {
 	Oracle      Oracle
 	Certificate certificate
 	Warm        Warm
+	Constants   []learner.Constant // of formulas, sorted by name
+	Budgets     []Budget           // sorted by name
 }
 
 type rules = loop.Rules
@@ -52,7 +55,13 @@ func Default() *Model {
 }
 
 // Rules returns what the model says about events.
-func (m *Model) Rules() *loop.Rules { return &m.Clone().rules }
+func (m *Model) Rules() *loop.Rules {
+	r := &m.Clone().rules
+	for _, b := range m.Budgets {
+		r.Budgets = append(r.Budgets, b.Name)
+	}
+	return r
+}
 
 // Files returns the names of the files that the model uses, as written in it:
 // relative to the folder of the model file.
@@ -93,5 +102,6 @@ func (m *Model) columns() int {
 func (m *Model) Clone() *Model {
 	c := *m
 	c.Actions, c.Features, c.Masked = slices.Clone(m.Actions), slices.Clone(m.Features), slices.Clone(m.Masked)
+	c.Named, c.Constants, c.Budgets = slices.Clone(m.Named), slices.Clone(m.Constants), slices.Clone(m.Budgets)
 	return &c
 }

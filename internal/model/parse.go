@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -92,7 +93,8 @@ type parser struct {
 	version  int // of an oracle that says none
 	errs     Errors
 	warnings Errors                // what is no error
-	at       map[string]*yaml.Node // value of each top-level key that is there
+	at       map[string]*yaml.Node // value of each key that is there: top-level ones, and named things as KEY.NAME
+	deferred []func()              // what needs all keys to be read
 }
 
 func (p *parser) errorf(n *yaml.Node, format string, args ...any) {
@@ -122,19 +124,25 @@ func (p *parser) parse(b []byte) *Model {
 		return nil
 	}
 	m := Default()
+	p.at = map[string]*yaml.Node{}
 	if root != nil {
-		p.at = p.fields(root, "", m.fields())
+		maps.Copy(p.at, p.fields(root, "", m.fields()))
 	}
 	if len(p.errs) > 0 {
 		return nil // what follows would complain about half-read values
 	}
-	p.finish(m)
+	if p.finish(m); len(p.errs) > 0 && m.Named != nil {
+		return nil
+	}
 	m.check(func(key, format string, args ...any) { p.errorf(p.at[key], key+": "+format, args...) })
 	return m
 }
 
 // finish fills what depends on several keys, and reports keys that fight.
 func (p *parser) finish(m *Model) {
+	if p.finishNamed(m); len(p.errs) > 0 && m.Named != nil {
+		return // half-read formulas
+	}
 	if p.at["loss"] != nil && p.at["reward"] != nil {
 		p.errorf(p.at["reward"], "reward: loss is given too; keep one of them")
 	}
@@ -220,6 +228,8 @@ func (p *parser) mapping(n *yaml.Node, where string, allowed []string, f func(ke
 		switch {
 		case key.Kind != yaml.ScalarNode:
 			p.errorf(key, "%sexpected a key, found %s", prefix(where), describe(key))
+		case where == "" && later[key.Value] != "":
+			p.errorf(key, "%s: %s come with a later version of this program; take the key out", key.Value, later[key.Value])
 		case allowed != nil && !slices.Contains(allowed, key.Value):
 			p.errorf(key, "%sunknown key %q%s; expected one of %s", prefix(where), key.Value, didYouMean(key.Value, allowed),
 				strings.Join(allowed, ", "))
@@ -231,6 +241,10 @@ func (p *parser) mapping(n *yaml.Node, where string, allowed []string, f func(ke
 		}
 	}
 }
+
+// later are top-level keys that are decided on, and that nothing runs yet.
+var later = map[string]string{"unit": "laws that stick to a person or a device", "slots": "rounds with several slots",
+	"early": "outcomes that are learned before they are final"}
 
 func prefix(where string) string {
 	if where == "" {

@@ -476,7 +476,7 @@ func TestFlagText(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, name := range []string{"full.yaml", "full.golden", "default.golden"} {
+	for _, name := range []string{"full.yaml", "full.golden", "default.golden", "named.yaml", "named.golden"} {
 		b, err := os.ReadFile("testdata/" + name)
 		if err != nil {
 			f.Fatal(err)

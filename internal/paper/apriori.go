@@ -14,7 +14,7 @@ import (
 func delaysClaim() Claim {
 	return Claim{
 		Name:   "delays",
-		Source: "derived here: theorems 1, 2 and 3 (ALGORITHMS.md, 3.4); BOLD: Joulani, György and Szepesvári 2013",
+		Source: "derived here: theorems 1, 2 and 3 (docs/algorithms.md, 3.4); BOLD: Joulani, György and Szepesvári 2013",
 		Says: "Under delays that are blind to missing losses DA-FA with η = ½ pays for delay additively, in any order, " +
 			"with nothing known beforehand: √(KT log|F|) + d·log|F|. Played beside it: FIFO, η = 1/σ, BOLD, which has a copy " +
 			"for each round outstanding, and the constants of the paper.",

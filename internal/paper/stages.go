@@ -6,7 +6,7 @@ import "fmt"
 func stagesClaim() Claim {
 	return Claim{
 		Name:   "stages",
-		Source: "derived here: where theorem 3 does not hold, and theorem 1 does (ALGORITHMS.md, 3.4)",
+		Source: "derived here: where theorem 3 does not hold, and theorem 1 does (docs/algorithms.md, 3.4)",
 		Says: "Where delays look at losses that have not come, DA-FA with η = ½ in the order of arrival can lose ten " +
 			"times: 64 contexts one after the other, in each of which another function looks right while good news of the " +
 			"best action is held back. FIFO does not, and neither does η by what is outstanding.",

@@ -215,7 +215,7 @@ func TestScheduleByTime(t *testing.T) {
 	}
 	s = delay.NewSchedule(4, times)
 	s.AddAt(0, 0, 1)
-	if got := s.After(0); len(got) != 1 || got[0] != (delay.Awaited{Time: 0, Action: 1}) || times[0] != 30 {
+	if got := s.After(0); len(got) != 1 || got[0] != (delay.Awaited{Action: 1, Last: true}) || times[0] != 30 {
 		t.Errorf("%+v, and the times of all runs are changed by one: %v", got, times)
 	}
 }

@@ -15,6 +15,7 @@ type trace struct {
 	Rounds     int
 	Fates      Fates
 	LateLosses latelosses.Comparison
+	Outcomes   outcomeCounts // that the model names
 
 	match  *Match
 	delays *delay.Meter
@@ -56,7 +57,8 @@ type backtest struct {
 	each    func(t int) // called after each decision; nil: not
 
 	parsed   bool  // contexts need no bytes
-	outcomes int64 // that came
+	outcomes int64 // records of outcomes that came
+	arrived  int64 // rounds of which all outcomes came that do
 	losses   latelosses.Losses
 
 	dec   *codec.Decision // that of decision
@@ -78,7 +80,7 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *del
 	b.parsed = rounds.table != nil && rounds.table.Labelled && rounds.table.Fits()
 	b.decider = loop.NewDecider(b.replica, seed, name, 0, 1)
 	b.joiner = loop.NewJoiner(1, Boundless(n), 0, func(int64) *loop.Rules { return ep.Rules })
-	b.trace = trace{Rounds: n, match: b.match, delays: delay.NewMeter(n)}
+	b.trace = trace{Rounds: n, Outcomes: outcomeCounts{}, match: b.match, delays: delay.NewMeter(n)}
 	b.match.course.bounds = func() map[string]float64 {
 		late := latelosses.Compare(&b.losses)
 		f, _ := certify.Measure(ep.Learner, &certify.Options{Outstanding: int64(b.match.n) - b.trace.Fates.rounds(),
@@ -102,8 +104,9 @@ func (b *backtest) round(t int) error {
 	}
 	b.match.Decided(b.dec)
 	held, _ := b.joiner.Held()
-	b.match.course.decided(int64(t)-b.outcomes, int64(t)-b.dec.LearnedThrough, int64(held))
-	b.trace.delays.Decided(int64(t), b.match.Schedule.Cut, b.outcomes, b.dec.LearnedThrough)
+	released := b.trace.Fates.rounds()
+	b.match.course.decided(int64(t)-b.arrived, int64(t)-released, int64(held))
+	b.trace.delays.Decided(int64(t), b.match.Schedule.Cut, b.arrived, released)
 	if b.each != nil {
 		b.each(t)
 	}
@@ -141,7 +144,7 @@ func (b *backtest) cameAt(o delay.Awaited, t int) int64 {
 	switch r := b.match.rounds; {
 	case !r.Timed():
 		return int64(2*t + 1)
-	case b.match.Schedule.Times != nil:
+	case b.match.Schedule.Timed:
 		return max(o.Time, r.Time(t))
 	default:
 		return r.Time(t)
@@ -156,7 +159,7 @@ func (b *backtest) join(t int) error {
 	if err := b.take(e.Time, b.moved[:], nil); err != nil {
 		return err
 	}
-	if b.match.Schedule.Cut == delay.Never {
+	if b.match.Schedule.Silent {
 		b.over(b.dec.ID)
 	}
 	return b.joinOutcomes(b.match.Schedule.After(t), t)
@@ -167,10 +170,13 @@ func (b *backtest) join(t int) error {
 func (b *backtest) joinOutcomes(due []delay.Awaited, t int) error {
 	for _, o := range due {
 		e := &b.outcome[0]
-		e.Offset, e.Time, e.Last = b.outcomes, b.cameAt(o, t), b.forgets
+		e.Offset, e.Time, e.Last = b.outcomes, b.cameAt(o, t), b.forgets && o.Last
 		b.match.Outcome(&e.O, o)
 		b.outcomes++
-		b.trace.delays.Came(int64(o.Round), int64(t))
+		if o.Last {
+			b.arrived++
+			b.trace.delays.Came(int64(o.Round), int64(t))
+		}
 		b.moved[0].Next, b.batch[0] = b.outcomes, loop.Batch{Outcomes: b.outcome[:]}
 		if err := b.take(0, nil, b.moved[:]); err != nil {
 			return err
@@ -199,8 +205,11 @@ func (b *backtest) learn() error {
 	b.joiner.Ready(&b.ready)
 	for i := range b.ready.Feedback {
 		f := &b.ready.Feedback[i]
-		b.trace.Fates.addFate(f.Fate)
-		if f.Fate == codec.Observed {
+		if f.Stage == 0 {
+			b.trace.Fates.addFate(f.Fate)
+			b.trace.Outcomes.add(f, b.replica.Epoch().Rules)
+		}
+		if f.Stage == 0 && f.Fate == codec.Observed {
 			b.losses.AddObserved(f.Epoch, f.Loss)
 		}
 		var c *codec.Context
@@ -225,6 +234,7 @@ func (b *backtest) late(r *codec.Reject) {
 	rules := b.replica.Epoch().Rules
 	var o codec.Outcome
 	if r.Reason == codec.ReasonLate && !rules.Activation && codec.ParseOutcome(&o, r.Bytes) == nil {
+		b.trace.Outcomes.late(&o, rules, b.replica.Epoch().Number)
 		b.losses.AddLate(b.replica.Epoch().Number, rules, o.Kind, o.Value)
 	}
 }

@@ -183,7 +183,7 @@ func TestNeedle(t *testing.T) {
 	}
 }
 
-// TestNeedleTrapsGreed holds that greed is linear where DA-FA is not (ALGORITHMS.md,
+// TestNeedleTrapsGreed holds that greed is linear where DA-FA is not (docs/algorithms.md,
 // section 6): all functions agree on the first action, and it is the best by prior.
 func TestNeedleTrapsGreed(t *testing.T) {
 	const rounds = 3000

@@ -258,10 +258,10 @@ func (m *Match) lost(t, a int) (weight, loss float64, ok bool) {
 	case m.rounds.Known:
 		m.rounds.Truth(m.truth, t)
 		return 1, m.truth[a] - slices.Min(m.truth), true
-	case !log.Played(row, a) || !log.Observed(row):
+	case !log.Played(row, a) || math.IsNaN(m.rounds.Loss(t, a)):
 		return 0, 0, false
 	default:
-		return log.Weight(row), log.Loss(row, a), true
+		return log.Weight(row), m.rounds.Loss(t, a), true
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"hindsight/internal/delay"
 	"hindsight/internal/loop"
+	"hindsight/internal/ope"
 	"hindsight/pkg/codec"
 )
 
@@ -26,13 +27,28 @@ type Match struct {
 	replay       replaySums
 	course       *course
 	contexts     *contextTable // nil: not looked at
+
+	parts []part       // of named outcomes
+	when  []delay.Part // used again
+	said  []codec.Value
+	tally []ope.Weighted // of named outcomes, budgets and prices
+	y     []float64
+	debts []debt // of budgets
 }
 
 // NewMatch returns the match of rounds of which nothing was played yet.
 func NewMatch(rounds *Rounds, d *delay.Delays, scale loop.Range) *Match {
 	n := rounds.Len()
-	return &Match{rounds: rounds.Reader(), scale: scale, delays: d, Schedule: delay.NewSchedule(n, d.Times),
-		truth: make([]float64, len(rounds.Actions)), course: newCourse()}
+	m := &Match{rounds: rounds.Reader(), scale: scale, delays: d, Schedule: delay.NewSchedule(n, d.Times),
+		truth: make([]float64, len(rounds.Actions)), course: newCourse(), parts: rounds.partsOf(d)}
+	if r := rounds.named; r != nil {
+		m.y, m.debts = make([]float64, len(r.rules)), make([]debt, len(r.spend))
+		m.tally = make([]ope.Weighted, len(r.rules)+2*len(r.spend))
+	}
+	for _, of := range d.Of {
+		m.Schedule.Timed = m.Schedule.Timed || of.Times != nil
+	}
+	return m
 }
 
 // Decided scores the decision of the next round and chooses its delay.
@@ -40,7 +56,7 @@ func (m *Match) Decided(d *codec.Decision) {
 	t, a := m.n, d.Action
 	m.n++
 	if m.rounds.Log != nil {
-		m.recorded(t, a)
+		m.recorded(t, a, d)
 	} else {
 		m.told(t, a, d)
 	}
@@ -76,41 +92,48 @@ func (m *Match) told(t, a int, d *codec.Decision) {
 		m.course.truth(m.truth, regret)
 		m.play.Truth = m.truth
 	}
-	m.Schedule.Add(m.delays.Delay(&m.play), a)
+	m.count(t, a, 1, d)
+	m.lay(t, a)
 }
 
 // recorded is decided for a bandit log. Where the recorded action was not drawn nothing
 // is known of the round: it is withdrawn at once.
-func (m *Match) recorded(t, a int) {
+func (m *Match) recorded(t, a int, d *codec.Decision) {
 	log, row := m.rounds.Log, m.rounds.Row(t)
-	observed, stands := log.Observed(row), log.Stands(row)
+	logged, stands := m.rounds.Loss(t, log.Slot(row)), log.Stands(row)
+	observed := !math.IsNaN(logged)
 	if observed {
 		m.replay.row(stands)
-		m.course.now.of[lineLogged].Add(stands, log.Loss(row, log.Slot(row)))
+		m.course.now.of[lineLogged].Add(stands, logged)
 	}
 	if !log.Played(row, a) {
 		m.withdrawn(t, a)
 		return
 	}
 	m.matched++
-	if !observed {
+	m.count(t, a, log.Weight(row), d)
+	m.play = delay.Play{Round: t, Action: a}
+	if !observed && m.parts == nil {
 		m.Schedule.Add(delay.Never, a)
 		return
+	} else if !observed {
+		m.lay(t, a)
+		return
 	}
-	loss, weight := log.Loss(row, a), log.Weight(row)
+	loss, weight := logged, log.Weight(row)
 	m.loss += stands * loss
 	m.scored += stands
 	if log.Props != nil {
 		m.replay.accept(stands, weight, loss)
 	}
 	m.course.now.of[lineLoss].Add(weight, loss)
-	m.play = delay.Play{Round: t, Action: a, Loss: loss}
-	m.Schedule.Add(m.delays.Delay(&m.play), a)
+	m.play.Loss = loss
+	m.lay(t, a)
 }
 
 // withdrawn lays out a round that comes back at once.
 func (m *Match) withdrawn(t, a int) {
-	if m.Schedule.Times != nil {
+	if m.Schedule.Timed {
 		m.Schedule.AddAt(0, m.rounds.Time(t), a)
 		return
 	}
@@ -120,12 +143,14 @@ func (m *Match) withdrawn(t, a int) {
 // Outcome sets o to what is reported of a round, valid until the next call.
 func (m *Match) Outcome(o *codec.Outcome, of delay.Awaited) {
 	t, a := int(of.Round), int(of.Action)
-	*o = codec.Outcome{ID: m.rounds.ID(t)}
+	*o = codec.Outcome{ID: m.rounds.ID(t), Values: o.Values[:0]}
 	switch log, row := m.rounds.Log, m.rounds.Row(t); {
+	case log != nil && !log.Played(row, a):
+		o.Kind = codec.Withdrawn
+	case m.parts != nil:
+		o.Kind, o.Values = codec.Named, m.values(o.Values, m.parts[of.Part], t, a)
 	case log == nil:
 		o.Kind, o.Value = codec.Loss, m.scale.FromLoss(m.rounds.Loss(t, a))
-	case !log.Played(row, a):
-		o.Kind = codec.Withdrawn
 	default:
 		o.Kind, o.Value = log.Kind, log.Value[row]
 	}
@@ -151,6 +176,7 @@ func (m *Match) Score(r *Result) {
 		r.Regret = &regret
 	}
 	r.Rewards = m.rounds.rewards()
+	m.scoreNamed(r)
 	if log := m.rounds.Log; log != nil {
 		matched := m.matched
 		r.Matched = &matched
@@ -178,6 +204,7 @@ func (m *Match) Score(r *Result) {
 func (m *Match) Tell(delays []delay.Bin) *Course {
 	m.course.timed = m.rounds.Timed()
 	c := m.course.finish()
+	m.tellNamed(c)
 	if m.rounds.Policies != nil { // there regret is against a policy
 		c.Regret = nil
 	}

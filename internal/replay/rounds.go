@@ -36,6 +36,8 @@ type Rounds struct {
 	rows     []int32 // by round; nil: the places
 	Featured bool    // contexts bring their actions with their features, although all rows have the same
 
+	named *named // outcomes, as a model names them; nil: one loss
+
 	// Of twisted rounds, by place.
 	truth func(dst []float64, place int)
 	loss  func(place, a int) float64
@@ -93,6 +95,10 @@ func (r *Rounds) Truth(dst []float64, t int) {
 	switch {
 	case r.truth != nil:
 		r.truth(dst, r.from+t)
+	case r.named != nil:
+		for a := range dst {
+			dst[a] = r.worth(t, a)
+		}
 	case r.table != nil:
 		r.table.Truth(dst, r.Row(t))
 	default:
@@ -106,6 +112,8 @@ func (r *Rounds) Loss(t, a int) float64 {
 	switch {
 	case r.loss != nil:
 		return r.loss(r.from+t, a)
+	case r.named != nil:
+		return r.worth(t, a)
 	case r.table != nil:
 		return r.table.Loss(r.Row(t), a)
 	}
@@ -160,8 +168,10 @@ func Tail(r *Rounds, n int) *Rounds {
 }
 
 // For returns the rounds as a model needs them: with the features of actions in each context if its
-// oracle looks at them. Where every round has the same actions they are else left out.
+// oracle looks at them, and with the outcomes that it names. Where every round has the same actions they are else left
+// out.
 func (r *Rounds) For(m *model.Model) *Rounds {
+	r = r.naming(m)
 	if !LooksAtActions(m) {
 		return r
 	}
@@ -169,7 +179,8 @@ func (r *Rounds) For(m *model.Model) *Rounds {
 }
 
 func (r *Rounds) WithFeatures() *Rounds {
-	if r.Log == nil || r.Log.Items == nil {
+	arms := r.table != nil && r.table.Arms && r.Intake.Featured
+	if !arms && (r.Log == nil || r.Log.Items == nil) {
 		return r
 	}
 	out := *r
@@ -237,22 +248,44 @@ func (r *Rounds) HasPropensities() bool { return r.Log != nil && r.Log.Props != 
 func (r *Rounds) HasBaseline() bool { return r.Log != nil && r.Log.Baseline != nil }
 
 // RecordsDelays reports whether the data says when outcomes came.
-func (r *Rounds) RecordsDelays() bool { return r.Log != nil && r.Log.Came != nil }
+func (r *Rounds) RecordsDelays() bool {
+	if r.named == nil {
+		return r.Log != nil && r.Log.Came != nil
+	}
+	return slices.ContainsFunc(r.named.of, func(o *dataset.Outcome) bool { return o.Came != nil })
+}
 
 // ActionsBringFeatures reports whether actions of the data have features.
 func (r *Rounds) ActionsBringFeatures() bool {
-	return r.Log != nil && (r.Log.Items != nil || r.Intake != nil && r.Intake.Featured)
+	return r.table != nil && r.table.Arms && r.Intake.Featured ||
+		r.Log != nil && (r.Log.Items != nil || r.Intake != nil && r.Intake.Featured)
 }
 
 // DelayOptions returns what the meaning of delays depends on for these rounds.
 func (r *Rounds) DelayOptions(seed uint64) delay.Options {
 	o := delay.Options{Seed: seed, Unknown: !r.Known}
 	o.Decided, o.Came = r.Times()
+	if r.named == nil {
+		return o
+	}
+	o.Named = map[string][]int64{}
+	for k := range r.named.rules {
+		name := r.named.rules[k].Name
+		o.Outcomes = append(o.Outcomes, name)
+		if came := r.named.of[k].Came; came != nil {
+			o.Named[name] = came[r.from : r.from+r.n]
+			o.Decided = r.Log.Decided[r.from : r.from+r.n]
+		}
+	}
 	return o
 }
 
-// rewards returns the range of the rewards of a log, nil if there is no log or it has losses.
+// rewards returns the range of the rewards of a log, or of a formula; nil if there is no log or it has losses.
 func (r *Rounds) rewards() *words.Rewards {
+	if r.named != nil {
+		lo, hi := r.named.worth.Range()
+		return &words.Rewards{Min: lo, Max: hi}
+	}
 	if r.Log == nil || r.Log.Kind != codec.Reward {
 		return nil
 	}
@@ -262,7 +295,7 @@ func (r *Rounds) rewards() *words.Rewards {
 // Times returns the log times of decisions and outcomes, nil if not both are known. They stay where they are: a
 // shuffled order meets the very arrivals of the file with other contents.
 func (r *Rounds) Times() (decided, came []int64) {
-	if !r.RecordsDelays() {
+	if r.Log == nil || r.Log.Came == nil {
 		return nil, nil
 	}
 	to := r.from + r.n
@@ -321,7 +354,7 @@ func (r *Reader) Bytes(t int) []byte {
 // is not a log's that holds them as bytes.
 func (r *Reader) given(t int) *codec.Context {
 	c := &r.ctx
-	if r.table != nil && r.table.Labelled {
+	if r.table != nil && r.table.Labelled && !r.table.Arms {
 		c.ID = r.ID(t)
 		if r.at != t+1 {
 			r.at = t + 1

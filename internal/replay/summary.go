@@ -28,6 +28,8 @@ type Summary struct {
 	Delays      delay.Report
 	Certificate Certificate
 	Bins        []delay.Bin // the histogram of delays
+
+	finals Finals
 }
 
 // Summarize reads the logs of a model and learns all of its feedback with a replica
@@ -53,6 +55,9 @@ func Summarize(ctx context.Context, log stream.Log, name, spec string, build fol
 	}
 	if err := s.readFeedback(ctx, log, name, partitions, build, late, int64(len(times))); err != nil {
 		return nil, err
+	}
+	for t := range through {
+		through[t] = s.finals.Among(through[t])
 	}
 	s.Delays, s.Bins = delay.Measure(spec, raw, through)
 	return s, nil
@@ -101,7 +106,7 @@ func readDecisions(ctx context.Context, log stream.Log, topic string, partitions
 }
 
 // arrivals returns for each round the number of later decisions before its first
-// outcome, by log time; Never if it has none.
+// outcome, of named ones before the last, by log time; Never if it has none.
 func arrivals(ctx context.Context, log stream.Log, topic string, partitions int, times []int64,
 	ids map[string]int) ([]int64, error) {
 	raw := make([]int64, len(times))
@@ -118,7 +123,7 @@ func arrivals(ctx context.Context, log stream.Log, topic string, partitions int,
 			}
 			if t, ok := ids[o.ID]; ok {
 				decided := sort.Search(len(times), func(i int) bool { return times[i] > last })
-				if d := max(0, int64(decided-1-t)); raw[t] == delay.Never || d < raw[t] {
+				if d := max(0, int64(decided-1-t)); raw[t] == delay.Never || d < raw[t] || o.Kind == codec.Named {
 					raw[t] = d
 				}
 			}
@@ -144,9 +149,11 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 				} else if err != nil {
 					return err
 				}
-				s.Rounds++
-				s.Fates.addFate(f.Fate)
-				late.AddFeedback(&losses, &f, audit.Rules(f.Epoch))
+				if s.finals.Note(&f); f.Stage == 0 {
+					s.Rounds++
+					s.Fates.addFate(f.Fate)
+					late.AddFeedback(&losses, &f, audit.Rules(f.Epoch))
+				}
 			}
 			return audit.Take(ctx, r)
 		})

@@ -9,6 +9,7 @@ import (
 	"hindsight/internal/certify"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
+	"hindsight/internal/style"
 	"hindsight/internal/words"
 )
 
@@ -19,9 +20,13 @@ func (r *Results) Page() *Page {
 	}
 	b := &builder{Results: r, groups: groupsOf(r.Runs)}
 	p := &Page{Title: "What " + b.name() + " says", Subtitle: b.subtitle(), Foot: b.foot()}
+	p.Verdict = b.verdict()
 	p.Flags, p.Tiles, p.Says = b.flags(), b.tiles(), b.says()
 	p.Sections = []section{b.intake(), b.health(), b.policies(), b.value(), b.delays(), b.regret(), b.sweep(),
 		b.contexts(), b.parameters()}
+	if named := b.outcomes(); len(named.Parts) > 0 {
+		p.Sections = slices.Insert(p.Sections, 4, named)
+	}
 	return p
 }
 
@@ -82,7 +87,7 @@ func number(n int64, what string) string {
 }
 
 func (b *builder) foot() string {
-	text := "Charts by " + Library + " (MIT licence), embedded; this file loads nothing from anywhere."
+	text := "Charts by " + style.Library + " (MIT licence), embedded; this file loads nothing from anywhere."
 	if p := b.Parameters; p != nil {
 		text = "Made " + p.Made.UTC().Format("2006-01-02 15:04 UTC") + " by replayer " + p.Version + ". " + text
 	}
@@ -129,6 +134,9 @@ func (b *builder) flags() []pageFlag {
 	for k, g := range b.groups {
 		if i := slices.IndexFunc(g, func(r *replay.Result) bool { return r.LateLosses.Differ }); i >= 0 {
 			add(bad, "%s: %s.", called(g), g[i].LateLosses.Warning(g[i].Rewards))
+		}
+		for _, text := range g[0].LateWarnings() {
+			add(bad, "%s: %s.", called(g), text)
 		}
 		if void := b.Summary[k].Void; void != "" {
 			add(bad, "%s: bounds on the regret are void: %s.", called(g), void)
@@ -208,8 +216,8 @@ func (b *builder) tiles() []tile {
 		out = append(out, tile{"Mean " + r.Rewards.Of() + " of " + r.Learner, mean.first(), within(float64(mean.SE)) +
 			"a round, delays " + r.Delays.Spec})
 		if r.UniformLoss != nil {
-			out = append(out, tile{"To compare with", words.Digits(*r.UniformLoss), "the uniform policy; the best has " +
-				words.Digits(*r.BestLoss)})
+			out = append(out, tile{"To compare with", words.Digits(r.Rewards.Shown(*r.UniformLoss)),
+				"the uniform policy; the best has " + words.Digits(r.Rewards.Shown(*r.BestLoss))})
 		}
 		if s.Cost.known() {
 			out = append(out, costTile(s.Cost.length(r.Rewards), r.Rewards))
@@ -280,6 +288,39 @@ func signed(x float64) string {
 	return typographic(words.Digits(x))
 }
 
+// A standard error over row orders makes an interval of at least so many; by Student's
+// distribution of four degrees of freedom it is so much wider than a normal one.
+const (
+	fewestOrders = 5
+	fewOrders    = 2.776 / 1.96
+)
+
+// verdict says whether the learner is worth having: beside the uniform policy where the truth is
+// known, else beside what the log recorded.
+func (b *builder) verdict() string {
+	k := b.delayed()
+	if k < 0 {
+		return ""
+	}
+	r, s, other := b.groups[k][0], &b.Summary[k], "the uniform policy"
+	if !s.Loss.known() {
+		return "Whether " + r.Learner + " is worth having is not known: it drew the log's action in no round."
+	}
+	loss, than, se, more := float64(s.Loss.Value), nan, float64(s.Loss.SE), ""
+	switch {
+	case r.UniformLoss != nil && s.Orders >= fewestOrders:
+		than, se = *r.UniformLoss, fewOrders*se
+	case r.UniformLoss != nil:
+		more = " --orders 5 measures it."
+	case r.Course != nil && r.Course.Logged != nil:
+		other = "the policy that made the log"
+		if l, n := r.Course.Logged, len(r.Course.Logged.SoFar)-1; b.unweighted() == nil && n >= 0 {
+			than, se = float64(l.SoFar[n]), math.Hypot(se, float64(l.SoFarSE[n]))
+		}
+	}
+	return r.Rewards.Verdict(r.Learner, loss, loss-than, se, other) + more
+}
+
 // says are the sentences at the top.
 func (b *builder) says() []string {
 	var out []string
@@ -304,8 +345,13 @@ func (b *builder) saysLoss(k int) string {
 	text := fmt.Sprintf("%s %s %s a round over %s of %s", r.Learner, did(r.Rewards), s.Loss.shown(r.Rewards),
 		number(r.Rounds, "round"), r.Environment)
 	if r.UniformLoss != nil {
-		text += fmt.Sprintf(": %s less than the uniform policy, and %s more than the best that could be done",
-			words.Digits(*r.UniformLoss-float64(s.Loss.Value)), words.Digits(float64(s.Loss.Value)-*r.BestLoss))
+		less, more := "less", "more"
+		if r.Rewards != nil {
+			less, more = more, less
+		}
+		text += fmt.Sprintf(": %s %s than the uniform policy, and %s %s than the best that could be done",
+			words.Digits(r.Rewards.Length(*r.UniformLoss-float64(s.Loss.Value))), less,
+			words.Digits(r.Rewards.Length(float64(s.Loss.Value)-*r.BestLoss)), more)
 	}
 	if r.Matched != nil {
 		text += fmt.Sprintf(", judged on those %s of the rounds in which it drew the action of the log",

@@ -1,3 +1,3 @@
 // Package report shows what the replayer found: as one HTML file for people, which needs
-// no network, and as JSON and CSV for programs. compose/RESULTS.md names every key.
+// no network, and as JSON and CSV for programs. docs/reference/results.md names every key.
 package report

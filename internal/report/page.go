@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"hindsight/internal/ope"
+	"hindsight/internal/style"
 )
 
 // Page is a report for people: what must be known first, some figures, sections with
@@ -15,6 +16,7 @@ import (
 type Page struct {
 	Title    string
 	Subtitle string
+	Verdict  string // whether it is worth having, in a sentence; "": that is not asked
 	Flags    []pageFlag
 	Says     []string // what the figures say, a sentence each
 	Tiles    []tile
@@ -166,24 +168,15 @@ func (c *pageChart) empty() bool {
 //go:embed assets
 var assets embed.FS
 
-// Library names the charts' library that is in a report: uPlot, MIT licence
-// (assets/uPlot.LICENSE), from the npm registry.
-const (
-	Library              = "uPlot 1.6.32"
-	libraryScriptSHA256  = "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f" // uPlot.iife.min.js
-	libraryStyleSHA256   = "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04" // uPlot.min.css
-	libraryLicenceSHA256 = "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd" // uPlot.LICENSE
-)
-
 // Write writes the page as HTML.
 func (p *Page) Write(w io.Writer) error {
 	t, err := template.New("page.html").Funcs(template.FuncMap{
-		"chart":  func(v any) *pageChart { c, _ := v.(*pageChart); return c },
-		"table":  func(v any) *table { t, _ := v.(*table); return t },
-		"number": func(i int) int { return i + 1 },
-		"script": asset[template.JS],
-		"style":  asset[template.CSS],
-		"text":   asset[string],
+		"chart":   func(v any) *pageChart { c, _ := v.(*pageChart); return c },
+		"table":   func(v any) *table { t, _ := v.(*table); return t },
+		"number":  func(i int) int { return i + 1 },
+		"script":  func() template.JS { return template.JS(style.Script) },
+		"style":   func() template.CSS { return template.CSS(style.Sheet) },
+		"licence": func() string { return style.Licence },
 	}).ParseFS(assets, "assets/page.html")
 	if err != nil {
 		return err
@@ -192,12 +185,6 @@ func (p *Page) Write(w io.Writer) error {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil
-}
-
-// asset returns a file that is part of every page.
-func asset[T ~string](name string) (T, error) {
-	b, err := assets.ReadFile("assets/" + name)
-	return T(b), err
 }
 
 // Charts returns all charts in order.

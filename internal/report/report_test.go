@@ -1,9 +1,7 @@
 package report
 
 import (
-	"crypto/sha256"
 	"encoding/csv"
-	"encoding/hex"
 	"encoding/json"
 	"math"
 	"os"
@@ -390,24 +388,6 @@ func TestColumnsArePathsOfJSON(t *testing.T) {
 	}
 }
 
-// The library is the one that is named.
-func TestLibrary(t *testing.T) {
-	for name, want := range map[string]string{"uPlot.iife.min.js": libraryScriptSHA256,
-		"uPlot.min.css": libraryStyleSHA256, "uPlot.LICENSE": libraryLicenceSHA256} {
-		b, err := assets.ReadFile("assets/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != want {
-			t.Errorf("%s has the SHA-256 %x", name, sum)
-		}
-	}
-	b, _ := assets.ReadFile("assets/uPlot.iife.min.js")
-	if _, version, _ := strings.Cut(Library, " "); !strings.Contains(string(b[:200]), "v"+version) {
-		t.Errorf("the library says it is %.80s", b)
-	}
-}
-
 // A picture's series are laid over one x; what a logarithm has no place for is left out.
 func TestFromChart(t *testing.T) {
 	c := fromChart("x", "", &chart.Chart{LogX: true, LogY: true, Series: []chart.Series{
@@ -437,5 +417,41 @@ func TestReadInput(t *testing.T) {
 	}
 	if _, err := ReadInput("data", filepath.Join(dir, "none")); err == nil {
 		t.Error("a file that is not there has a checksum")
+	}
+}
+
+// The page says on top whether the learner is worth having, once that is known: over enough row
+// orders where the truth is known, else beside what the log recorded, if it has propensities.
+func TestVerdict(t *testing.T) {
+	run := func(order int, loss float64) replay.Result {
+		return replay.Result{Learner: "dafa", Order: order, Rounds: 10, MeanLoss: some(loss), UniformLoss: some(.5),
+			BestLoss: some(.1), Delays: delay.Report{Spec: "none"}}
+	}
+	r := &Results{Runs: []replay.Result{run(0, .19), run(1, .21)}}
+	if got := r.Page().Verdict; got != "dafa lost 20% of the most possible; how that compares with the uniform policy is not "+
+		"known yet. --orders 5 measures it." {
+		t.Error(got)
+	}
+	r = &Results{Runs: []replay.Result{run(0, .19), run(1, .21), run(2, .2), run(3, .2), run(4, .2)}}
+	if got := r.Page().Verdict; got != "dafa lost 20% of the most possible; 60% less than the uniform policy (95% interval: "+
+		"58% to 62%)." {
+		t.Error(got) // by hand: a standard error of .00316, times 2.776
+	}
+	matched := int64(5)
+	log := replay.Result{Learner: "dafa", Rounds: 10, Matched: &matched, MeanLoss: some(.2), Delays: delay.Report{Spec: "none"},
+		Course: &replay.Course{Logged: &replay.CourseLine{SoFar: []ope.Figure{.6, .5}, SoFarSE: []ope.Figure{.1, .03}}}}
+	r = &Results{Runs: []replay.Result{log}}
+	if got := r.Page().Verdict; got != "dafa lost 20% of the most possible; how that compares with the policy that made the "+
+		"log is not known yet." {
+		t.Error(got)
+	}
+	log.Replay = &replay.Replay{SNIPS: ope.Normal("snips", .2, .04)}
+	r = &Results{Runs: []replay.Result{log}}
+	if got := r.Page().Verdict; got != "dafa lost 20% of the most possible; 60% less than the policy that made the log (95% "+
+		"interval: 40% to 80%)." {
+		t.Error(got) // by hand: errors of .03 and .04 are one of .05
+	}
+	if got := (&Results{}).Page().Verdict; got != "" {
+		t.Error(got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"hindsight/internal/dataset"
+	"hindsight/internal/style"
 	"hindsight/internal/words"
 )
 
@@ -149,7 +150,7 @@ func (b *builder) parameters() section {
 	if len(b.Runs) > 0 {
 		t.row("window", b.Runs[0].Window)
 	}
-	t.row("charts", Library+", SHA-256 of its script "+libraryScriptSHA256)
+	t.row("charts", style.Library+", SHA-256 of its script "+style.LibrarySHA256)
 	s.add(t)
 	files := &table{Caption: "Inputs", Columns: []column{{Name: "role", Text: true}, {Name: "file", Text: true},
 		{Name: "bytes"}, {Name: "SHA-256", Text: true}}}

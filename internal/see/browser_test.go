@@ -13,11 +13,11 @@ import (
 const marks = `({
 	loop: document.querySelectorAll("#loop .rate").length,
 	flowing: document.querySelectorAll("#loop .flow:not(.off)").length,
-	loss: (document.querySelector("#loss path.ours")?.getAttribute("d") || "").length,
-	uniform: (document.querySelector("#loss path.other")?.getAttribute("d") || "").length,
+	loss: drawn.loss?.data[1].length,
+	uniform: drawn.loss?.data[2].filter((v) => v !== null).length,
 	actions: document.querySelectorAll("#actions .fill").length,
-	delays: document.querySelectorAll("#delays rect").length,
-	fates: document.querySelectorAll("#fates rect").length,
+	delays: drawn.delays?.data[1].length,
+	fates: document.querySelectorAll("#fates .track span").length,
 	exploration: document.querySelectorAll("#exploration dd").length,
 	assumptions: document.querySelectorAll("#certificate td.state").length,
 	rejects: document.querySelectorAll("#rejects td.id").length,
@@ -56,16 +56,18 @@ func TestBrowserPage(t *testing.T) {
 		"No alarm") {
 		t.Errorf("alarms: %s", text)
 	}
-	p.Hover("#loss", .5, .5)
-	p.Wait(`/uniform play .* \(estimate\)/.test(document.getElementById("loss-says").textContent)`)
+	p.Hover("#chart-loss .u-over", .5, .5)
+	p.Wait(`/UTC.*played[0-9.]+uniform play \(estimate\)[0-9.]+/.test(document.querySelector("#chart-loss .legend").textContent)`)
 	p.Picture("page-light")
 	browsertest.Eval[bool](p, `(document.getElementById("id").value = "`+last+
 		`", document.querySelector("#ask button").click(), true)`)
 	p.Wait(`document.getElementById("story").textContent.includes("recomputed   identical")`)
 	p.Media(browsertest.Media{Dark: true})
 	p.Picture("page-dark")
+	for _, f := range p.Accessible("page") {
+		t.Error(f)
+	}
 	p.Size(390, 844)
-	p.Media(browsertest.Media{})
 	if wide := browsertest.Eval[bool](
 		p, `document.documentElement.scrollWidth > document.documentElement.clientWidth`); wide {
 		t.Error("the page is wider than a phone")
@@ -102,11 +104,10 @@ func TestBrowserRewards(t *testing.T) {
 	}
 	w.until("rewards", func(s *state) bool { return s.Losses.Rounds == 60 })
 	p := b.Open(t, w.url+"/")
-	p.Wait(`document.getElementById("loss-title").textContent == "Reward over time" && /rounds with a reward earned ` +
-		`-/.test(document.getElementById("loss-says").textContent)`)
-	if inside := browsertest.Eval[bool](p,
-		`[...document.querySelectorAll("#loss path")].every((x) => { const b = x.getBBox(); return b.y >= 12 && b.y + `+
-			`b.height <= 194; })`); !inside {
+	p.Wait(`document.getElementById("loss-title").textContent == "Reward over time" && /^The learner's last 60 ` +
+		`rounds earned −.* a round, of −2 to 2;/.test(document.getElementById("verdict").textContent)`)
+	if inside := browsertest.Eval[bool](p, `drawn.loss.data.slice(1).flat().every((v) => v >= drawn.loss.scales.y.min && `+
+		`v <= drawn.loss.scales.y.max)`); !inside {
 		t.Error("a line leaves its picture")
 	}
 	p.Picture("page-rewards")
@@ -135,17 +136,17 @@ func TestBrowserAlarm(t *testing.T) {
 		}
 	}
 	p := b.Open(t, w.url+"/")
-	p.Wait(`document.querySelector(".calm.soon")?.textContent.includes("No alarm yet") && ` +
-		`document.querySelector(".alarm.coming") !== null`)
+	p.Wait(`document.querySelector(".flag.warn")?.textContent.includes("No alarm yet") && ` +
+		`document.querySelector(".flag.coming") !== null`)
 	p.Picture("page-coming")
 	if text := browsertest.Eval[string](p, `document.getElementById("alarms").textContent`); !strings.Contains(text,
 		"NoJoiner, DecisionsSlow") {
 		t.Errorf("alarms that this process cannot judge: %q", text)
 	}
 	wrong.Store(true)
-	p.Wait(`document.querySelector(".alarm.wake")?.textContent.includes("replayer verify")`)
-	p.Wait(`/In shadow .* the baseline did with a probability of .* ± .* a ` +
-		`round/.test(document.getElementById("actions-says").textContent)`)
+	p.Wait(`document.querySelector(".flag.bad")?.textContent.includes("replayer verify")`)
+	p.Wait(`/In shadow .* the baseline did with a probability of .*/.test(document.getElementById("actions-says").textContent) && ` +
+		`/^The baseline answers\. In its last .* the learner would have lost .* the baseline .*95%/.test(document.getElementById("verdict").textContent)`)
 	p.Wait(`/computed [0-5] s ago/.test(document.getElementById("certificate-age")?.textContent)`)
 	p.Picture("page-alarm")
 	idle := `fetch("state").then((a) => a.json()).then((s) => (drawLoop({...s, joiner: false, idle: {decider: "", ` +

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hindsight/internal/watch"
+	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 )
 
@@ -125,6 +126,7 @@ func (out *state) scope(v *watch.View, m *moment) {
 			out.Actions.Others += a.Decisions
 		}
 	}
+	out.Verdict = verdict(v)
 	r := &v.Recent
 	e := &out.Exploration
 	e.Floor, e.Entropy, e.Draws, e.Evidence, e.Refuted = watch.Known(v.Exploration.Floor),
@@ -149,6 +151,28 @@ func (out *state) scope(v *watch.View, m *moment) {
 		h := v.Head
 		out.Waiting.Head = &head{Partition: h.Partition, Round: h.N, ID: h.ID, AgeSeconds: *age}
 	}
+}
+
+// fewestRounds is the least effective sample size that a normal interval is made of.
+const fewestRounds = 30
+
+// verdict says what the rounds that the learner decided were worth beside uniform play; in shadow,
+// where the baseline answered, what it would have had beside that.
+func verdict(v *watch.View) string {
+	r, live, x := &v.Recent, &v.Live, &v.Shadow
+	switch {
+	case r.Losses > 0 && x.Rounds == r.Losses && x.Rounds >= fewestRounds && !math.IsNaN(x.Excess):
+		return v.Rewards.Verdict("The baseline answers. In its last "+words.Count(int64(x.Rounds))+
+			" rounds the learner would have", r.Loss+x.Excess, x.Excess, x.StdErr, "the baseline")
+	case live.Losses == 0:
+		return "Whether the learner is worth having is not known yet: no outcome of a round that it decided has come."
+	}
+	se := live.StdErr
+	if float64(live.Losses)*live.Effective < fewestRounds {
+		se = math.NaN()
+	}
+	return v.Rewards.Verdict("The learner's last "+words.Count(int64(live.Losses))+" rounds", live.Loss, live.Excess, se,
+		"uniform play")
 }
 
 func (out *state) losses(v *watch.View) {

@@ -20,6 +20,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/testkit"
 	"hindsight/internal/watch"
 )
 
@@ -27,21 +28,14 @@ var update = flag.Bool("update", false, "write the pages and files that are made
 
 // documents are the files that are made from the code and its assets.
 func documents(t *testing.T) map[string]string {
-	return map[string]string{"ALERTS.md": alertsPage(), "alerts.yml": string(alertRules), "PAGE.md": statePage(t)}
+	return map[string]string{"docs/reference/alerts.md": alertsPage(), "compose/alerts.yml": string(alertRules),
+		"docs/reference/state.md": statePage(t)}
 }
 
-func TestDocuments(t *testing.T) {
+// TestReferenceDocuments holds the pages of alerts and of the state, and the rules of Prometheus.
+func TestReferenceDocuments(t *testing.T) {
 	for name, want := range documents(t) {
-		path := filepath.Join("../../compose", name)
-		if *update {
-			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if b, err := os.ReadFile(path); err != nil || string(b) != want {
-			t.Errorf("compose/%s is not what the code says (%v); write it with: go test ./internal/see -run Documents -update",
-				name, err)
-		}
+		testkit.Page(t, *update, filepath.Join("../..", name), want)
 	}
 }
 
@@ -92,7 +86,7 @@ func TestNoForeignMetrics(t *testing.T) {
 		if f := foreign(text); f != nil {
 			t.Errorf("%s names %v", name, f)
 		}
-		if !strings.Contains(text, "hindsight_") && name != "PAGE.md" && name != "ALERTS.md" {
+		if !strings.Contains(text, "hindsight_") && !strings.HasSuffix(name, ".md") {
 			t.Errorf("%s names no metric", name)
 		}
 	}

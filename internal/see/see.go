@@ -2,9 +2,10 @@ package see
 
 import (
 	"context"
-	"embed"
+	_ "embed" // the page
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -15,11 +16,19 @@ import (
 	"hindsight/internal/daemon"
 	"hindsight/internal/explain"
 	"hindsight/internal/service"
+	"hindsight/internal/style"
 	"hindsight/internal/watch"
 )
 
-//go:embed assets
-var assets embed.FS
+// The page's own files.
+var (
+	//go:embed assets/page.html
+	page string
+	//go:embed assets/page.css
+	sheet string
+	//go:embed assets/page.js
+	script string
+)
 
 // Options are what a See knows from the start.
 type Options struct {
@@ -95,9 +104,11 @@ func (s *See) Watch(ctx context.Context, g prometheus.Gatherer, scope *watch.Sco
 // Pages returns the pages for the admin port.
 func (s *See) Pages() []daemon.Page {
 	return []daemon.Page{
-		{Path: "/{$}", Answer: file("assets/page.html", "text/html; charset=utf-8")},
-		{Path: "/page.css", Answer: file("assets/page.css", "text/css; charset=utf-8")},
-		{Path: "/page.js", Answer: file("assets/page.js", "text/javascript; charset=utf-8")},
+		{Path: "/{$}", Answer: file(page, "text/html; charset=utf-8")},
+		{Path: "/look.css", Answer: file(style.Sheet, "text/css; charset=utf-8")},
+		{Path: "/page.css", Answer: file(sheet, "text/css; charset=utf-8")},
+		{Path: "/chart.js", Answer: file(style.Script, "text/javascript; charset=utf-8")},
+		{Path: "/page.js", Answer: file(script, "text/javascript; charset=utf-8")},
 		{Path: "/state", Answer: s.answerState},
 		{Path: "/explain", Answer: s.answerExplain},
 	}
@@ -107,17 +118,12 @@ func (s *See) Pages() []daemon.Page {
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri " +
 	"'none'; form-action 'none'; frame-ancestors 'none'"
 
-func file(name, kind string) http.HandlerFunc {
-	b, err := assets.ReadFile(name)
+func file(text, kind string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError) // not reached: it is embedded
-			return
-		}
 		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Content-Security-Policy", policy)
 		w.Header().Set("Referrer-Policy", "no-referrer")
-		w.Write(b) // an error is the client's: it is gone
+		io.WriteString(w, text) // an error is the client's: it is gone
 	}
 }
 

@@ -82,7 +82,7 @@ func TestState(t *testing.T) {
 	if slices.ContainsFunc(s.Alarms, func(a alarmState) bool { return a.Firing }) || len(s.Elsewhere) == 0 {
 		t.Errorf("alarms %+v", s.Alarms)
 	}
-	for _, path := range []string{"/", "/state", "/page.js", "/page.css", "/explain?id=" + url.QueryEscape(last),
+	for _, path := range []string{"/", "/state", "/page.js", "/page.css", "/look.css", "/chart.js", "/explain?id=" + url.QueryEscape(last),
 		"/explain?format=text&id=" + url.QueryEscape(last)} {
 		code, body := w.get(path)
 		if code != 200 || len(body) < 200 || strings.Contains(body, planted) {
@@ -243,6 +243,34 @@ func TestStateBefore(t *testing.T) {
 				p.Path == "/explain" && r.Code != 503 {
 				t.Errorf("%s: %d %s", p.Path, r.Code, r.Body)
 			}
+		}
+	}
+}
+
+// The verdict says what the learner's rounds were worth beside uniform play, in shadow what they
+// would have been worth beside the baseline, and that it is not known where it is not.
+func TestVerdict(t *testing.T) {
+	nan := math.NaN()
+	live := watch.Worth{Losses: 1000, Loss: .72, Excess: -.06, StdErr: .01, Effective: .5}
+	few := live
+	few.Effective = .02
+	shadow := func(excess float64) *watch.View {
+		v := &watch.View{Rewards: &words.Rewards{Max: 1}, Recent: watch.Recent{Worth: watch.Worth{Losses: 50, Loss: .75}}}
+		v.Shadow.Rounds, v.Shadow.Excess, v.Shadow.StdErr = 50, excess, .01
+		return v
+	}
+	for want, v := range map[string]*watch.View{
+		"Whether the learner is worth having is not known yet: no outcome of a round that it decided has come.": {},
+		"The learner's last 1,000 rounds earned 28% of the best possible; 27% more than uniform play (95% interval: 17% to " +
+			"40%).": {Rewards: &words.Rewards{Max: 2}, Live: live},
+		"The learner's last 1,000 rounds earned 28% of the best possible; how that compares with uniform play is not known " +
+			"yet.": {Rewards: &words.Rewards{Max: 2}, Live: few},
+		"The baseline answers. In its last 50 rounds the learner would have earned 31% of the best possible; 24% more than " +
+			"the baseline (95% interval: 15% to 35%).": shadow(-.06),
+		"Whether the learner is worth having is not known yet: no outcome of a round that it decided has come. ": shadow(nan),
+	} {
+		if got := verdict(v); got != strings.TrimSpace(want) {
+			t.Errorf("%s\nwant %s", got, want)
 		}
 	}
 }

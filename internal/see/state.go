@@ -16,6 +16,7 @@ type state struct {
 	UpSeconds float64   `json:"up_seconds"` // since the process started
 	Ready     bool      `json:"ready"`      // as /readyz says
 	Why       string    `json:"why"`        // why it is not ready
+	Verdict   string    `json:"verdict"`    // whether what is decided is worth having, in a sentence
 	Deciders  []int     `json:"deciders"`   // partitions decided here
 	Joiner    bool      `json:"joiner"`     // the joiner is at work here
 	Idle      idle      `json:"idle"`       // what of this process is not at work now, and why

@@ -7,7 +7,7 @@ import (
 
 // alarmState is an alarm that this process sees.
 type alarmState struct {
-	Name     string    `json:"name"`     // of the alarm, as in compose/ALERTS.md
+	Name     string    `json:"name"`     // of the alarm, as in docs/reference/alerts.md
 	Severity string    `json:"severity"` // wake: someone, at once; look: today
 	Since    time.Time `json:"since"`    // when its condition began to hold
 	Firing   bool      `json:"firing"`   // it has held for as long as it must; else it is on its way

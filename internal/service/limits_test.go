@@ -28,7 +28,7 @@ func TestPendingBytes(t *testing.T) {
 	})
 	want := codec.Limits{Heart: loop.Heart, Bytes: 1 << 30}
 	if l := (&SystemConfig{}).limits(); l != want {
-		t.Errorf("the limits are %+v, LIMITS.md has %+v", l, want)
+		t.Errorf("the limits are %+v, docs/reference/limits.md has %+v", l, want)
 	}
 }
 

@@ -77,7 +77,8 @@ func TestScopeAfterRestart(t *testing.T) {
 	r.outcomes("1")
 	r.must(r.settle())
 	v := r.m.Scope().View()
-	if v.Draws != 2 || v.Exploration.Decisions != 2 || v.Recent != (watch.Recent{Rounds: 2, Losses: 2, JoinRatio: 1, Loss: .5, Uniform: .5, Effective: v.Recent.Effective, Largest: v.Recent.Largest}) {
+	if v.Draws != 2 || v.Exploration.Decisions != 2 || v.Recent != (watch.Recent{Rounds: 2, JoinRatio: 1, Largest: v.Recent.Largest,
+		Worth: watch.Worth{Losses: 2, Loss: .5, Uniform: .5, Effective: v.Recent.Effective}}) {
 		t.Errorf("%+v", v)
 	}
 }

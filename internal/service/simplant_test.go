@@ -3,6 +3,7 @@ package service
 import (
 	"crypto/sha256"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -153,7 +154,7 @@ func same(topic string, r *stream.Record, v []byte) bool {
 			if o.Kind == codec.Reward && p.Kind == codec.Reward { // of which the loss may be the same
 				o.Value, p.Value = 1-o.Value, 1-p.Value
 			}
-			return o == p
+			return reflect.DeepEqual(o, p)
 		}
 	case topic == "decisions" && r.Type == "":
 		var d, e codec.Decision

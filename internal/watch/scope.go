@@ -47,6 +47,7 @@ type Scope struct {
 	feedback feedbackWindow
 	matches  matchWindow
 	losses   series
+	live     worthSums // rounds that the learner decided
 	delays   Histogram // seconds from decision to outcome
 	released Histogram // feedbacks that were released and not learned at the decision (σ)
 
@@ -110,6 +111,9 @@ func (s *Scope) Feedback(f *codec.Feedback) {
 	}
 	if f.Fate == codec.Observed || f.Fate == codec.Imputed {
 		s.losses.add(f.Time, f.Loss, r.weight)
+		if f.Mode == codec.Live {
+			s.live.add(f.Loss, r.weight)
+		}
 	}
 }
 
@@ -199,6 +203,7 @@ type View struct {
 
 	Fates     map[codec.Fate]int64
 	Recent    Recent
+	Live      Worth          // of all rounds that the learner decided
 	Rewards   *words.Rewards // what losses are shown as; nil: as they are
 	LossStart int64          // log time at which Losses begins, ns
 	LossWidth int64          // of a bucket, ns
@@ -217,7 +222,7 @@ func (s *Scope) View() View {
 	v := View{Actions: s.decisions.actions(), Worths: s.feedback.worths(), Match: s.match(),
 		Exploration: s.decisions.exploration(), Draws: s.draws.count(), Evidence: s.draws.evidence(),
 		Refuted: s.draws.refuted(), Shadow: s.shadow(), Fates: map[codec.Fate]int64{},
-		Recent: s.feedback.recent(), Rewards: s.rewards,
+		Recent: s.feedback.recent(), Live: s.live.worth(), Rewards: s.rewards,
 		LossStart: s.losses.start, LossWidth: s.losses.width,
 		Losses: append([]lossBucket{}, s.losses.buckets[:s.losses.used]...), Delays: s.delays, Released: s.released}
 	for f := codec.Observed; f <= codec.WithdrawnRound; f++ {

@@ -208,20 +208,54 @@ func Known(x float64) *float64 {
 // Recent says what the last rounds released were worth. What nothing is known of is NaN.
 type Recent struct {
 	Rounds    int     // at most [windowSize]
-	Losses    int     // of them have one, real or imputed
 	JoinRatio float64 // observed, of those that are not withdrawn
-	Loss      float64 // mean
-	Uniform   float64 // what uniform play would have lost, estimated from the same rounds (self-normalised)
-	Excess    float64 // what the rounds lost over uniform play, a round, estimated about their mean loss
+	Largest   float64 // the largest weight of uniform play, as a share of all
+	Worth
+}
+
+// Worth says what rounds were worth beside uniform play, estimated from the same rounds. What
+// nothing is known of is NaN.
+type Worth struct {
+	Losses  int     // rounds with a loss, real or imputed
+	Loss    float64 // mean
+	Uniform float64 // what uniform play would have lost (self-normalised)
+	// what the rounds lost over uniform play, a round: the mean of w·(mean − loss). One round of a large weight is
+	// most of it and of its error, which a self-normalised estimate hides; actions that were never played count as
+	// losing the mean
+	Excess    float64
 	StdErr    float64 // of Excess, as if rounds were independent
 	Effective float64 // (Σw)²/(n·Σw²): as if so large a share of the rounds told of uniform play
-	Largest   float64 // the largest weight, as a share of all
+}
+
+// worthSums are what worth is computed from: of rounds with loss ℓ and weight w of uniform play.
+type worthSums struct {
+	n, loss      float64 // Σ ℓ
+	w, wl        float64 // Σ w, Σ wℓ
+	ww, wwl, wll float64 // Σ w², Σ w²ℓ, Σ w²ℓ²
+}
+
+func (s *worthSums) add(loss, w float64) {
+	s.n++
+	s.loss += loss
+	s.w += w
+	s.wl += w * loss
+	s.ww += w * w
+	s.wwl += w * w * loss
+	s.wll += w * w * loss * loss
+}
+
+// worth returns NaN where there is no round: quotients by 0.
+func (s *worthSums) worth() Worth {
+	m := s.loss / s.n
+	excess := m*s.w/s.n - s.wl/s.n
+	squares := m*m*s.ww - 2*m*s.wwl + s.wll
+	return Worth{Losses: int(s.n), Loss: m, Uniform: s.wl / s.w, Excess: excess,
+		StdErr: math.Sqrt(max(0, squares/s.n-excess*excess) / s.n), Effective: s.w * s.w / (s.n * s.ww)}
 }
 
 func (w *feedbackWindow) recent() Recent {
-	var asked, observed int
-	var loss, sum, squares, largest, weighted float64
-	r := Recent{Rounds: w.n}
+	var asked, observed, largest float64
+	var sums worthSums
 	for i := range w.n {
 		x := &w.all[i]
 		if x.fate != codec.WithdrawnRound {
@@ -230,36 +264,10 @@ func (w *feedbackWindow) recent() Recent {
 		if x.fate == codec.Observed {
 			observed++
 		}
-		if !x.worth() {
-			continue
-		}
-		r.Losses++
-		loss += x.loss
-		sum += x.weight
-		squares += x.weight * x.weight
-		weighted += x.weight * x.loss
-		largest = max(largest, x.weight)
-	}
-	n := float64(r.Losses) // 0: the quotients are NaN
-	r.JoinRatio = float64(observed) / float64(asked)
-	r.Loss, r.Uniform = loss/n, weighted/sum
-	r.Effective, r.Largest = sum*sum/(n*squares), largest/sum
-	r.Excess, r.StdErr = w.excess(r.Loss, n)
-	return r
-}
-
-// excess estimates what n rounds of a mean loss lost over uniform play, by the mean of
-// w·(mean − loss), and its standard error. One round of a large weight is most of both, which
-// a self-normalised estimate hides; actions that were never played count as losing the mean.
-func (w *feedbackWindow) excess(mean, n float64) (excess, stderr float64) {
-	var sum, squares float64
-	for i := range w.n {
-		if x := &w.all[i]; x.worth() {
-			e := x.weight * (mean - x.loss)
-			sum += e
-			squares += e * e
+		if x.worth() {
+			sums.add(x.loss, x.weight)
+			largest = max(largest, x.weight)
 		}
 	}
-	excess = sum / n
-	return excess, math.Sqrt(max(0, squares/n-excess*excess) / n)
+	return Recent{Rounds: w.n, JoinRatio: observed / asked, Largest: largest / sums.w, Worth: sums.worth()}
 }

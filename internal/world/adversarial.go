@@ -10,7 +10,7 @@ import (
 
 func always(action string) learner.DecisionList { return learner.DecisionList{{Then: action}} }
 
-// newTrap returns the environment trap:K,m0,m,r of ALGORITHMS.md, section 6, where
+// newTrap returns the environment trap:K,m0,m,r of docs/algorithms.md, section 6, where
 // delay-adapted weighting beats plain importance weighting: constant policies, the loss
 // of action a is 1[a ≠ 0] before round m and 1[a ≠ 1] from then on, and the outcomes of
 // rounds m0 … m−1 all arrive at round r. By then the law has moved: what was drawn with a
@@ -27,7 +27,7 @@ func newTrap(_ uint64, rounds int, args []float64) *World {
 // cycActions is K = N of [newCyc].
 const cycActions = 4
 
-// newCyc returns the environment cyc:h,d of ALGORITHMS.md, section 6: four constant
+// newCyc returns the environment cyc:h,d of docs/algorithms.md, section 6: four constant
 // policies, the best of which changes every h rounds: the loss of action a is
 // 1[a ≠ ⌊t/h⌋ mod 4]; delays are d.
 func newCyc(_ uint64, rounds int, args []float64) *World {
@@ -50,7 +50,7 @@ func NewBetrayals(rounds, k int) *World {
 	return e
 }
 
-// newBlocks returns the environment blocks:d,N of ALGORITHMS.md, section 6 (paper,
+// newBlocks returns the environment blocks:d,N of docs/algorithms.md, section 6 (paper,
 // thm:lower-bound-full-feedback): two actions, N policies that advise at random, anew in
 // each block of d+1 rounds; inside a block advice and losses are constant, and all its
 // outcomes come at its end: prediction with N experts over T/(d+1) rounds of losses in

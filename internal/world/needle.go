@@ -5,7 +5,7 @@ import (
 	"hindsight/internal/random"
 )
 
-// newNeedle returns the environment needle:s,n,o of ALGORITHMS.md, section 6, of a seed: no context,
+// newNeedle returns the environment needle:s,n,o of docs/algorithms.md, section 6, of a seed: no context,
 // K = |F| = 10. Action 0 has mean loss s; action j ≥ 1 has mean n under f_j, the
 // needle, and o under every other function. f_0 has no needle; f⋆ is one of
 // f_1 … f_9 by the seed. Who never leaves action 0 for n < s < o never learns

@@ -16,7 +16,7 @@ type SigmoidOptions struct {
 	Scale     float64 // standard deviation of coefficients, 1.5
 }
 
-// NewSigmoid returns the environment of ALGORITHMS.md, section 6, of a seed: x is uniform in
+// NewSigmoid returns the environment of docs/algorithms.md, section 6, of a seed: x is uniform in
 // [−1,1]^d, f_j(x,a) = σ(θ_ja·x + b_ja) with all coefficients N(0, Scale²), and
 // losses are Bernoulli with mean f⋆ = f_0, the first function of the class.
 func NewSigmoid(seed uint64, rounds int, o SigmoidOptions) *World {

@@ -42,7 +42,48 @@ func AppendRoundJSON(dst []byte, o *Round) []byte {
 			dst = append(jsonKey(dst, f.name), "true"...)
 		}
 	}
+	if len(o.Values)+len(o.Arms) > 0 {
+		dst = namedJSON(jsonInt(jsonKey(dst, "v"), namedVersion), o)
+	}
 	return append(dst, '}')
+}
+
+// namedJSON appends named outcomes.
+func namedJSON(dst []byte, o *Round) []byte {
+	value := func(v *Value) {
+		if v.Withdrawn {
+			dst = append(dst, "null"...)
+		} else {
+			dst = jsonFloat(dst, v.X)
+		}
+	}
+	if len(o.Values) > 0 {
+		dst = append(jsonKey(dst, "outcomes"), '{')
+		for i := range o.Values {
+			v := &o.Values[i]
+			if dst = jsonKey(dst, v.Name); v.Time == NoTime {
+				value(&v.Value)
+				continue
+			}
+			dst = jsonKey(append(dst, '{'), "value")
+			value(&v.Value)
+			dst = append(roundTimeJSON(dst, "time", v.Time), '}')
+		}
+		dst = append(dst, '}')
+	}
+	if len(o.Arms) > 0 {
+		dst = append(jsonKey(dst, "arms"), '{')
+		for i := range o.Arms {
+			dst = append(jsonKey(dst, o.Arms[i].Action), '{')
+			for j := range o.Arms[i].Values {
+				v := &o.Arms[i].Values[j]
+				dst = jsonFloat(jsonKey(dst, v.Name), v.X)
+			}
+			dst = append(dst, '}')
+		}
+		dst = append(dst, '}')
+	}
+	return dst
 }
 
 // bare reports whether nothing but its weight tells a decision from an outcome.
@@ -123,6 +164,36 @@ func AppendRound(dst []byte, o *Round) []byte {
 		if f.on {
 			key(f.name)
 			dst = appendBool(dst, true)
+		}
+	}
+	if len(o.Values)+len(o.Arms) > 0 {
+		dst[start+len("???\xa1v")] = namedVersion // of the context: the first entry of the map
+	}
+	if len(o.Values) > 0 {
+		key("outcomes")
+		dst = appendMap(dst, len(o.Values))
+		for i := range o.Values {
+			v := &o.Values[i]
+			if dst = appendText(dst, v.Name); v.Time != NoTime {
+				dst = appendInt(appendKey(appendMap(dst, 2), "time"), v.Time)
+				dst = appendKey(dst, "value")
+			}
+			if v.Withdrawn {
+				dst = append(dst, mpNil)
+			} else {
+				dst = appendFloat(dst, v.X)
+			}
+		}
+	}
+	if len(o.Arms) > 0 {
+		key("arms")
+		dst = appendMap(dst, len(o.Arms))
+		for i := range o.Arms {
+			a := &o.Arms[i]
+			dst = appendMap(appendText(dst, a.Action), len(a.Values))
+			for j := range a.Values {
+				dst = appendFloat(appendText(dst, a.Values[j].Name), a.Values[j].X)
+			}
 		}
 	}
 	dst[start+2] = byte(n)

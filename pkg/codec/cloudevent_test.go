@@ -2,6 +2,7 @@ package codec
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 )
 
@@ -30,7 +31,7 @@ func TestCloudEventContext(t *testing.T) {
 func TestCloudEventOutcome(t *testing.T) {
 	var o Outcome
 	if err := ParseOutcome(&o, []byte(`{"specversion":"1.0","id":"e1","data":{"id":"r","loss":1}}`)); err != nil ||
-		o != (Outcome{ID: "r", Kind: Loss, Value: 1, OutcomeID: "e1"}) {
+		!reflect.DeepEqual(o, Outcome{ID: "r", Kind: Loss, Value: 1, OutcomeID: "e1"}) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if err := ParseOutcome(&o,

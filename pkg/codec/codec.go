@@ -38,6 +38,7 @@ const (
 	MaxTextBytes   = 4096         // text values of features that are categories
 	MaxActions     = 10_000       // hard limit; a model's max_actions is lower
 	MaxFeatures    = 65_536       // features of one context, those of its actions included
+	MaxOutcomes    = 32           // outcomes that a model names, and budgets
 	MaxRecordBytes = 1<<20 - 4096 // one record with its headers stays under 1 MiB
 
 	MaxOutcomeBytes = 64 << 10 // an outcome; earlier programs took MaxRecordBytes, which is still read
@@ -153,8 +154,8 @@ type Context struct {
 // "learned", "gamma", "contexts_through", "source", "time", "action",
 // "propensity", "propensities": {name: p…} in the order of the intervals,
 // "context": bytes}, of a round that was not decided live "mode" and, of one in
-// shadow, "would": [p…] in the same order, and "era" unless it is 0. As a reply, and in JSON, it is the short
-// form of [AppendDecisionJSON].
+// shadow, "would": [p…] in the same order, "era" unless it is 0, and of a model with budgets "prices": {name: x…}.
+// As a reply, and in JSON, it is the short form of [AppendDecisionJSON].
 type Decision struct {
 	Partition       int     // of the decisions topic
 	N               int64   // 1, 2, 3, … dense in its partition
@@ -173,6 +174,7 @@ type Decision struct {
 	Mode            Mode      // other than Live: Propensities are the baseline's
 	Would           []float64 // the law that the learner would have drawn from; empty but in Shadow
 	Era             int64     // of the feedback log at LearnedThrough
+	Prices          []Price   // of a model with budgets, in the order of their names
 }
 
 // OutcomeKind says what an outcome reports.
@@ -184,18 +186,45 @@ const (
 	Reward                           // Value is a reward in the model's range
 	Withdrawn                        // the decision was never shown
 	Activated                        // the decision was shown (models with activation: required)
+	Named                            // Values are outcomes that the model names
 )
+
+// Value is one named outcome: a finite number on its own scale.
+type Value struct {
+	Name      string
+	X         float64
+	Withdrawn bool // null on the wire: this outcome will not come
+}
 
 // Outcome says what a round was worth.
 //
 // JSON and MessagePack: {"id", one of "loss": x | "reward": x | "withdrawn":
-// true | "activated": true, optional "action", optional "outcome_id"}.
+// true | "activated": true | "outcomes": {name: x or null…}, optional "action",
+// optional "outcome_id"}.
 type Outcome struct {
 	ID        string // of the round
 	Kind      OutcomeKind
-	Value     float64 // finite; 0 for Withdrawn and Activated
+	Value     float64 // finite; 0 unless Loss or Reward
 	Action    string  // "" if not said; otherwise must match the decision's
 	OutcomeID string  // "" if none; repeats of it are duplicates
+	Values    []Value // of Named: names unique, in the order of the bytes
+}
+
+// Closed is what became of one named outcome of a round.
+type Closed struct {
+	Name      string
+	Fate      Fate
+	Value     float64 // on its own scale; 0 unless observed or imputed
+	Partition int     // of the outcome that decided it; -1 if none
+	Offset    int64   // likewise
+	ClosedAt  int64   // log time, ns
+	Stage     int     // of the earlier record that told of it; 0: this one does
+}
+
+// Price is what the learner charged for one unit of a budgeted cost when it decided.
+type Price struct {
+	Name string // of the budget
+	X    float64
 }
 
 // Fate is what became of a round.
@@ -243,7 +272,11 @@ const (
 // MessagePack: {"v", "n", "partition", "round", "id", "epoch",
 // "learned_through", "gamma", "time", "action", "propensity", "propensities",
 // "fate", "reason", "loss", "outcome_partition", "outcome_offset", "closed_at",
-// "context"}, and "mode" and "would" as its decision has them.
+// "context"}, and "mode" and "would" as its decision has them. Of a model that names
+// outcomes also "outcomes": {name: {"fate", "value", "partition", "offset", "closed_at"}…},
+// with "stage" too where an earlier record told of it. A record
+// of an earlier stage leaves out fate, reason, loss, outcome_partition and outcome_offset, and has
+// "stage".
 type Feedback struct {
 	N                int64  // 1, 2, 3, … dense in the feedback log: the paper's t
 	Partition        int    // of the decision
@@ -265,6 +298,13 @@ type Feedback struct {
 	Context          []byte  // as it came
 	Mode             Mode    // of the decision
 	Would            []float64
+
+	// Outcomes are those that the model names, in the order of their names: in the record of the last stage all,
+	// in that of an earlier one those of that stage. Empty: the model has one loss.
+	Outcomes []Closed
+	// Stage is 1, 2, … in a record that tells of some outcomes before the round has its fate: it has no Fate, Reason,
+	// Loss and outcome. The last stage's record, which is the round's feedback, has 0.
+	Stage int
 }
 
 // FileRef names one file that a model uses.

@@ -10,12 +10,15 @@ var decisionKeys = []string{
 // AppendDecision appends d as MessagePack. d is valid ([Decision.Validate]); it
 // panics if d.Action is no index of the propensities.
 func AppendDecision(dst []byte, d *Decision) []byte {
-	n := len(decisionKeys) + modeKeys(d.Mode, d.Would)
+	n, version := len(decisionKeys)+modeKeys(d.Mode, d.Would), int64(Version)
 	if d.Era != 0 {
 		n++
 	}
+	if len(d.Prices) > 0 {
+		n, version = n+1, namedVersion
+	}
 	dst = appendMap(dst, n)
-	dst = appendInt(appendKey(dst, "v"), Version)
+	dst = appendInt(appendKey(dst, "v"), version)
 	dst = appendInt(appendKey(dst, "n"), d.N)
 	dst = appendInt(appendKey(dst, "partition"), int64(d.Partition))
 	dst = appendText(appendKey(dst, "id"), d.ID)
@@ -30,6 +33,9 @@ func AppendDecision(dst []byte, d *Decision) []byte {
 	dst = appendMode(appendBytes(appendKey(dst, "context"), d.Context), d.Mode, d.Would)
 	if d.Era != 0 {
 		dst = appendInt(appendKey(dst, "era"), d.Era)
+	}
+	if len(d.Prices) > 0 {
+		dst = appendPrices(appendKey(dst, "prices"), d.Prices)
 	}
 	return dst
 }
@@ -55,7 +61,8 @@ func ParseDecision(dst *Decision, b []byte) error {
 }
 
 func (r *reader) decision(d *Decision) {
-	*d = Decision{Actions: d.Actions[:0], Propensities: d.Propensities[:0], Would: d.Would[:0]}
+	*d = Decision{Actions: d.Actions[:0], Propensities: d.Propensities[:0], Would: d.Would[:0],
+		Prices: d.Prices[:0]}
 	var seen uint32
 	var drawn string
 	var p float64
@@ -110,6 +117,9 @@ func (r *reader) decision(d *Decision) {
 		case "era":
 			r.once(&seen, 17)
 			d.Era = r.int()
+		case "prices":
+			r.once(&seen, 18)
+			d.Prices = r.prices(d.Prices)
 		default:
 			r.modeKey(key, &seen, 15, &d.Mode, &d.Would)
 		}

@@ -1,5 +1,7 @@
 package codec
 
+import "math/bits"
+
 // feedbackKeys are the keys of a feedback in the order of the wire. A key's index
 // is its bit in the set of keys seen.
 var feedbackKeys = []string{
@@ -8,11 +10,21 @@ var feedbackKeys = []string{
 	"closed_at", "context",
 }
 
+// fateKeys are the bits of the keys that a record of an earlier stage leaves out.
+const fateKeys uint32 = 1<<12 | 1<<13 | 1<<14 | 1<<15 | 1<<16
+
 // AppendFeedback appends f as MessagePack. f is valid ([Feedback.Validate]); it
 // panics if f.Action is no index of the propensities.
 func AppendFeedback(dst []byte, f *Feedback) []byte {
-	dst = appendMap(dst, len(feedbackKeys)+modeKeys(f.Mode, f.Would))
-	dst = appendInt(appendKey(dst, "v"), Version)
+	n, version := len(feedbackKeys)+modeKeys(f.Mode, f.Would), int64(Version)
+	if len(f.Outcomes) > 0 {
+		n, version = n+1, namedVersion
+	}
+	if f.Stage > 0 {
+		n, version = n+1-bits.OnesCount32(fateKeys), namedVersion
+	}
+	dst = appendMap(dst, n)
+	dst = appendInt(appendKey(dst, "v"), version)
 	dst = appendInt(appendKey(dst, "n"), f.N)
 	dst = appendInt(appendKey(dst, "partition"), int64(f.Partition))
 	dst = appendInt(appendKey(dst, "round"), f.Round)
@@ -22,13 +34,22 @@ func AppendFeedback(dst []byte, f *Feedback) []byte {
 	dst = appendFloat(appendKey(dst, "gamma"), f.Gamma)
 	dst = appendInt(appendKey(dst, "time"), f.Time)
 	dst = appendDraw(dst, f.Actions, f.Propensities, f.Action)
-	dst = appendText(appendKey(dst, "fate"), f.Fate.name())
-	dst = appendText(appendKey(dst, "reason"), f.Reason)
-	dst = appendFloat(appendKey(dst, "loss"), f.Loss)
-	dst = appendInt(appendKey(dst, "outcome_partition"), int64(f.OutcomePartition))
-	dst = appendInt(appendKey(dst, "outcome_offset"), f.OutcomeOffset)
+	if f.Stage == 0 {
+		dst = appendText(appendKey(dst, "fate"), f.Fate.name())
+		dst = appendText(appendKey(dst, "reason"), f.Reason)
+		dst = appendFloat(appendKey(dst, "loss"), f.Loss)
+		dst = appendInt(appendKey(dst, "outcome_partition"), int64(f.OutcomePartition))
+		dst = appendInt(appendKey(dst, "outcome_offset"), f.OutcomeOffset)
+	}
 	dst = appendInt(appendKey(dst, "closed_at"), f.ClosedAt)
-	return appendMode(appendBytes(appendKey(dst, "context"), f.Context), f.Mode, f.Would)
+	dst = appendMode(appendBytes(appendKey(dst, "context"), f.Context), f.Mode, f.Would)
+	if len(f.Outcomes) > 0 {
+		dst = appendClosed(appendKey(dst, "outcomes"), f.Outcomes)
+	}
+	if f.Stage > 0 {
+		dst = appendInt(appendKey(dst, "stage"), int64(f.Stage))
+	}
+	return dst
 }
 
 // name is String without the memory for a fate that does not exist.
@@ -49,7 +70,8 @@ func ParseFeedback(dst *Feedback, b []byte) error {
 }
 
 func (r *reader) feedback(f *Feedback) {
-	*f = Feedback{Actions: f.Actions[:0], Propensities: f.Propensities[:0], Would: f.Would[:0]}
+	*f = Feedback{Actions: f.Actions[:0], Propensities: f.Propensities[:0], Would: f.Would[:0],
+		Outcomes: f.Outcomes[:0]}
 	var seen uint32
 	var drawn string
 	var p float64
@@ -100,6 +122,14 @@ func (r *reader) feedback(f *Feedback) {
 			return
 		}
 	}
+	if f.Stage > 0 {
+		if seen&fateKeys != 0 {
+			r.fail(errStageFate)
+			r.in("stage")
+		}
+		seen |= fateKeys
+		f.OutcomePartition, f.OutcomeOffset = -1, -1
+	}
 	r.require(seen, feedbackKeys)
 	f.Action = r.draw(f.Actions, f.Propensities, drawn, p)
 }
@@ -128,6 +158,14 @@ func (r *reader) ending(f *Feedback, key string, seen *uint32) {
 	case "context":
 		r.once(seen, 18)
 		f.Context = r.contextBytes()
+	case "outcomes":
+		r.once(seen, 21)
+		f.Outcomes = r.closed(f.Outcomes)
+	case "stage":
+		r.once(seen, 22)
+		if f.Stage = r.small(); f.Stage < 1 {
+			r.fail(errStage)
+		}
 	default:
 		r.modeKey(key, seen, 19, &f.Mode, &f.Would)
 	}

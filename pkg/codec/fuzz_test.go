@@ -74,6 +74,8 @@ func FuzzParseOutcome(f *testing.F) {
 	seed(f,
 		`{"id":"e","specversion":"1.0","data":{"id":"i","reward":1}}`,
 		`{"id":"i","withdrawn":false,"loss":-0.0,"outcome_id":null}`,
+		`{"id":"i","outcomes":{"quality":0.9,"tokens":null},"loss":null}`,
+		"\x82\xa2id\xa1i\xa8outcomes\x82\xa1a\xc0\xa1b\xca\x3f\x00\x00\x00",
 		"\x82\xa2id\xc4\x01a\xa4loss\xca\x3f\x00\x00\x00",
 	)
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -92,11 +92,20 @@ func genContext() *rapid.Generator[Context] {
 func genOutcome() *rapid.Generator[Outcome] {
 	return rapid.Custom(func(t *rapid.T) Outcome {
 		o := Outcome{
-			ID: genName().Draw(t, "id"), Kind: OutcomeKind(rapid.IntRange(1, 4).Draw(t, "kind")),
+			ID: genName().Draw(t, "id"), Kind: OutcomeKind(rapid.IntRange(1, 5).Draw(t, "kind")),
 			Action: genID().Draw(t, "action"), OutcomeID: genID().Draw(t, "outcome id"),
 		}
 		if o.Kind <= Reward {
 			o.Value = genFloat().Draw(t, "value")
+		}
+		if o.Kind == Named {
+			for _, name := range genNames(1, 5).Draw(t, "outcomes") {
+				v := Value{Name: name, Withdrawn: rapid.Bool().Draw(t, "null")}
+				if !v.Withdrawn {
+					v.X = genFloat().Draw(t, "value")
+				}
+				o.Values = append(o.Values, v)
+			}
 		}
 		return o
 	})
@@ -145,6 +154,9 @@ func genDecision() *rapid.Generator[Decision] {
 		}
 		d.Actions, d.Propensities, d.Action = genLaw(t)
 		d.Mode, d.Would = genMode(t, d.Propensities)
+		for _, name := range genOrdered().Draw(t, "prices") {
+			d.Prices = append(d.Prices, Price{Name: name, X: math.Abs(genFloat().Draw(t, "price"))})
+		}
 		return d
 	})
 }
@@ -170,8 +182,37 @@ func genFeedback() *rapid.Generator[Feedback] {
 		}
 		f.Actions, f.Propensities, f.Action = genLaw(t)
 		f.Mode, f.Would = genMode(t, f.Propensities)
+		for _, name := range genOrdered().Draw(t, "outcomes") {
+			f.Outcomes = append(f.Outcomes, genClosed(t, name))
+		}
+		if len(f.Outcomes) > 0 && rapid.Bool().Draw(t, "early stage") {
+			f.Stage = rapid.IntRange(1, 3).Draw(t, "stage")
+			f.Fate, f.Reason, f.Loss, f.OutcomePartition, f.OutcomeOffset = 0, "", 0, -1, -1
+		} else if len(f.Outcomes) > 0 {
+			f.Outcomes[0].Stage = rapid.IntRange(0, 2).Draw(t, "told in stage")
+		}
 		return f
 	})
+}
+
+// genOrdered draws names in their order, more often than not none.
+func genOrdered() *rapid.Generator[[]string] {
+	return rapid.Map(rapid.OneOf(rapid.Just([]string(nil)), genNames(1, 4)), func(names []string) []string {
+		slices.Sort(names)
+		return names
+	})
+}
+
+func genClosed(t *rapid.T, name string) Closed {
+	c := Closed{Name: name, Fate: Fate(rapid.IntRange(1, 4).Draw(t, "fate")), Partition: -1, Offset: -1,
+		ClosedAt: genCount(0).Draw(t, "closed")}
+	if c.Fate <= Imputed {
+		c.Value = genFloat().Draw(t, "value")
+	}
+	if c.Fate == Observed || rapid.Bool().Draw(t, "outcome") {
+		c.Partition, c.Offset = rapid.IntRange(0, 1000).Draw(t, "partition"), genCount(0).Draw(t, "offset")
+	}
+	return c
 }
 
 // genMode draws a mode and, in shadow, the learner's law: here the other's, reversed.

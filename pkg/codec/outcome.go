@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// outcomeKeys are the names of the kinds; a kind's bit in a set of keys seen is
-// its number.
-var outcomeKeys = [...]string{Loss: "loss", Reward: "reward", Withdrawn: "withdrawn", Activated: "activated"}
+// outcomeKeys are the keys of the kinds.
+var outcomeKeys = [...]string{Loss: "loss", Reward: "reward", Withdrawn: "withdrawn", Activated: "activated",
+	Named: "outcomes"}
 
 // String returns the kind's key on the wire.
 func (k OutcomeKind) String() string {
@@ -26,13 +26,20 @@ func AppendOutcome(dst []byte, o *Outcome) []byte {
 	if o.OutcomeID != "" {
 		n++
 	}
+	version := int64(Version)
+	if o.Kind == Named {
+		version = namedVersion
+	}
 	dst = appendMap(dst, n)
-	dst = appendInt(appendKey(dst, "v"), Version)
+	dst = appendInt(appendKey(dst, "v"), version)
 	dst = appendText(appendKey(dst, "id"), o.ID)
 	dst = appendKey(dst, o.Kind.String())
-	if o.Kind == Loss || o.Kind == Reward {
+	switch o.Kind {
+	case Loss, Reward:
 		dst = appendFloat(dst, o.Value)
-	} else {
+	case Named:
+		dst = appendValues(dst, o.Values)
+	default:
 		dst = appendBool(dst, true)
 	}
 	if o.Action != "" {
@@ -48,9 +55,12 @@ func AppendOutcome(dst []byte, o *Outcome) []byte {
 func AppendOutcomeJSON(dst []byte, o *Outcome) []byte {
 	dst = jsonText(jsonKey(append(dst, '{'), "id"), o.ID)
 	dst = jsonKey(dst, o.Kind.String())
-	if o.Kind == Loss || o.Kind == Reward {
+	switch o.Kind {
+	case Loss, Reward:
 		dst = jsonFloat(dst, o.Value)
-	} else {
+	case Named:
+		dst = jsonValues(dst, o.Values)
+	default:
 		dst = append(dst, "true"...)
 	}
 	if o.Action != "" {
@@ -94,7 +104,7 @@ func ParseLargeOutcome(dst *Outcome, b []byte) error {
 }
 
 func (r *reader) outcome(o *Outcome) {
-	*o = Outcome{}
+	*o = Outcome{Values: o.Values[:0]}
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
 		key := r.key()
@@ -114,6 +124,11 @@ func (r *reader) outcome(o *Outcome) {
 		case "activated":
 			r.once(&seen, int(Activated))
 			r.said(o, Activated)
+		case "outcomes":
+			r.once(&seen, 8)
+			if o.Values = r.values(o.Values); len(o.Values) > 0 {
+				r.kindOnce(o, Named)
+			}
 		case "id":
 			r.once(&seen, 5)
 			o.ID = r.text()

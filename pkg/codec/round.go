@@ -17,7 +17,9 @@ const NoTime int64 = math.MinInt64
 // "propensities": {name: p}, one of "loss" | "reward" | "withdrawn": true,
 // "outcome_time", "weight", "baseline": [name…], "inactive": true, "defaulted": true,
 // "activated": true}. Times are RFC 3339 in JSON, ns since 1970 in MessagePack; all keys
-// are optional. Of feedback "fate", "closed_at" and "context" are read, too.
+// are optional. Of feedback "fate", "closed_at", "stage" and "context" are read, too.
+// A round with named outcomes is of version 4 and ends with {"outcomes": {name: x | null |
+// {"value": x | null, "time"}}, "arms": {action: {name: x}}}.
 type Round struct {
 	Context
 	Decided bool // features, actions, time, weight, propensity or propensities are there beside an action
@@ -37,12 +39,28 @@ type Round struct {
 	Inactive  bool // not activated
 	Defaulted bool // the value stands for silence
 	Activated bool
+
+	Values []TimedValue // named outcomes that came, in the order of the bytes
+	Arms   []Arm        // what each action would have brought, of a log that knows it
+	Stage  int          // of feedback that is not the round's last; else 0
+}
+
+// TimedValue is one named outcome of a [Round].
+type TimedValue struct {
+	Value
+	Time int64 // when it was known, ns; [NoTime]: when the round's outcome was
+}
+
+// Arm is one action with the named outcomes that it would have had.
+type Arm struct {
+	Action string
+	Values []Value
 }
 
 var (
 	errRoundTime = errors.New("a time is RFC 3339 in JSON, of the years 1700 to 2200, and a whole number of ns in " +
 		"MessagePack")
-	errTwoWorth = errors.New("one of loss, reward and withdrawn is enough")
+	errTwoWorth = errors.New("one of loss, reward and withdrawn is enough, and one value for each name")
 )
 
 // ParseRound parses a round from MessagePack, JSON or the JSON of a CloudEvent, whose id
@@ -87,6 +105,7 @@ func (r *reader) round(o *Round) {
 		Context: Context{Features: o.Features[:0], Vector: o.Vector[:0], numbers: o.numbers[:0]},
 		Time:    NoTime, OutcomeTime: NoTime,
 		LawActions: o.LawActions[:0], Propensities: o.Propensities[:0], Baseline: o.Baseline[:0],
+		Values: o.Values[:0], Arms: o.Arms[:0],
 	}
 	r.numbers = &o.numbers
 	var seen uint32
@@ -120,7 +139,7 @@ func (r *reader) round(o *Round) {
 				o.Actions = actions
 				return
 			}
-			if !r.decided(o, key, &seen) && !r.came(o, key, &seen) {
+			if !r.decided(o, key, &seen) && !r.came(o, key, &seen) && !r.named(o, key, &seen) {
 				r.skip(0)
 			}
 		}
@@ -131,6 +150,9 @@ func (r *reader) round(o *Round) {
 	}
 	if o.Kind == noOutcome {
 		o.Kind = 0
+	}
+	if o.Kind == 0 && len(o.Values) > 0 {
+		o.Kind = Named
 	}
 	o.Decided = o.Action != "" && (asked || o.Propensity != 0 || len(o.Propensities) > 0 || o.Time != NoTime ||
 		o.Weight != 0)
@@ -230,6 +252,85 @@ func (r *reader) came(o *Round, key string, seen *uint32) bool {
 	return true
 }
 
+// named reads a key of named outcomes, and reports whether it was one.
+func (r *reader) named(o *Round, key string, seen *uint32) bool {
+	switch key {
+	case "outcomes":
+		r.once(seen, 16)
+		for s := r.open(tokMap); r.more(&s); {
+			v := TimedValue{Value: Value{Name: r.key()}, Time: NoTime}
+			if !r.timedValue(&v) {
+				continue
+			}
+			for i := range o.Values {
+				if o.Values[i].Name == v.Name {
+					r.fail(errTwoWorth)
+				}
+			}
+			o.Values = append(o.Values, v)
+		}
+	case "arms":
+		r.once(seen, 17)
+		for s := r.open(tokMap); r.more(&s); {
+			o.Arms = append(o.Arms, Arm{Action: r.key()})
+			a := &o.Arms[len(o.Arms)-1]
+			for s := r.open(tokMap); r.more(&s); {
+				name := r.key()
+				if r.kind() != tokNum { // what else a file tells of it
+					r.skip(0)
+					continue
+				}
+				a.Values = append(a.Values, Value{Name: name, X: r.finite()})
+			}
+		}
+	case "stage":
+		r.once(seen, 18)
+		o.Stage = int(r.int())
+	default:
+		return false
+	}
+	return true
+}
+
+// timedValue reads a named outcome: a number, null, an object of value and time, or what a feedback says
+// of it. It reports whether it came: what a feedback imputed or skipped did not.
+func (r *reader) timedValue(v *TimedValue) bool {
+	if r.kind() != tokMap {
+		if v.Withdrawn = r.null(); !v.Withdrawn {
+			v.X = r.finite()
+		}
+		return true
+	}
+	fate := Observed
+	for s := r.open(tokMap); r.more(&s); {
+		switch r.key() {
+		case "value":
+			if v.Withdrawn = r.null(); !v.Withdrawn {
+				v.X = r.finite()
+			}
+		case "time", "closed_at":
+			v.Time = r.roundTime()
+		case "fate":
+			fate = r.fate()
+		default:
+			r.skip(0)
+		}
+	}
+	if v.Withdrawn = v.Withdrawn || fate == WithdrawnRound; v.Withdrawn {
+		v.X = 0
+	}
+	return fate == Observed || v.Withdrawn
+}
+
+// finite reads a number that is neither infinite nor NaN.
+func (r *reader) finite() float64 {
+	v := r.float()
+	if !finite(v) {
+		r.fail(errRange)
+	}
+	return v
+}
+
 // roundFate reads the fate of a feedback, which says whether its loss counts. The loss
 // comes behind it.
 func (r *reader) roundFate(o *Round) {
@@ -253,10 +354,7 @@ func (r *reader) roundWorth(o *Round, kind OutcomeKind, seen uint32) {
 	if r.null() {
 		return
 	}
-	v := r.float()
-	if !finite(v) {
-		r.fail(errRange)
-	}
+	v := r.finite()
 	if seen&(1<<fated) != 0 && o.Kind != 0 { // of a feedback, which has a loss of 0 then
 		return
 	}

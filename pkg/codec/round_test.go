@@ -22,6 +22,14 @@ func TestRoundAgain(t *testing.T) {
 		func(o *Round) { o.Kind, o.Value = Withdrawn, 0 },
 		func(o *Round) { o.LawActions = []string{strings.Repeat("a", 32), strings.Repeat("b", MaxNameBytes)} },
 		func(o *Round) { o.Kind, o.Value, o.Actions = Loss, -3, nil },
+		func(o *Round) {
+			o.Kind, o.Value = Named, 0
+			o.Values = []TimedValue{{Value{Name: "quality", X: .9}, 7}, {Value{Name: "cost", Withdrawn: true}, NoTime},
+				{Value{Name: "z", Withdrawn: true}, -1e18}, {Value{Name: strings.Repeat("y", 40), X: -1e-300}, NoTime}}
+		},
+		func(o *Round) {
+			o.Arms = []Arm{{"a", []Value{{Name: "cost", X: 3e-5}, {Name: "q", X: 1}}}, {"b", []Value{{Name: "q"}}}}
+		},
 	} {
 		want := sampleRound()
 		change(&want)
@@ -69,6 +77,25 @@ func TestRoundOfFeedback(t *testing.T) {
 			o.Time != f.Time || o.OutcomeTime != f.ClosedAt || !reflect.DeepEqual(o.Propensities, f.Propensities) ||
 			!same(o.Features, x.Features) {
 			t.Errorf("%v: %+v", c.fate, o)
+		}
+	}
+}
+
+// What a feedback says of named outcomes is read, but for values that stand for silence; its stage tells it from the
+// round's last.
+func TestRoundOfNamedFeedback(t *testing.T) {
+	var o Round
+	err := ParseRound(&o, []byte(`{"id":"i","action":"a","propensity":1,"stage":2,"outcomes":{"q":{"fate":"observed",`+
+		`"value":0.5,"partition":0,"offset":7},"c":{"fate":"imputed","value":3},"l":{"fate":"skipped"},`+
+		`"w":{"fate":"withdrawn"}}}`))
+	if want := []TimedValue{{Value{Name: "q", X: .5}, NoTime}, {Value{Name: "w", Withdrawn: true}, NoTime}}; err != nil ||
+		o.Stage != 2 || o.Kind != Named || !reflect.DeepEqual(o.Values, want) {
+		t.Errorf("%v: %+v", err, o)
+	}
+	for _, bad := range []string{`{"id":"i","outcomes":{"q":1,"q":2}}`, `{"id":"i","outcomes":{"q":1e999}}`,
+		`{"id":"i","outcomes":{"q":"x"}}`, `{"id":"i","v":5}`} {
+		if err := ParseRound(&o, []byte(bad)); err == nil {
+			t.Errorf("%s is read: %+v", bad, o)
 		}
 	}
 }

@@ -37,6 +37,41 @@ func sampleOutcome() Outcome {
 	return Outcome{ID: "8f3a", Kind: Loss, Value: 0.3, Action: "b", OutcomeID: "o-1"}
 }
 
+func sampleNamed() Outcome {
+	return Outcome{ID: "8f3a", Kind: Named, Action: "b", OutcomeID: "o-1", Values: []Value{
+		{Name: "tokens", X: 812}, {Name: "quality", X: 0.9}, {Name: "größe", Withdrawn: true}}}
+}
+
+func samplePrices() Decision {
+	d := sampleEraDecision()
+	d.Mode, d.Would = Shadow, []float64{0, 0.5, 0.5}
+	d.Prices = []Price{{Name: "cost"}, {Name: "latency", X: 0.065}}
+	return d
+}
+
+// sampleStage is the record of a round's first stage, and sampleLastStage its feedback.
+func sampleStage() Feedback {
+	f := sampleFeedback()
+	f.Fate, f.Loss, f.OutcomePartition, f.OutcomeOffset = 0, 0, -1, -1
+	f.Stage = 1
+	f.Outcomes = []Closed{
+		{Name: "latency", Fate: Skipped, Partition: -1, Offset: -1, ClosedAt: f.ClosedAt},
+		{Name: "tokens", Fate: Observed, Value: 812, Partition: 1, Offset: 299, ClosedAt: f.ClosedAt - 5},
+	}
+	return f
+}
+
+func sampleLastStage() Feedback {
+	f := sampleFeedback()
+	f.Mode = Apprentice
+	f.Outcomes = []Closed{
+		{Name: "latency", Fate: Imputed, Value: -1.5, Partition: -1, Offset: -1, ClosedAt: f.ClosedAt - 7},
+		{Name: "quality", Fate: Observed, Value: 0.7, Partition: 1, Offset: 300, ClosedAt: f.ClosedAt},
+		{Name: "tokens", Fate: WithdrawnRound, Partition: 1, Offset: 299, ClosedAt: f.ClosedAt - 5, Stage: 1},
+	}
+	return f
+}
+
 func sampleDecision() Decision {
 	return Decision{
 		Partition: 3, N: 70_000, ID: "8f3a", Epoch: 2, LearnedThrough: 69_123, Learned: 40_000,
@@ -191,6 +226,11 @@ func packedKinds() []kind {
 		hot("outcome-reward", Outcome{ID: "r", Kind: Reward, Value: 1}, AppendOutcome, ParseOutcome),
 		hot("outcome-withdrawn", Outcome{ID: "r", Kind: Withdrawn}, AppendOutcome, ParseOutcome),
 		hot("outcome-activated", Outcome{ID: "r", Kind: Activated}, AppendOutcome, ParseOutcome),
+		hot("outcome-named", sampleNamed(), AppendOutcome, ParseOutcome),
+		hot("outcome-named-json", sampleNamed(), AppendOutcomeJSON, ParseOutcome),
+		hot("decision-prices", samplePrices(), AppendDecision, ParseDecision),
+		hot("feedback-stage", sampleStage(), AppendFeedback, ParseFeedback),
+		hot("feedback-named", sampleLastStage(), AppendFeedback, ParseFeedback),
 		hot("decision", sampleDecision(), AppendDecision, ParseDecision),
 		hot("decision-era", sampleEraDecision(), AppendDecision, ParseDecision),
 		hot("feedback", sampleFeedback(), AppendFeedback, ParseFeedback),

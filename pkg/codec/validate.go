@@ -175,12 +175,15 @@ func (o *Outcome) Validate() error {
 		if !finite(o.Value) {
 			return wrong("outcome", o.Kind.String(), errNotFinite)
 		}
-	case Withdrawn, Activated:
+	case Withdrawn, Activated, Named:
 		if o.Value != 0 {
 			return wrong("outcome", o.Kind.String(), errValueless)
 		}
 	default:
 		return wrong("outcome", "kind", errKind)
+	}
+	if field, err := checkValues(o.Values, o.Kind == Named); err != nil {
+		return wrong("outcome", field, err)
 	}
 	if err := checkText(o.Action, MaxNameBytes); err != nil {
 		return wrong("outcome", "action", err)
@@ -232,7 +235,10 @@ func (d *Decision) check() (string, error) {
 	if field, err := checkLaw(d.Actions, d.Propensities, d.Action); err != nil {
 		return field, err
 	}
-	return checkMode(d.Mode, d.Actions, d.Would)
+	if field, err := checkMode(d.Mode, d.Actions, d.Would); err != nil {
+		return field, err
+	}
+	return checkPrices(d.Prices)
 }
 
 // checkLaw checks what was drawn and from which law.
@@ -287,6 +293,9 @@ func (f *Feedback) Validate() error {
 	if err == nil {
 		field, err = checkMode(f.Mode, f.Actions, f.Would)
 	}
+	if err == nil {
+		field, err = checkClosed(f.Outcomes, f.Stage)
+	}
 	if err != nil {
 		return wrong("feedback", field, err)
 	}
@@ -321,6 +330,15 @@ func (f *Feedback) checkRound() (string, error) {
 
 func (f *Feedback) checkFate() (string, error) {
 	switch {
+	case f.Stage < 0:
+		return "stage", errStage
+	case f.Stage > 0 && (f.Fate != 0 || f.Reason != "" || f.Loss != 0 || f.OutcomePartition != -1 ||
+		f.OutcomeOffset != -1):
+		return "stage", errStageFate
+	case f.Stage > 0 && len(f.Outcomes) == 0:
+		return "outcomes", errMissing
+	case f.Stage > 0:
+		return "", nil
 	case f.Fate < Observed || f.Fate > WithdrawnRound:
 		return "fate", errUnknown
 	case !(f.Loss >= 0 && f.Loss <= 1):

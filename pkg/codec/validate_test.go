@@ -69,7 +69,7 @@ func TestValidateOutcome(t *testing.T) {
 	}{
 		{"id", errEmpty, func(o *Outcome) { o.ID = "" }},
 		{"kind", errKind, func(o *Outcome) { o.Kind = 0 }},
-		{"kind", errKind, func(o *Outcome) { o.Kind = 5 }},
+		{"kind", errKind, func(o *Outcome) { o.Kind = Named + 1 }},
 		{"loss", errNotFinite, func(o *Outcome) { o.Value = math.NaN() }},
 		{"reward", errNotFinite, func(o *Outcome) { o.Kind, o.Value = Reward, math.Inf(1) }},
 		{"withdrawn", errValueless, func(o *Outcome) { o.Kind = Withdrawn }},

@@ -3,8 +3,11 @@ package codec
 // Newest is the newest version of any record that this build writes and reads. A record
 // says the least version whose readers understand it: [Version], unless it says something
 // that an older program must not pass over.
-// Of marks of the joiner it also reads version 4, which it does not write.
-const Newest = markVersion
+const Newest = namedVersion
+
+// namedVersion is the version of a record that names outcomes, stages or prices. An older program that passed
+// over them would take a record of one stage for a round's feedback, or an outcome for one that says nothing.
+const namedVersion = 4
 
 // markVersion is the version of a mark of the joiner with long lists ([Position]). An older
 // program that passed over them would take rounds and outcomes that are done for such as wait.

@@ -6,7 +6,7 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Potential is what theorems 1 and 3 of ALGORITHMS.md, 3.4, take from an oracle over a finite class: weights
+// Potential is what theorems 1 and 3 of docs/algorithms.md, 3.4, take from an oracle over a finite class: weights
 // proportional to prior·exp(−η·L), η < 2. The zero Potential is that of an oracle without them.
 type Potential struct {
 	Eta   float64 // η
@@ -92,7 +92,7 @@ func (c Certificate) Additive() (bound float64, at Free) {
 //	Σ(K_t−1)/γ_t + (max γ/4)·e^{η·max σ}·R_η
 //
 // With η by the largest σ that was learned it has 1.6e·log|F|/η in place of the second factor, and
-// charges 1 to each round that may have been decided with σ > 1/η (ALGORITHMS.md, 3.4).
+// charges 1 to each round that may have been decided with σ > 1/η (docs/algorithms.md, 3.4).
 func (c Certificate) AnyDelay() float64 {
 	p := c.Potential
 	switch {

@@ -18,7 +18,7 @@ const (
 // many on their being too small.
 var lambdas = [4]float64{.1, .2, .4, .8}
 
-// alarm bets against every function of a class at once (ALGORITHMS.md, 2.1):
+// alarm bets against every function of a class at once (docs/algorithms.md, 2.1):
 //
 //	E_f = (1−ε)·½(E1_f + E2_f) + ε·M_f
 //	E1_f = mean_j exp(2(L_f − L_{g_j})) over predictable rivals g_j:

@@ -3,7 +3,7 @@ package learner
 import "math"
 
 // Certificate holds the sums from which the regret certificates of a run are
-// computed when asked (ALGORITHMS.md, sections 3.1 and 5). A learner adds each
+// computed when asked (docs/algorithms.md, sections 3.1 and 5). A learner adds each
 // feedback in the order of the log.
 type Certificate struct {
 	Rounds   int64 // feedbacks seen, withdrawn ones left out
@@ -27,17 +27,18 @@ type Certificate struct {
 	Plausible  Plausible // by the surviving models of a finite class; zero: none are kept
 	Lost       float64   // ΣL of learned rounds, where the oracle knows it
 	Counted    bool      // it does
+	Priced     bool      // its law charges for costs: what it says is of loss + Σ λ·cost/budget, and no more
 	Eliminates bool      // plays only what a surviving model thinks best: bounds hold while the truth survives
 }
 
 // MeasuredDrift returns Σ(K_t−1)/γ_t + max γ·R_T/4 + drift + skipped: in
-// expectation it bounds the regret (ALGORITHMS.md, 3.1, 5.2).
+// expectation it bounds the regret (docs/algorithms.md, 3.1, 5.2).
 func (c Certificate) MeasuredDrift() float64 {
 	return c.Barrier + float64(c.MaxGamma*c.Regret)/4 + c.Drift + float64(c.Skipped)
 }
 
 // APriori returns the same bound with the drift replaced by 2√(Σσ_t²·β); +Inf
-// where no stability constant is proved for the oracle (ALGORITHMS.md, 5.3).
+// where no stability constant is proved for the oracle (docs/algorithms.md, 5.3).
 func (c Certificate) APriori() float64 {
 	if c.Beta <= 0 {
 		return math.Inf(1)

@@ -25,6 +25,8 @@ type DAFA struct {
 	models  *Models       // nil: none are kept
 	ordered *inOrder      // nil: the oracle learns in the order of decisions, and models with it
 	hedge   *oracle.Hedge // reg, where it shares its evaluations with models
+	heads   *oracle.Heads // reg, where outcomes have names
+	budgets budgets
 
 	fhat []float64 // scratch
 	p    []float64 // scratch
@@ -51,7 +53,13 @@ func isProved(reg oracle.Regressor) bool {
 }
 
 // NewDAFA returns a learner that owns reg.
-func NewDAFA(reg oracle.Regressor, s Schedule) *DAFA { return &DAFA{reg: reg, s: s} }
+func NewDAFA(reg oracle.Regressor, s Schedule) *DAFA {
+	d := &DAFA{reg: reg, s: s}
+	if h, ok := reg.(*oracle.Heads); ok {
+		d.heads, d.budgets.known = h, make([]Outcome, len(h.Heads()))
+	}
+	return d
+}
 
 // Watch makes a learner that has learned nothing keep the models of its oracle's class,
 // which it then owns. The oracle must be a [oracle.Hedge] over the same class, fed in the
@@ -94,14 +102,27 @@ func (d *DAFA) Oracle() oracle.Regressor { return d.reg }
 func (d *DAFA) Propensities(dst []float64, x *oracle.Input) ([]float64, float64) {
 	k := len(x.Actions)
 	d.fhat, d.p = resize(d.fhat, k), resize(d.p, k)
-	gamma := clipGamma(d.s.Gamma(k, d.cert.Learned, d.reg.Regret()))
-	d.reg.Predict(d.fhat, x)
+	gamma := d.gamma(k)
+	d.predict(d.fhat, x, gamma)
 	if d.eliminate {
 		d.solveLeft(d.p, d.fhat, x, gamma)
 	} else {
 		Solve(d.p, d.fhat, gamma)
 	}
 	return appendLaw(dst, d.p), gamma
+}
+
+// gamma returns γ of a round with k actions that is decided now.
+func (d *DAFA) gamma(k int) float64 { return clipGamma(d.s.Gamma(k, d.cert.Learned, d.reg.Regret())) }
+
+// predict sets dst to f̂, and what costs are charged beside it.
+func (d *DAFA) predict(dst []float64, x *oracle.Input, gamma float64) {
+	if len(d.budgets.of) == 0 {
+		d.reg.Predict(dst, x)
+		return
+	}
+	d.heads.Begin(x)
+	d.budgets.charge(dst, d.foresee(len(dst)), gamma)
 }
 
 // appendLaw appends Law(p) to dst.
@@ -122,6 +143,10 @@ func resize(s []float64, n int) []float64 {
 
 // Learn implements [Learner].
 func (d *DAFA) Learn(r *Round) {
+	if d.heads != nil {
+		d.learnOutcomes(r)
+		return
+	}
 	if r.Borrowed {
 		d.borrow(r)
 		return
@@ -258,7 +283,7 @@ func (d *DAFA) Certificate() Certificate {
 	if d.models != nil {
 		c.Plausible = d.models.Plausible()
 	}
-	c.Eliminates = d.eliminate
+	c.Eliminates, c.Priced = d.eliminate, len(d.budgets.of) > 0
 	return c
 }
 
@@ -266,6 +291,9 @@ func (d *DAFA) Certificate() Certificate {
 func (d *DAFA) AppendBinary(b []byte) ([]byte, error) {
 	b = appendHeader(b, d.kind(), d.learned)
 	b = d.cert.appendBinary(b)
+	if d.heads != nil {
+		b = d.budgets.appendBinary(b)
+	}
 	if d.ordered != nil {
 		b = d.ordered.appendBinary(b)
 	}
@@ -281,6 +309,8 @@ func (d *DAFA) AppendBinary(b []byte) ([]byte, error) {
 // kind returns the kind of its snapshots.
 func (d *DAFA) kind() byte {
 	switch {
+	case d.heads != nil:
+		return kindNamed
 	case d.ordered != nil:
 		return kindOrdered
 	case d.models != nil:
@@ -294,7 +324,7 @@ func (d *DAFA) kind() byte {
 // the evidence begins behind it.
 func (d *DAFA) UnmarshalBinary(b []byte) error {
 	kind := kindDAFA
-	if len(b) > 1 && b[1] != kindDAFA {
+	if d.heads != nil || len(b) > 1 && b[1] != kindDAFA {
 		kind = d.kind()
 	}
 	learned, b, err := readHeader(b, kind)
@@ -305,6 +335,12 @@ func (d *DAFA) UnmarshalBinary(b []byte) error {
 	if b, err = c.readBinary(b); err != nil {
 		return err
 	}
+	priced, unpriced := d.budgets, false
+	if kind == kindNamed {
+		if priced, unpriced, b, err = d.budgets.readBinary(b); err != nil {
+			return err
+		}
+	}
 	var m *Models
 	o := d.ordered.fresh()
 	if kind == kindOrdered {
@@ -313,6 +349,7 @@ func (d *DAFA) UnmarshalBinary(b []byte) error {
 		}
 	}
 	switch {
+	case d.heads != nil:
 	case kind != kindDAFA:
 		if m, b, err = d.models.readBinary(b); err == nil && o != nil {
 			m.waiting = o.rounds()
@@ -326,6 +363,9 @@ func (d *DAFA) UnmarshalBinary(b []byte) error {
 	if err := d.reg.UnmarshalBinary(b); err != nil {
 		return err
 	}
-	d.learned, d.cert, d.models, d.ordered = learned, c, m, o
+	d.learned, d.cert, d.models, d.ordered, d.budgets = learned, c, m, o, priced
+	if unpriced {
+		d.firstPrices()
+	}
 	return nil
 }

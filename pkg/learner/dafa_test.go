@@ -118,7 +118,7 @@ var schedules = map[string]learner.Schedule{
 }
 
 // TestPathwiseInequality holds reg_t ≤ (K−1)/γ + (γ/4)e_t + [p·g − min g]
-// (ALGORITHMS.md, 3.1) on every round of simulated runs, and the certificate's
+// (docs/algorithms.md, 3.1) on every round of simulated runs, and the certificate's
 // drift against that of the true older predictions. Played greedily, the same
 // check must fail.
 func TestPathwiseInequality(t *testing.T) {

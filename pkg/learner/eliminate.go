@@ -12,7 +12,7 @@ import (
 // gives up two things for it. All other actions have propensity 0: their losses can never be
 // estimated from its log. And when the truth is not in C_t, which happens with probability
 // up to α if the class contains it and always if not, its best action may never be played
-// again: nothing is left that would find out, and no bound holds (ALGORITHMS.md, 3.3).
+// again: nothing is left that would find out, and no bound holds (docs/algorithms.md, 3.3).
 func (d *DAFA) Eliminate() error {
 	if d.models == nil {
 		return errors.New("elimination needs the models of a class: watch them first")

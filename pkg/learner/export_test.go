@@ -7,3 +7,6 @@ func Refute(m *Models, n int) {
 	}
 	m.drop()
 }
+
+// SetPrice sets the price of the first budget.
+func (d *DAFA) SetPrice(v float64) { d.budgets.price[0] = v }

@@ -49,7 +49,7 @@ func TestContractFrozen(t *testing.T) {
 	}, learnertest.Options{})
 }
 
-// TestCertifiedRidge holds the theorems on ridge regression (ALGORITHMS.md, 3.5), in the mean: Σ E(f̂−f⋆)² of what is
+// TestCertifiedRidge holds the theorems on ridge regression (docs/algorithms.md, 3.5), in the mean: Σ E(f̂−f⋆)² of what is
 // played, with the factor max σ + 1, under delays that are blind to missing losses, and the regret below both bounds,
 // that for any delays under those that look at losses. On every path bad rounds are at most as many as Λ allows.
 func TestCertifiedRidge(t *testing.T) {

@@ -19,6 +19,17 @@ type Round struct {
 	Loss           float64 // in [0,1]; meaningful if Observed or Imputed
 	// another law than the learner's was drawn from: Propensities are that one's, Gamma means nothing
 	Borrowed bool
+	// Outcomes are those that the model names, in the order of their names; nil: it has one loss. Those that this
+	// record is the first to tell of are Known.
+	Outcomes []Outcome
+	// Partial says that only outcomes are learned: the round has no fate yet, and Fate and Loss mean nothing.
+	Partial bool
+}
+
+// Outcome is one named outcome of a round, as it is learned.
+type Outcome struct {
+	Known bool
+	Value float64 // in [0,1], of its range
 }
 
 // Fate is what became of the round.

@@ -32,7 +32,7 @@ type ModelsOptions struct {
 
 // Models keeps, of the functions of a finite class, those that the data have not
 // refuted, and for each what the regret of all rounds so far is if it is the truth
-// (ALGORITHMS.md, sections 2.1 and 5.1):
+// (docs/algorithms.md, sections 2.1 and 5.1):
 //
 //	L_f = Σ (f(z_s)−y_s)²,  R_f = Σ_s [p_s·f(x_s,·) − min_a f(x_s,a)]
 //	log M_f = log mean_g exp(2(L_f − L_g)),  C_t(α) = {f : max_{s≤t} M_f < 1/α}

@@ -7,7 +7,7 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Plausible is what the models of a finite class say of the regret (ALGORITHMS.md, 5.1)
+// Plausible is what the models of a finite class say of the regret (docs/algorithms.md, 5.1)
 // and of themselves (2.1). Bound and Raised hold each with probability at least 1−Alpha
 // at all times at once.
 type Plausible struct {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Constants of [Aggregate] (ALGORITHMS.md, section 7).
+// Constants of [Aggregate] (docs/algorithms.md, section 7).
 const (
 	DefaultFourier = 128   // random features
 	aggregateRho   = 0.998 // what forgets, forgets half in 346 examples of its action
@@ -59,7 +59,7 @@ func AggregateBytes(k, d, m, places int) float64 {
 }
 
 // Aggregate mixes three online ridge regressions an action by Hedge with fixed share
-// (ALGORITHMS.md, section 7), because none of them is best everywhere:
+// (docs/algorithms.md, section 7), because none of them is best everywhere:
 //
 //	core 1: z, ρ = 1;   core 2: z, ρ = .998;   core 3: φ = (random Fourier features of z, z), ρ = 1 − .002·(1−r)
 //	u(a) = zᵀP¹_a z,  f_i(a) = clip(w_{i,a}·φ_i / (1 + β_d·u(a)), 0, 1),  f̂ = Σ q_i f_i
@@ -188,7 +188,7 @@ func (o *Aggregate) Predict(dst []float64, x *Input) {
 		o.own = x.own(i)
 		switch {
 		case n < 0:
-			dst[i] = l.stranger()
+			dst[i] = l.stranger(a.Name)
 		case len(a.Features) == 0:
 			if moved {
 				o.project()
@@ -281,6 +281,7 @@ func (o *Aggregate) Update(x *Input, action int, loss float64) {
 	o.terms, o.own = x.Terms, x.own(action)
 	if int(n) == len(o.fadings) {
 		o.fadings = append(o.fadings, fadingPair{})
+		o.begin(n)
 	}
 	m := o.means(n, l.prepareOne())
 	if l.version > 1 {

@@ -130,7 +130,7 @@ func (o *Aggregate) UnmarshalBinary(b []byte) error {
 	}
 	l := &o.lin
 	n.lin = Linear{features: l.features.fresh(), o: l.o, aggregated: true, places: l.places,
-		room: l.room, forget: l.forget, fourier: l.fourier, maxActions: l.maxActions}
+		room: l.room, forget: l.forget, fourier: l.fourier, maxActions: l.maxActions, beginning: l.beginning}
 	if err := n.lin.UnmarshalBinary(r.b); err != nil {
 		return err
 	}
@@ -138,6 +138,9 @@ func (o *Aggregate) UnmarshalBinary(b []byte) error {
 		return snapshotError("auto", "damaged state")
 	}
 	n.fourier.grow(&n.lin.features)
+	for i := range n.fadings {
+		n.begin(int32(i))
+	}
 	n.size()
 	*o = *n
 	return nil

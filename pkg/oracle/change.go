@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Constants of what notices a change of the world (ALGORITHMS.md, section 7).
+// Constants of what notices a change of the world (docs/algorithms.md, section 7).
 const (
 	changeAlpha  = 0.001 // false-alarm probability of the watch over all actions, and of those of single actions together
 	changeMargin = 0.02  // losses may exceed the prediction by this,
@@ -95,8 +95,9 @@ func limitOf(j int) float64 {
 // Change says that regressions were started anew, because what is played lost more than they
 // predicted by more than chance explains.
 type Change struct {
-	Example int64  `json:"example"` // number of the example, from 1, that raised the alarm
-	Action  string `json:"action"`  // whose regression was started anew; empty: all
+	Example int64  `json:"example"`           // number of the example, from 1, that raised the alarm
+	Action  string `json:"action"`            // whose regression was started anew; empty: all
+	Outcome string `json:"outcome,omitempty"` // whose regressions they are, of [Heads]
 }
 
 // Changes are those that an oracle noticed.
@@ -109,7 +110,7 @@ type Changes struct {
 func (c *Changes) add(example int64, action string) {
 	c.Count++
 	last := c.Last[max(0, len(c.Last)-mostChanges+1):]
-	c.Last = append(append(make([]Change, 0, len(last)+1), last...), Change{example, action})
+	c.Last = append(append(make([]Change, 0, len(last)+1), last...), Change{Example: example, Action: action})
 }
 
 // watches are the watch over all examples, and what was noticed.
@@ -123,6 +124,7 @@ type watches struct {
 // must start anew, and the one after the last. Their watches start anew.
 func (o *Linear) changed(n int32, f, y float64) (from, to int32) {
 	a := &o.actions[n]
+	f, y = o.watched(f), o.watched(y)
 	switch {
 	case o.all.add(f, y, changeFrom, 1/changeAlpha):
 		for i := range o.actions {
@@ -202,7 +204,7 @@ func (w *watches) read(r *wireReader, fed int64) bool {
 	}
 	before := int64(0)
 	for range n {
-		c := Change{r.int64(), r.string()}
+		c := Change{Example: r.int64(), Action: r.string()}
 		ok = ok && before < c.Example && c.Example <= fed
 		before = c.Example
 		w.changes.Last = append(w.changes.Last, c)

@@ -189,7 +189,7 @@ func TestRememberedChanges(t *testing.T) {
 			old = c
 		}
 	}
-	if c.Count != 40 || len(c.Last) != mostChanges || c.Last[0].Example != 25 || c.Last[15] != (Change{40, "39"}) {
+	if c.Count != 40 || len(c.Last) != mostChanges || c.Last[0].Example != 25 || c.Last[15] != (Change{Example: 40, Action: "39"}) {
 		t.Errorf("%+v", c)
 	}
 	if old.Last[0].Example != 6 || old.Last[15].Example != 21 {
@@ -262,7 +262,7 @@ func TestDamagedWatch(t *testing.T) {
 			t.Errorf("%s: %v", name, ok)
 		}
 	}
-	ws := watches{changes: Changes{2, []Change{{5, "a"}, {9, ""}}}}
+	ws := watches{changes: Changes{2, []Change{{Example: 5, Action: "a"}, {Example: 9}}}}
 	for name, damage := range map[string]func(w *watches){
 		"none": func(*watches) {}, "more than was fed": func(w *watches) {
 			w.changes.Last[1].Example = 101

@@ -43,6 +43,7 @@ type Diagonal struct {
 	byAction map[string]int32
 	names    []string
 	watches
+	beginning
 
 	fed     int64
 	sumLoss float64
@@ -105,8 +106,15 @@ func (o *Diagonal) Predict(dst []float64, x *Input) {
 		m, u := o.wide.at(n, o.z, x.Terms, x.own(i))
 		o.unfillAction(position, a)
 		position += len(a.Features)
-		if !ok && o.full() {
+		switch {
+		case ok:
+		case o.full():
 			m, u = o.sumLoss/float64(o.fed), 0
+		default:
+			m += o.about[a.Name]
+		}
+		if o.sober {
+			u = 0
 		}
 		dst[i] = clip01(m / (1 + float64(o.o.Beta*u)))
 	}
@@ -127,10 +135,11 @@ func (o *Diagonal) Update(x *Input, action int, loss float64) {
 		name := string(append([]byte(nil), x.Actions[action].Name...))
 		o.names = append(o.names, name)
 		o.byAction[name] = n
+		o.wide.begin(n, o.about[name])
 	}
 	own := x.own(action)
 	m, u := o.wide.at(n, o.z, x.Terms, own)
-	if o.version > 1 && o.all.add(clip01(m), loss, changeFrom, 1/changeAlpha) {
+	if o.version > 1 && o.all.add(o.watched(clip01(m)), o.watched(loss), changeFrom, 1/changeAlpha) {
 		o.wide.resetAll()
 		o.all = watch{}
 		o.changes.add(o.fed, "")
@@ -166,7 +175,8 @@ type diagonals struct {
 	places  int
 	lambda  float64
 	actions []diagonal
-	own     []weight // of the terms of actions themselves; nil: none was learned
+	own     []weight  // of the terms of actions themselves; nil: none was learned
+	begins  []float64 // by action: w of the constant before anything is learned
 }
 
 // diagonal is the regression of one action. Columns that are not there yet have w = 0 and v = 1/λ; so have
@@ -180,6 +190,9 @@ func (d *diagonals) at(n int32, z []float64, terms, own []Term) (m, u float64) {
 		a = d.actions[n]
 	}
 	fresh := 1 / d.lambda
+	if len(a.cols) == 0 {
+		m = d.begun(n)
+	}
 	for i, x := range z[:len(a.cols)] {
 		if x != 0 {
 			c := &a.cols[i]
@@ -217,6 +230,9 @@ func (d *diagonals) learn(n int32, z []float64, terms, own []Term, e, u float64)
 		d.actions = append(d.actions, diagonal{})
 	}
 	a := &d.actions[n]
+	if len(a.cols) == 0 {
+		a.cols = append(a.cols, weight{d.begun(n), 1 / d.lambda})
+	}
 	for len(a.cols) < len(z) {
 		a.cols = append(a.cols, weight{v: 1 / d.lambda})
 	}
@@ -270,7 +286,10 @@ func (d *diagonals) reset(n int32) {
 	if int(n) >= len(d.actions) {
 		return
 	}
-	clearWeights(d.actions[n].cols, d.lambda)
+	if c := d.actions[n].cols; len(c) > 0 {
+		clearWeights(c, d.lambda)
+		c[0].w = d.begun(n)
+	}
 	clearWeights(d.actions[n].terms, d.lambda)
 	clearWeights(d.own, d.lambda)
 }

@@ -36,7 +36,7 @@ func (o *Diagonal) UnmarshalBinary(b []byte) error {
 		r.int64() != int64(o.most) {
 		return snapshotError("diagonal", "other parameters")
 	}
-	n := &Diagonal{features: o.features.fresh(), o: o.o, byAction: map[string]int32{}}
+	n := &Diagonal{features: o.features.fresh(), o: o.o, byAction: map[string]int32{}, beginning: o.beginning}
 	n.fed, n.resets, n.strange, n.dropped = r.int64(), r.int64(), r.int64(), r.int64()
 	columns, actions := r.count(4), r.count(1)
 	n.sumLoss, n.regret = r.float(), r.float()
@@ -65,6 +65,9 @@ func (o *Diagonal) UnmarshalBinary(b []byte) error {
 		return snapshotError("diagonal", "damaged regression")
 	}
 	n.wide = wide
+	for i, name := range n.names {
+		n.wide.begin(int32(i), n.about[name])
+	}
 	*o = *n
 	return nil
 }

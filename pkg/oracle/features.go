@@ -23,7 +23,7 @@ func (s FeatureSpec) OfActions() FeatureSpec {
 // actionSpec begins what [FeatureSpec.OfActions] returns; no feature has such a name.
 const actionSpec = "\x00"
 
-// Limits of the running standardisation (ALGORITHMS.md, section 7).
+// Limits of the running standardisation (docs/algorithms.md, section 7).
 const (
 	zLimit     = 5.0   // |z| ≤ 5
 	minSD      = 1e-12 // a feature that varies less reads 0

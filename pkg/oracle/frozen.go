@@ -14,7 +14,7 @@ type FrozenOptions struct {
 	Lambda   float64       // at least Z² = 1 + len(Features); 0 means that
 }
 
-// Frozen is ridge regression with a theorem (ALGORITHMS.md, 3.5), one regression an action over columns that are
+// Frozen is ridge regression with a theorem (docs/algorithms.md, 3.5), one regression an action over columns that are
 // fixed beforehand:
 //
 //	z = (1, clip((x_j − mid_j)/half_j, ±1), …), 0 where x_j is absent;  f̂(a) = clip(½ + w_a·z, 0, 1)

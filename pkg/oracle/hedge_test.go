@@ -47,7 +47,7 @@ func TestHedgeByHand(t *testing.T) {
 	}
 }
 
-// TestHedgeConstants pins the table of ALGORITHMS.md 2.1.
+// TestHedgeConstants pins the table of docs/algorithms.md 2.1.
 func TestHedgeConstants(t *testing.T) {
 	hundred := make(table, 100)
 	for i := range hundred {

@@ -49,7 +49,7 @@ func LinearBytes(k, d int) float64 {
 }
 
 // Linear is an optimistic recursive least-squares oracle, one regression an
-// action, over a growing dictionary of features (ALGORITHMS.md, section 7):
+// action, over a growing dictionary of features (docs/algorithms.md, section 7):
 //
 //	û(a) = zᵀP_a z,  f̂(a) = clip(w_a·z / (1 + β·û(a)), 0, 1)
 //	learn: k = P_a z, u = z·k, e = y − w_a·z;  w_a += k·e/(1+u),  P_a −= k·kᵀ/(1+u)
@@ -90,6 +90,7 @@ type Linear struct {
 	fourier      fourier
 	maxActions   int
 	watches
+	beginning
 	actions  []linearAction
 	byAction map[string]int32
 
@@ -175,7 +176,7 @@ func (o *Linear) Predict(dst []float64, x *Input) {
 		n := o.action(i, a.Name)
 		switch {
 		case n < 0:
-			dst[i] = o.stranger()
+			dst[i] = o.stranger(a.Name)
 		case len(a.Features) == 0:
 			if moved {
 				o.prepareAgain(by)
@@ -202,9 +203,9 @@ func (o *Linear) predict(a *linearAction, by kernel) float64 {
 }
 
 // stranger is the prediction of an action that has no regression.
-func (o *Linear) stranger() float64 {
+func (o *Linear) stranger(name string) float64 {
 	if !o.full() {
-		return 0
+		return o.about[name]
 	}
 	return o.sumLoss / float64(o.fed)
 }
@@ -315,7 +316,7 @@ func (o *Linear) fade(r *ridge) {
 func (o *Linear) addAction(name string) int32 {
 	n := int32(len(o.actions))
 	name = string(append([]byte(nil), name...))
-	o.actions = append(o.actions, linearAction{name: name})
+	o.actions = append(o.actions, linearAction{name: name, ridge: ridge{begin: o.about[name]}})
 	o.byAction[name] = n
 	return n
 }

@@ -101,7 +101,7 @@ func (o *Linear) predictTogether(dst []float64, actions []Action) bool {
 	for i := range actions {
 		n := o.action(i, actions[i].Name)
 		if n < 0 {
-			dst[i] = o.stranger()
+			dst[i] = o.stranger(actions[i].Name)
 			continue
 		}
 		a := &o.actions[n]

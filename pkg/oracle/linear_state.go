@@ -95,7 +95,10 @@ func (o *Linear) UnmarshalBinary(b []byte) error {
 	n := &Linear{
 		o: o.o, beta: o.o.Beta, lambda: o.o.Lambda, aggregated: o.aggregated, places: o.places, room: o.room,
 		forget: o.forget, maxActions: o.maxActions, byAction: map[string]int32{}, fourier: o.fourier.fresh(),
-		features: o.features.fresh(),
+		features: o.features.fresh(), beginning: o.beginning,
+	}
+	if n.sober {
+		n.beta = 0
 	}
 	n.fed, n.resets, n.strange, n.dropped = r.int64(), r.int64(), r.int64(), r.int64()
 	columns, actions := r.count(4), r.count(10)

@@ -8,12 +8,19 @@ import "math"
 type ridge struct {
 	w []float64
 	p []float64 // packed, len(w) rows
+
+	begin    float64 // w of the constant before anything is learned
+	constant int     // its column
 }
 
 // grow gives r columns up to d.
 func (r *ridge) grow(d int, lambda float64) {
 	for i := len(r.w); i < d; i++ {
-		r.w = append(r.w, 0)
+		w := 0.0
+		if i == r.constant {
+			w = r.begin
+		}
+		r.w = append(r.w, w)
 		for range i {
 			r.p = append(r.p, 0)
 		}
@@ -25,6 +32,9 @@ func (r *ridge) grow(d int, lambda float64) {
 func (r *ridge) reset(lambda float64) {
 	clear(r.w)
 	clear(r.p)
+	if r.constant < len(r.w) {
+		r.w[r.constant] = r.begin
+	}
 	for i := range r.w {
 		r.p[packedLen(i)+i] = 1 / lambda
 	}

@@ -55,7 +55,7 @@ func (o *Linear) size() {
 	if !o.aggregated {
 		d += o.o.Fourier
 	}
-	if o.o.Beta == ByWhatComes {
+	if o.o.Beta == ByWhatComes && !o.sober {
 		o.beta = AutoBeta(k, d)
 	}
 	if o.o.Lambda == ByWhatComes {

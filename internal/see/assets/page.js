@@ -1,44 +1,24 @@
 "use strict";
-// The page of a process: polls /state and draws it. All texts from outside are set as text.
+// The page of a process: polls /state and draws it, with what chart.js has. All texts from
+// outside are set as text.
 
 const every = 1000; // ms between looks
 const byId = (id) => document.getElementById(id);
 
-// make returns an element: an HTML one, or with a known tag an SVG one.
-const svgTags = new Set(["g", "rect", "line", "path", "text", "circle", "title", "polygon"]);
-function make(tag, attributes, ...children) {
-  const e = svgTags.has(tag) ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
-  for (const [k, v] of Object.entries(attributes || {})) {
-    if (k === "onclick") e.addEventListener("click", v);
-    else if (v !== null && v !== undefined) e.setAttribute(k, v);
-  }
-  e.append(...children.filter((c) => c !== null && c !== undefined));
-  return e;
-}
 const show = (e, ...children) => e.replaceChildren(...children);
 
 // changed reports whether a part of the state is not what it was: what is pointed at, or has
 // the focus, is not drawn anew for nothing.
-const drawn = {};
+const before = {};
 function changed(part, value) {
-  const now = JSON.stringify(value), was = drawn[part];
-  drawn[part] = now;
+  const now = JSON.stringify(value), was = before[part];
+  before[part] = now;
   return now !== was;
 }
 
-// numbers and times for people
-function num(x, digits = 3) {
-  if (x === null || x === undefined) return "–";
-  const a = Math.abs(x);
-  if (a >= 1e6) return (x / 1e6).toFixed(a >= 1e7 ? 0 : 1) + " M";
-  if (a >= 1e4) return (x / 1e3).toFixed(a >= 1e5 ? 0 : 1) + " k";
-  if (a >= 100 || Number.isInteger(x)) return String(Math.round(x));
-  if (a === 0) return "0";
-  if (a < 1e-4) return x.toExponential(1);
-  return String(Number(x.toPrecision(digits)));
-}
+const num = (x, digits = 3) => figure(x, digits);
 const rate = (x) => (x > 0 && x < 0.05 ? "<0.1" : num(x < 10 ? Math.round(x * 10) / 10 : Math.round(x))) + "/s";
-const percent = (x) => (x === null || x === undefined ? "–" : (100 * x).toFixed(x < 0.1 || (x > 0.995 && x < 1) ? 1 : 0) + " %");
+const percent = (x) => (x === null || x === undefined ? "–" : (100 * x).toFixed(x < 0.1 || (x > 0.995 && x < 1) ? 1 : 0) + "%");
 function span(s) {
   if (s === null || s === undefined) return "–";
   if (s < 1) return num(Math.round(s * 1000)) + " ms";
@@ -47,11 +27,7 @@ function span(s) {
   if (s < 36 * 3600) return num(s / 3600, 2) + " h";
   return num(s / 86400, 2) + " d";
 }
-const clock = (t, long) => {
-  const d = new Date(t);
-  const hm = d.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: long ? undefined : "2-digit", hour12: false });
-  return long ? d.toLocaleDateString([], { month: "short", day: "numeric" }) + " " + hm : hm;
-};
+const clock = (t) => second(Date.parse(t) / 1000);
 
 function drawHeader(s) {
   byId("model").textContent = s.model;
@@ -61,8 +37,9 @@ function drawHeader(s) {
   status.textContent = s.ready ? "ready" : "not ready: " + s.why;
   const mode = byId("mode");
   mode.hidden = !s.mode;
-  mode.className = "pill " + (s.mode === "live" ? "" : "caution");
+  mode.className = "pill " + (s.mode === "live" ? "" : "warn");
   mode.textContent = s.mode === "live" ? "live" : s.mode + ": the baseline answers";
+  byId("verdict").textContent = s.verdict;
   const parts = [];
   if (s.deciders.length) parts.push("decides partition " + s.deciders.join(", "));
   if (s.joiner) parts.push("joins");
@@ -73,11 +50,11 @@ function drawHeader(s) {
 
 function drawAlarms(s) {
   if (!changed("alarms", s.alarms)) return;
-  const cards = s.alarms.filter((a) => a.firing || a.severity === "wake").map((a) => make("div", { class: "alarm " + (a.firing ? a.severity : "coming") },
-    make("strong", {}, a.name), make("span", { class: "when" }, (a.firing ? "since " : "begins to hold, since ") + clock(a.since)),
+  const cards = s.alarms.filter((a) => a.firing || a.severity === "wake").map((a) => make("div", { class: "flag " + (a.firing ? (a.severity === "wake" ? "bad" : "warn") : "coming") },
+    make("strong", {}, a.name), make("span", { class: "when" }, (a.firing ? "since " : "begins to hold, since ") + clock(a.since) + " UTC"),
     make("p", {}, a.says), make("p", {}, a.do)));
   if (!s.alarms.some((a) => a.firing)) {
-    cards.unshift(make("p", { class: cards.length ? "calm soon" : "calm" }, cards.length ? "No alarm yet " : "No alarm ", make("span", {}, "of those that one process can judge")));
+    cards.unshift(make("p", { class: "flag " + (cards.length ? "warn" : "good") }, make("strong", {}, cards.length ? "No alarm yet" : "No alarm"), make("span", {}, "of those that one process can judge")));
   }
   cards.push(make("p", { class: "quiet" }, "Only Prometheus, which sees all processes, judges ", s.elsewhere.join(", "), "."));
   show(byId("alarms"), ...cards);
@@ -109,7 +86,7 @@ function buildLoop() {
   arrow("rejects", "M880 54 V26 H790", 786, 26, 180);
   for (const [name, y] of [["contexts", 70], ["requests", 130]]) svg.append(make("text", { x: 130, y: y + 4, "text-anchor": "end" }, name));
   box("decider", 232, 54, 180, 92, "decider");
-  box("acts", 522, 54, 130, 92, "whoever acts");
+  box("acts", 522, 54, 130, 92, "your application");
   box("joiner", 752, 54, 176, 92, "joiner");
   loop.boxes.acts.classList.add("away");
   text("topic", 184, 61, "rate");
@@ -159,71 +136,24 @@ function drawLoop(s) {
   byId("loop-says").textContent = lags.join("; ") || (decides || s.joiner ? "Nothing lags behind." : "Neither a decider nor a joiner is at work here now.");
 }
 
+// The charts are made when there is something to draw, and anew when their series change.
+const charts = {};
+function plot(id, of, c) {
+  if (!charts[id] || charts[id].of !== of) {
+    byId("chart-" + id).querySelector(".views").replaceChildren();
+    charts[id] = { of, chart: chart({ id, ...c }) };
+  } else charts[id].chart.set(c);
+}
+
 // Loss over time, or reward where outcomes are rewards.
-const loss = { state: null, at: null };
 function drawLoss(s) {
-  const l = s.losses, svg = byId("loss");
+  const l = s.losses;
   if (!changed("loss", l)) return;
-  loss.state = l;
   byId("loss-title").textContent = (l.of === "reward" ? "Reward" : "Loss") + " over time";
-  const points = l.buckets.map((b, i) => ({ i, ...b })).filter((b) => b.rounds > 0);
-  const [left, right, top, bottom] = [44, 70, 12, 26], W = 640, H = 220;
-  if (points.length === 0) {
-    show(svg, make("text", { class: "soft", x: W / 2, y: H / 2, "text-anchor": "middle" }, `no round has its ${l.of} yet`));
-    byId("loss-says").textContent = "";
-    return;
-  }
-  const values = points.flatMap((b) => [b.mean, b.uniform_mean ?? b.mean]);
-  const high = niceTop(Math.max(...values, 0)) || (Math.min(...values) < 0 ? 0 : 1), low = -niceTop(Math.max(...values.map((v) => -v), 0)) || 0;
-  const n = Math.max(l.buckets.length, 2);
-  const x = (i) => left + (W - left - right) * (n < 2 ? 0 : i / (n - 1)), y = (v) => top + (H - top - bottom) * (high - v) / (high - low);
-  const parts = [];
-  for (const v of [low, (low + high) / 2, high]) {
-    parts.push(make("line", { class: "grid", x1: left, x2: W - right, y1: y(v), y2: y(v) }),
-      make("text", { class: "soft", x: left - 7, y: y(v) + 4, "text-anchor": "end" }, num(v)));
-  }
-  const whole = n * l.bucket_seconds, start = Date.parse(l.start);
-  for (const share of [0, 0.5, 1]) {
-    parts.push(make("text", { class: "soft", x: left + (W - left - right) * share, y: H - 6, "text-anchor": share ? (share < 1 ? "middle" : "end") : "start" },
-      clock(start + share * whole * 1000, whole > 86400)));
-  }
-  const path = (key) => points.filter((b) => b[key] !== null).map((b, k) => (k ? "L" : "M") + x(b.i).toFixed(1) + " " + y(b[key]).toFixed(1)).join("");
-  parts.push(make("path", { class: "other", d: path("uniform_mean") }), make("path", { class: "ours", d: path("mean") }));
-  if (points.length === 1) parts.push(make("circle", { class: "dot", cx: x(points[0].i), cy: y(points[0].mean), r: 3 }));
-  const last = points[points.length - 1];
-  let at = y(last.mean), over = y(last.uniform_mean ?? last.mean);
-  if (Math.abs(at - over) < 15) [at, over] = at > over ? [over + 15, over] : [at, at + 15];
-  parts.push(make("text", { class: "ours-name", x: W - right + 7, y: at + 4 }, "played"), make("text", { class: "other-name", x: W - right + 7, y: over + 4 }, "uniform"));
-  parts.push(make("line", { class: "cursor", id: "cursor", y1: top, y2: H - bottom, x1: -9, x2: -9 }));
-  show(svg, ...parts);
-  loss.pick = (px) => {
-    const want = Math.round((px - left) / (W - left - right) * (n - 1));
-    return points.reduce((a, b) => (Math.abs(b.i - want) < Math.abs(a.i - want) ? b : a));
-  };
-  loss.x = x;
-  point();
-}
-
-// point shows the moment under the pointer, or the last rounds.
-function point() {
-  const b = loss.at === null ? null : loss.pick(loss.at);
-  if (b) for (const k of ["x1", "x2"]) byId("cursor").setAttribute(k, loss.x(b.i));
-  else for (const k of ["x1", "x2"]) byId("cursor").setAttribute(k, -9);
-  sayLoss(b);
-}
-const niceTop = (v) => { if (!(v > 0)) return 0; const p = 10 ** Math.floor(Math.log10(v)); return [1, 2, 4, 5, 10].map((k) => k * p).find((k) => k >= v); };
-
-function sayLoss(b) {
-  const l = loss.state;
-  if (b) {
-    byId("loss-says").textContent = `${clock(Date.parse(l.start) + b.i * l.bucket_seconds * 1000, true)}: ${num(b.rounds)} rounds, ${l.of} ${num(b.mean)}, uniform play ${num(b.uniform_mean)} (estimate)`;
-    return;
-  }
-  if (l.rounds === 0) { byId("loss-says").textContent = ""; return; }
-  const rewards = l.of === "reward", [lost, lose] = rewards ? ["earned", "earn"] : ["lost", "lose"];
-  const d = rewards ? l.mean - l.uniform_mean : l.uniform_mean - l.mean;
-  const judged = l.uniform_mean === null ? "" : d > 0 ? `, ${num(d, 2)} ${rewards ? "more" : "less"} than uniform play is estimated to ${lose} (${num(l.uniform_mean)})` : `; uniform play is estimated to ${lose} ${num(l.uniform_mean)}`;
-  byId("loss-says").textContent = `The last ${num(l.rounds)} rounds with a ${l.of} ${lost} ${num(l.mean)} each${judged}. Point at the picture for the values of a moment.`;
+  const points = l.buckets.map((b, i) => ({ at: Date.parse(l.start) / 1000 + i * l.bucket_seconds, ...b })).filter((b) => b.rounds > 0);
+  byId("loss-says").textContent = points.length ? `Means over stretches of ${span(l.bucket_seconds)}.` : `No round has its ${l.of} yet.`;
+  if (points.length) plot("loss", l.of, { kind: "lines", x: { label: "time (UTC)", scale: "time" }, y: { label: l.of + " a round" }, at: points.map((b) => b.at),
+    views: [{ series: [{ name: "played", y: points.map((b) => b.mean) }, { name: "uniform play (estimate)", y: points.map((b) => b.uniform_mean), aside: true }] }] });
 }
 
 function bars(into, rows, total) {
@@ -241,74 +171,55 @@ function drawActions(s) {
   const rows = a.most.map((x) => [x.action, x.decisions, means ? num(x.mean) : null, `mean ${s.losses.of} of ${num(x.rounds)} rounds`]);
   if (a.others) rows.push(["all others", a.others, means ? "" : null]);
   bars(byId("actions"), rows, a.decisions);
-  byId("actions-says").textContent = (a.decisions ? `Of the last ${num(a.decisions)} decisions known here.` : "No decision yet.") + (means ? ` The last figure is the mean ${s.losses.of} of an action's rounds released.` : "") + apprenticeSays(s.apprentice) + shadowSays(s.shadow, s.losses.of);
+  byId("actions-says").textContent = (a.decisions ? `Of the last ${num(a.decisions)} decisions known here.` : "No decision yet.") + (means ? ` The last figure is the mean ${s.losses.of} of an action's rounds released.` : "") + apprenticeSays(s.apprentice) + shadowSays(s.shadow);
 }
 
 // How near an apprentice is to its baseline.
 const apprenticeSays = (x) => (x.rounds ? ` As an apprentice (${num(x.rounds)} rounds) the learner would have done what the baseline did with a probability of ${percent(x.match)} on average.` : "");
 
-// What the learner would have done where the baseline answered, and what that is worth.
-function shadowSays(x, of) {
+// How often the learner would have done what the baseline did; what that is worth, the verdict says.
+function shadowSays(x) {
   if (!x.decisions) return "";
-  let says = ` In shadow (${num(x.decisions)} of them) the learner would have done what the baseline did with a probability of ${percent(x.agreement)} on average`;
-  if (x.gap !== null) says += `, and would ${of === "reward" ? "earn" : "lose"} ${num(Math.abs(x.gap))} ± ${num(2 * x.gap_error, 2)} a round ${x.gap > 0 ? "more" : "less"} (estimate of ${num(x.rounds)} rounds, two standard errors)`;
-  else if (x.uncovered !== null) says += `. What that is worth cannot be told: ${percent(x.uncovered)} of what it would do the baseline never does`;
-  return says + ".";
+  return ` In shadow (${num(x.decisions)} of them) the learner would have done what the baseline did with a probability of ${percent(x.agreement)} on average` +
+    (x.gap === null && x.uncovered !== null ? `; of what it would do, the baseline never does ${percent(x.uncovered)}.` : ".");
 }
 
 function drawDelays(s) {
   if (!changed("delays", [s.delays, s.waiting.window_seconds])) return;
-  const d = s.delays.seconds, r = s.delays.rounds, svg = byId("delays"), W = 320, H = 150, bottom = 24;
-  if (!d.n) {
-    show(svg, make("text", { class: "soft", x: W / 2, y: H / 2, "text-anchor": "middle" }, "no outcome yet"));
-    byId("delays-says").textContent = "";
-    return;
-  }
-  const most = Math.max(...d.buckets.map((b) => b.n)), step = W / Math.max(d.buckets.length, 4);
-  const parts = d.buckets.map((b, i) => {
-    const h = (H - bottom - 8) * b.n / most;
-    return make("rect", { class: "bar", x: i * step + 1, width: Math.max(step - 2, 1), y: H - bottom - h, height: h, rx: 2 },
-      make("title", {}, `under ${span(b.to)}: ${num(b.n)} of ${num(d.n)}`));
-  });
-  parts.push(make("line", { class: "grid", x1: 0, x2: W, y1: H - bottom, y2: H - bottom }));
-  const marks = Math.max(1, Math.ceil(d.buckets.length / 5));
-  d.buckets.forEach((b, i) => {
-    if (i % marks === 0) parts.push(make("text", { class: "soft", x: (i + 1) * step, y: H - 7, "text-anchor": "middle" }, span(b.to)));
-  });
-  show(svg, ...parts);
-  byId("delays-says").textContent = `Half of the outcomes come within ${span(d.p50)}, 90 % within ${span(d.p90)}, 99 % within ${span(d.p99)}; the window is ${s.waiting.window_seconds === null ? "in rounds, or not known here" : span(s.waiting.window_seconds)}. ` +
-    `Half of the decisions did without ${num(r.p50)} feedbacks or fewer, 99 % without ${num(r.p99)} or fewer.`;
+  const d = s.delays.seconds, r = s.delays.rounds;
+  byId("delays-says").textContent = d.n === 0 ? "No outcome yet." : `Half of the outcomes come within ${span(d.p50)}, 90% within ${span(d.p90)}, 99% within ${span(d.p99)}; the window is ${s.waiting.window_seconds === null ? "in rounds, or not known here" : span(s.waiting.window_seconds)}. ` +
+    `Half of the decisions did without ${num(r.p50)} feedbacks or fewer, 99% without ${num(r.p99)} or fewer.`;
+  if (d.n) plot("delays", d.buckets.length, { kind: "bars", x: { label: "delay, at most" }, y: { label: "outcomes", zero: true }, names: d.buckets.map((b) => span(b.to)), at: d.buckets.map((b, i) => i),
+    views: [{ series: [{ name: "outcomes", y: d.buckets.map((b) => b.n) }] }] });
 }
 
+const fates = { observed: "the outcome came within the window", imputed: "no outcome came: the model's default stands for it", skipped: "no outcome came, and nothing was learned", withdrawn: "the client withdrew the round" };
 function drawFates(s) {
   if (!changed("fates", [s.fates, s.refused, s.losses.join_ratio])) return;
-  const names = ["observed", "imputed", "skipped", "withdrawn"], total = names.reduce((a, n) => a + (s.fates[n] || 0), 0);
-  let at = 0;
-  const stack = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  stack.setAttribute("viewBox", "0 0 100 10");
-  stack.setAttribute("preserveAspectRatio", "none");
-  stack.setAttribute("class", "stack");
-  names.forEach((n, i) => {
-    const share = total ? 100 * (s.fates[n] || 0) / total : 0;
-    stack.append(make("rect", { class: "k" + i, x: at, y: 0, width: share, height: 10 }));
-    at += share;
+  const names = Object.keys(fates), total = names.reduce((a, n) => a + (s.fates[n] || 0), 0);
+  const stack = names.map((n, i) => {
+    const part = make("span", { class: "k" + i });
+    part.style.width = (total ? 100 * (s.fates[n] || 0) / total : 0) + "%";
+    return part;
   });
-  const rows = names.flatMap((n, i) => [make("dt", {}, make("span", { class: "key k" + i }), n), make("dd", {}, num(s.fates[n] || 0))]);
+  const rows = names.flatMap((n, i) => [make("dt", { title: fates[n] }, make("span", { class: "key k" + i }), n), make("dd", {}, num(s.fates[n] || 0))]);
   for (const [reason, n] of Object.entries(s.refused)) if (n > 0) rows.push(make("dt", {}, "rejected: " + reason), make("dd", {}, num(n)));
-  show(byId("fates"), stack, make("p", { class: "says" }), make("dl", {}, ...rows));
+  show(byId("fates"), make("div", { class: "track" }, ...stack), make("dl", {}, ...rows));
   const j = s.losses.join_ratio;
   byId("fates-says").textContent = j === null ? "" : `Of the last rounds released ${percent(j)} had their outcome in time.`;
 }
 
 function drawExploration(s) {
-  const e = s.exploration, rows = [["γ (larger explores less)", num(e.gamma)], ["least propensity", num(e.floor)], ["entropy, of the uniform law's", percent(e.entropy)],
-    ["effective share for uniform play", percent(e.effective)], ["largest importance weight", percent(e.largest)]];
-  if (e.top_weight !== null) rows.push(["largest weight in the model", percent(e.top_weight)]);
-  if (e.outside_values > 0) rows.push(["values outside the model's ranges", num(e.outside_values)]);
-  if (e.functions !== null) rows.push(["functions not refuted", `${num(e.surviving)} of ${num(e.functions)}`]);
-  show(byId("exploration"), ...rows.flatMap(([k, v]) => [make("dt", {}, k), make("dd", {}, v)]));
+  const e = s.exploration, rows = [["γ", num(e.gamma), "the larger, the less is explored"], ["least propensity", percent(e.floor), "least probability of any action in the last decisions"],
+    ["entropy", percent(e.entropy), "of the probabilities, as a share of the uniform law's: 100% explores all alike"],
+    ["effective share for uniform play", percent(e.effective), "as if so large a share of the last rounds had been drawn uniformly: what the dashed line rests on"],
+    ["largest importance weight", percent(e.largest), "of those rounds, as a share of all weights"]];
+  if (e.top_weight !== null) rows.push(["largest weight in the model", percent(e.top_weight), "of a function, policy or member"]);
+  if (e.outside_values > 0) rows.push(["values out of range", num(e.outside_values), "since the start, by the ranges that the model states for its features"]);
+  if (e.functions !== null) rows.push(["functions not refuted", `${num(e.surviving)} of ${num(e.functions)}`, "of the model's class, by the data"]);
+  show(byId("exploration"), ...rows.flatMap(([k, v, title]) => [make("dt", { title }, k), make("dd", {}, v)]));
   const says = byId("draws-says");
-  says.className = "says" + (e.refuted ? " bad" : "");
+  says.className = "quiet" + (e.refuted ? " bad" : "");
   says.textContent = e.draws === 0 ? "" : e.refuted ? "Draws do NOT follow their logged propensities: run replayer verify."
     : `${num(e.draws)} draws were checked against their logged propensities: evidence against them ${num(e.evidence)} at most so far, the alarm is at 10000.`;
 }
@@ -330,13 +241,13 @@ function drawCertificate(s) {
     if (b) rows.push(make("tr", {}, make("td", {}, name), make("td", { class: "state" }, b.void ? "void" : b.value === null ? "none" : num(b.value, 4)),
       make("td", { class: b.void ? "bad" : b.vacuous ? "warn" : "good" }, b.void ? b.void : b.vacuous ? "says nothing yet: not below the number of rounds" : `${num(b.value / c.t, 2)} a round`)));
   }
-  const parts = [make("p", { class: "says" }, `Bounds on the regret of ${num(c.t || 0)} rounds of epoch ${page.epoch}, `, make("span", { id: "certificate-age" }, certificateAge(s)))];
+  const parts = [make("p", { class: "quiet" }, `Bounds on the regret of ${num(c.t || 0)} rounds of epoch ${page.epoch}, `, make("span", { id: "certificate-age" }, certificateAge(s)))];
   if (rows.length) parts.push(make("table", {}, ...rows));
   if (c.assumptions && c.assumptions.length) {
     parts.push(make("h3", {}, "On which assumptions"), make("table", {}, ...c.assumptions.map((a) => make("tr", {}, make("td", {}, a.assumption),
       make("td", { class: "state " + (stateClass[a.state] || "") }, a.state), make("td", {}, a.detail)))));
   }
-  for (const n of c.notes || []) parts.push(make("p", { class: "says" }, n + "."));
+  for (const n of c.notes || []) parts.push(make("p", { class: "quiet" }, n + "."));
   show(into, ...parts);
 }
 
@@ -347,7 +258,7 @@ function drawRejects(s) {
     show(into, make("p", { class: "quiet" }, "None was written here since the start."));
     return;
   }
-  const head = make("tr", {}, ...["when", "what", "round", "why", ""].map((h) => make("th", {}, h)));
+  const head = make("tr", {}, ...["when (UTC)", "record", "round", "reason", "detail"].map((h) => make("th", { scope: "col" }, h)));
   show(into, make("table", {}, head, ...s.rejects.map((r) => make("tr", {}, make("td", { title: r.time }, clock(r.time)), make("td", {}, `${r.topic}[${r.partition}]@${r.offset}`),
     make("td", { class: "id" }, r.id ? make("button", { class: "link", type: "button", onclick: () => explain(r.id) }, r.id) : "–"), make("td", { class: "state" }, r.reason), make("td", { title: r.means }, r.detail || r.means)))));
 }
@@ -384,14 +295,5 @@ async function look() {
 }
 
 buildLoop();
-byId("loss").addEventListener("pointermove", (e) => {
-  const r = byId("loss").getBoundingClientRect();
-  loss.at = (e.clientX - r.left) / r.width * 640;
-  if (byId("cursor")) point();
-});
-byId("loss").addEventListener("pointerleave", () => {
-  loss.at = null;
-  if (byId("cursor")) point();
-});
 byId("ask").addEventListener("submit", (e) => { e.preventDefault(); explain(byId("id").value.trim()); });
 look();

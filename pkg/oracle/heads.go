@@ -1,0 +1,356 @@
+package oracle
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+// Head is the regression of one outcome.
+type Head struct {
+	Name      string // of the outcome; unique
+	Regressor        // of y ∈ [0,1], the outcome of its range
+	// More of it is a smaller loss: the regression is of 1 − y, so that its optimism hopes for more.
+	Good bool
+
+	about map[string]float64 // see Expect
+	large float64
+	sober bool
+}
+
+// Weights says what a round is worth by its outcomes: c + Σ w_k·y_k for an action, w by the index of the head. The
+// caller must not change w, and calls with one name always return the same.
+type Weights func(action string) (c float64, w []float64)
+
+// Heads predicts a loss that is linear in several outcomes, with one regression ("head") for each:
+//
+//	f̂(a) = clip(c(a) + Σ w_k(a)·f̂_k(a), 0, 1)
+//
+// Outcomes are learned one by one, each when it comes ([Heads.HeadUpdate]). A loss that is not linear has a head of
+// its own, which [Heads.Update] feeds; it stands beside those of outcomes, with weight 1. The state of a head is kept
+// under its name and holds nothing of the weights: they may change while what was learned of the outcomes stays.
+type Heads struct {
+	heads []Head
+	loss  Weights
+	own   int // the head of the loss itself; -1: there is none
+	lost  float64
+	fed   int64
+
+	at   [][]float64 // scratch: predictions of the heads for x
+	done []bool      // scratch: there are predictions
+	x    *Input      // of them, until the call that set it returns
+	undo [][]byte    // what heads were before they are restored
+}
+
+var _ Regressor = (*Heads)(nil)
+
+// LossHead is the name of the head of the loss itself: no outcome has it.
+const LossHead = ""
+
+// NewHeads returns an oracle that owns its heads. loss is the loss by outcomes.
+func NewHeads(heads []Head, loss Weights) (*Heads, error) {
+	h := &Heads{heads: slices.Clone(heads), loss: loss, own: -1, at: make([][]float64, len(heads)),
+		done: make([]bool, len(heads))}
+	for k := range heads {
+		if h.Head(heads[k].Name) != k {
+			return nil, fmt.Errorf("heads: there are two of outcome %q", heads[k].Name)
+		}
+	}
+	h.own = h.Head(LossHead)
+	return h, nil
+}
+
+// Head returns the index of the head of an outcome, or -1.
+func (h *Heads) Head(name string) int {
+	return slices.IndexFunc(h.heads, func(o Head) bool { return o.Name == name })
+}
+
+// Heads returns the heads, to look at.
+func (h *Heads) Heads() []Head { return h.heads }
+
+// Begin makes x the input that [Heads.Sum] predicts. x must stay as it is until the last Sum.
+func (h *Heads) Begin(x *Input) {
+	h.x = x
+	clear(h.done)
+}
+
+// Sum sets dst[a] = c(a) + Σ w_k(a)·f̂_k(a), not clipped, for the K actions of the input begun. Each head predicts
+// at most once an input, and only if it has weight.
+func (h *Heads) Sum(dst []float64, of Weights) {
+	for a := range h.x.Actions {
+		c, w := of(h.x.Actions[a].Name)
+		for k, w := range w {
+			if w != 0 {
+				c += float64(w * h.predicted(k)[a])
+			}
+		}
+		dst[a] = c
+	}
+}
+
+// predicted returns the predictions of a head for the input begun.
+func (h *Heads) predicted(k int) []float64 {
+	if !h.done[k] {
+		n := len(h.x.Actions)
+		if cap(h.at[k]) < n {
+			h.at[k] = make([]float64, n, n+n/2)
+		}
+		h.at[k], h.done[k] = h.at[k][:n], true
+		h.HeadPredict(k, h.at[k], h.x)
+	}
+	return h.at[k]
+}
+
+// Predict implements [Regressor].
+func (h *Heads) Predict(dst []float64, x *Input) {
+	h.Begin(x)
+	h.PredictLoss(dst)
+	h.x = nil
+}
+
+// PredictLoss is Predict for the input begun.
+func (h *Heads) PredictLoss(dst []float64) {
+	h.Sum(dst, h.loss)
+	for a := range h.x.Actions {
+		dst[a] = clip01(dst[a])
+	}
+}
+
+// HeadPredict sets dst[a] to the prediction of the k-th outcome.
+func (h *Heads) HeadPredict(k int, dst []float64, x *Input) {
+	o := &h.heads[k]
+	o.Predict(dst, x)
+	if o.Good {
+		for a := range x.Actions {
+			dst[a] = 1 - dst[a]
+		}
+	}
+}
+
+// HeadUpdate feeds the k-th outcome y ∈ [0,1] of x.Actions[action].
+func (h *Heads) HeadUpdate(k int, x *Input, action int, y float64) {
+	o := &h.heads[k]
+	if o.Good {
+		y = 1 - y
+	}
+	o.Regressor.Update(x, action, y)
+}
+
+// Update implements [Regressor]: it counts a loss, and feeds the head of the loss if there is one.
+func (h *Heads) Update(x *Input, action int, loss float64) {
+	h.lost += loss
+	h.fed++
+	if h.own >= 0 {
+		h.HeadUpdate(h.own, x, action, loss)
+	}
+}
+
+// Lost returns the sum of the losses fed, each in [0,1].
+func (h *Heads) Lost() float64 { return h.lost }
+
+// Regret returns the sum of what the heads measure, each of its own outcome: by no theorem the regret of f̂.
+func (h *Heads) Regret() (sum float64) {
+	for k := range h.heads {
+		sum += h.heads[k].Regret()
+	}
+	return sum
+}
+
+// OrderFree implements [Regressor].
+func (h *Heads) OrderFree() bool {
+	for k := range h.heads {
+		if !h.heads[k].OrderFree() {
+			return false
+		}
+	}
+	return true
+}
+
+// headsVersion is the first byte of a snapshot.
+const headsVersion = 1
+
+// AppendBinary implements [Regressor].
+func (h *Heads) AppendBinary(b []byte) (_ []byte, err error) {
+	b = appendFloat(append(b, headsVersion), h.lost)
+	b = binary.AppendUvarint(b, uint64(h.fed))
+	b = binary.AppendUvarint(b, uint64(len(h.heads)))
+	for k := range h.heads {
+		o := &h.heads[k]
+		good := byte(0)
+		if o.Good {
+			good = 1
+		}
+		b = append(appendString(b, o.Name), good)
+		at := len(b)
+		if b, err = o.AppendBinary(binary.LittleEndian.AppendUint64(b, 0)); err != nil {
+			return nil, err
+		}
+		binary.LittleEndian.PutUint64(b[at:], uint64(len(b)-at-8))
+	}
+	return b, nil
+}
+
+// UnmarshalBinary implements [Regressor]. A head that the snapshot does not have goes on as it is, one that only
+// the snapshot has is left out. Of 1 − y or y is what the snapshot's heads learned.
+func (h *Heads) UnmarshalBinary(b []byte) (err error) {
+	r := wireReader{b: b}
+	if v := r.byte(); v != headsVersion {
+		return versionError("heads", v, headsVersion)
+	}
+	lost, fed, n := r.float(), r.int64(), r.count(10)
+	if r.bad || !(lost >= 0 && lost <= float64(fed)) {
+		return snapshotError("heads", "damaged header")
+	}
+	h.undo = make([][]byte, len(h.heads))
+	was := slices.Clone(h.heads)
+	if err := h.readHeads(&r, n); err != nil {
+		for k, b := range h.undo {
+			if b == nil {
+				continue
+			}
+			if was[k].expect(); was[k].UnmarshalBinary(b) != nil {
+				panic("a head does not read what it wrote")
+			}
+		}
+		h.heads, h.undo = was, nil
+		return err
+	}
+	h.lost, h.fed, h.undo = lost, fed, nil
+	return nil
+}
+
+// readHeads reads the state of n heads; undo gets what they were.
+func (h *Heads) readHeads(r *wireReader, n int) (err error) {
+	for range n {
+		name, good := r.string(), r.byte()
+		p := r.take(8)
+		if r.bad || good > 1 {
+			return snapshotError("heads", "damaged head")
+		}
+		state := r.take(binary.LittleEndian.Uint64(p))
+		if r.bad {
+			return snapshotError("heads", "it is cut short")
+		}
+		k := h.Head(name)
+		if k < 0 {
+			continue
+		}
+		if h.undo[k] != nil {
+			return snapshotError("heads", "an outcome twice")
+		}
+		o := &h.heads[k]
+		if h.undo[k], err = o.AppendBinary(nil); err != nil {
+			return err
+		}
+		if err = o.UnmarshalBinary(state); err != nil {
+			return fmt.Errorf("outcome %q: %w", name, err)
+		}
+		o.Good = good == 1
+		o.expect()
+	}
+	if len(r.b) != 0 {
+		return snapshotError("heads", "wrong length")
+	}
+	return nil
+}
+
+// Changes returns the changes that heads noticed, each with its outcome: the last of each head, in the order of
+// heads, for their examples are not the same. ok is false if none watches.
+func (h *Heads) Changes() (c Changes, ok bool) {
+	for k := range h.heads {
+		o, is := h.heads[k].Regressor.(interface{ Changes() (Changes, bool) })
+		if !is {
+			continue
+		}
+		of, watches := o.Changes()
+		ok = ok || watches
+		c.Count += of.Count
+		for _, last := range of.Last {
+			last.Outcome = h.heads[k].Name
+			c.Last = append(c.Last, last)
+		}
+	}
+	return c, ok
+}
+
+// Expect has a head that has learned nothing begin, for each action, at a value that is roughly right instead of 0,
+// and predict without optimism, as costs are: they are to be known, not hoped for. nil: no value is known. A change is
+// looked for among values up to large, where that is more than 0: of costs small ones matter, too.
+func (h *Heads) Expect(k int, about map[string]float64, large float64) error {
+	o := &h.heads[k]
+	if _, ok := o.Regressor.(expecting); !ok {
+		return fmt.Errorf("the oracle of outcome %q cannot begin at a value: take auto, linear or diagonal", o.Name)
+	}
+	o.sober, o.about, o.large = true, about, large
+	o.expect()
+	return nil
+}
+
+// expect tells the regression of a head where to begin.
+func (o *Head) expect() {
+	if !o.sober {
+		return
+	}
+	begin := make(map[string]float64, len(o.about))
+	for name, v := range o.about {
+		if v = clip01(v); o.Good {
+			v = 1 - v
+		}
+		begin[name] = v
+	}
+	o.Regressor.(expecting).expect(begin, o.large)
+}
+
+// expecting is a regressor that may begin at values.
+type expecting interface {
+	expect(about map[string]float64, large float64)
+}
+
+// beginning is what an oracle predicts of actions before it has learned anything of them.
+type beginning struct {
+	about map[string]float64 // by action
+	sober bool               // no optimism, whatever β is
+	large float64            // the least value that is 1 to the watches; 0: 1
+}
+
+func (b *beginning) expect(about map[string]float64, large float64) {
+	*b = beginning{about, true, large}
+}
+
+func (o *Linear) expect(about map[string]float64, large float64) {
+	o.beginning.expect(about, large)
+	o.beta = 0
+}
+
+func (o *Aggregate) expect(about map[string]float64, large float64) { o.lin.expect(about, large) }
+
+// watched returns v ≥ 0 as watches take it: concave in v, so that what bounds it in expectation still does.
+func (b *beginning) watched(v float64) float64 {
+	if b.large == 0 {
+		return v
+	}
+	return min(v/b.large, 1)
+}
+
+// begin sets where the regressions of an action begin that core 1 has.
+func (o *Aggregate) begin(n int32) {
+	f, v := &o.fadings[n], o.lin.actions[n].begin
+	f.plain.begin, f.random.begin, f.random.constant = v, v, len(o.fourier.phase)
+	o.wide.begin(n, v)
+}
+
+// begin sets the w of the constant of an action before anything is learned of it.
+func (d *diagonals) begin(n int32, v float64) {
+	for int(n) >= len(d.begins) {
+		d.begins = append(d.begins, 0)
+	}
+	d.begins[n] = v
+}
+
+// begun returns it.
+func (d *diagonals) begun(n int32) float64 {
+	if n >= 0 && int(n) < len(d.begins) {
+		return d.begins[n]
+	}
+	return 0
+}
