@@ -130,6 +130,9 @@ func (s *source) openData(ctx context.Context) (env *replay.Rounds, err error) {
 		if events.Range, events.Actions = m.Range, m.Actions; m.Range != whole {
 			events.Reward = &m.Reward
 		}
+		if m.Named != nil { // whose ranges are their own
+			o.Range, events.Range, events.Reward = loop.Range{}, loop.Range{}, nil
+		}
 	}
 	r, err := s.openLog(ctx, s.data, o)
 	if err != nil {
