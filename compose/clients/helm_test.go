@@ -50,8 +50,7 @@ func TestChartMakesManifest(t *testing.T) {
 		}
 	}
 	if made != contents(t, "../kubernetes.yaml") {
-		t.Errorf("kubernetes.yaml is not what the chart makes; write it with: go test ./compose/clients -run Chart -update %s",
-			errors)
+		t.Errorf("kubernetes.yaml is not what the chart makes; write it with: .ci/helm -update %s", errors)
 	}
 }
 
@@ -68,7 +67,8 @@ func TestChart(t *testing.T) {
 		hasNot []string
 	}{
 		{[]string{"log=embedded", "storage=5Gi"}, 1, []string{"kind: StatefulSet", "--log=embedded:/var/lib/hindsight\n",
-			"storage: 5Gi", "mountPath: /var/lib/hindsight"}, []string{"NATS_", "nats:4222", "name: nats", "kind: Deployment", "PodDisruptionBudget"}},
+			"storage: 5Gi", "mountPath: /var/lib/hindsight"},
+			[]string{"NATS_", "nats:4222", "name: nats", "kind: Deployment", "PodDisruptionBudget"}},
 		{[]string{"log=nats", "replicas=5"}, 2, []string{"replicas: 5", "--log=nats://nats:4222\n", "kind: PodDisruptionBudget"},
 			[]string{"kafka", "kind: Namespace"}},
 		{[]string{"nats.address=nats://mine:4222", "args={--nats-replicas=3,--nats-ca=/ca}"}, 1,
