@@ -86,7 +86,7 @@ function buildLoop() {
   arrow("rejects", "M880 54 V26 H790", 786, 26, 180);
   for (const [name, y] of [["contexts", 70], ["requests", 130]]) svg.append(make("text", { x: 130, y: y + 4, "text-anchor": "end" }, name));
   box("decider", 232, 54, 180, 92, "decider");
-  box("acts", 522, 54, 130, 92, "your application");
+  box("acts", 522, 54, 130, 92, "application");
   box("joiner", 752, 54, 176, 92, "joiner");
   loop.boxes.acts.classList.add("away");
   text("topic", 184, 61, "rate");
