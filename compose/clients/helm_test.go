@@ -2,7 +2,6 @@ package clients
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,8 +9,6 @@ import (
 	"strings"
 	"testing"
 )
-
-var update = flag.Bool("update", false, "write kubernetes.yaml from the chart")
 
 // render returns what the chart makes of values, and what Helm says of an error.
 func render(t *testing.T, values ...string) (manifest, errors string) {
