@@ -43,7 +43,7 @@ type Step struct {
 // nil while a joiner is restored: then the joiner neither closes nor releases nor rejects.
 type past struct {
 	released [][]int64
-	open     map[Place]bool           // outcomes of cut 0 that had no fate yet: they are rejected now
+	open     map[Place]bool // outcomes of cut 0 that had no fate yet: they are rejected now
 }
 
 func (p *past) has(partition int, n int64) bool {
