@@ -23,6 +23,8 @@ type backtest struct {
 	source   source
 	learners []string
 	delays   []string
+	rewards  []string
+	budgets  []string
 	orders   int
 	resume   string
 	policies policies
@@ -72,7 +74,11 @@ bytes a row and the contexts; memory does not grow with the log.`,
 		cmd.Flags().StringArrayVar(&b.learners, "learner", nil,
 			"learner; may be repeated (default dafa, or the model file's)")
 		cmd.Flags().StringArrayVar(&b.delays, "delays", nil, "delays of outcomes in later rounds; may be repeated "+
-			"(default: the log's own, else lognormal:20,1.5)")
+			"(default: the log's own, else lognormal:20,1.5); of named outcomes exp:50,cost=none,quality=constant:100")
+		cmd.Flags().StringArrayVar(&b.rewards, "reward", nil, "formula of named outcomes instead of the model file's, for "+
+			"example 'quality - 20*cost'; may be repeated, to compare. Of data with named outcomes it needs no model file")
+		cmd.Flags().StringArrayVar(&b.budgets, "budget", nil, "what a budget of the model file allows instead: NAME=X,Y,… or "+
+			"NAME=LOW..HIGH, seven steps; may be repeated")
 		cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
 	})
 	cmd.Flags().StringVar(&b.resume, "resume", "", "file that keeps runs, those of a report's sweep and judged policies "+
@@ -164,7 +170,10 @@ func (b *backtest) write(found *report.Results, judged *judge.Evaluations) error
 func (b *backtest) encoded(env *replay.Rounds, order int, m *model.Model) *replay.Rounds {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	key := roundsKey{order, replay.LooksAtActions(m)}
+	key := roundsKey{order, replay.LooksAtActions(m), ""}
+	if m.Named != nil {
+		key.named = string(m.Canonical())
+	}
 	if b.rounds[key] == nil {
 		if b.rounds == nil {
 			b.rounds = map[roundsKey]*replay.Rounds{}
@@ -176,7 +185,8 @@ func (b *backtest) encoded(env *replay.Rounds, order int, m *model.Model) *repla
 
 type roundsKey struct {
 	order    int
-	featured bool // contexts hold the features of actions
+	featured bool   // contexts hold the features of actions
+	named    string // the model, if it names outcomes
 }
 
 // player is a learner that is played: a specification over a model file, each of which
@@ -224,7 +234,9 @@ func (b *backtest) cast(env *replay.Rounds) ([]*policy, error) {
 	out, labels := make([]*policy, len(players)), map[string]int{}
 	for i, l := range players {
 		source := b.source
-		source.model = l.model
+		if source.model = l.model; len(b.rewards) > 0 {
+			source.reward = b.rewards[0]
+		}
 		p, err := source.policy(env, l.spec)
 		if err != nil {
 			return nil, err
@@ -237,7 +249,7 @@ func (b *backtest) cast(env *replay.Rounds) ([]*policy, error) {
 			out[i].label = l.target()
 		}
 	}
-	return out, nil
+	return b.variants(out)
 }
 
 // trials lays out the runs: learners, then delays, then row orders.
@@ -260,7 +272,7 @@ func (b *backtest) trials(env *replay.Rounds) ([]*replay.Trial, error) {
 			fmt.Fprintln(b.env.Stderr, cost)
 		}
 		for k, spec := range b.delays {
-			d, err := b.source.delays(env, spec)
+			d, err := b.source.delays(env, p.model, spec)
 			if err != nil {
 				return nil, err
 			}

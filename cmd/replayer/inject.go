@@ -112,11 +112,11 @@ func (in *injection) run(ctx context.Context) error {
 	if err != nil {
 		return daemon.Usagef("--speed %s: %v", in.speed, err)
 	}
-	d, err := in.source.delays(env, in.delays)
+	p, err := in.source.policy(env, in.learner)
 	if err != nil {
 		return err
 	}
-	p, err := in.source.policy(env, in.learner)
+	d, err := in.source.delays(env, p.model, in.delays)
 	if err != nil {
 		return err
 	}

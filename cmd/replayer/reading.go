@@ -129,6 +129,9 @@ func (s *source) openData(ctx context.Context) (env *replay.Rounds, err error) {
 		if events.Range, events.Actions = m.Range, m.Actions; m.Range != whole {
 			events.Reward = &m.Reward
 		}
+		if m.Named != nil { // whose ranges are their own
+			o.Range, events.Range, events.Reward = loop.Range{}, loop.Range{}, nil
+		}
 	}
 	r, err := s.openLog(ctx, s.data, o)
 	if err != nil {
@@ -199,7 +202,7 @@ type records struct {
 	*logs.Reader
 	name   string
 	long   func(name string) bool // [logs.Options.Long]
-	engine *engine.Engine // of topics; nil: of files
+	engine *engine.Engine         // of topics; nil: of files
 }
 
 // Close ends the reading.

@@ -16,6 +16,7 @@ import (
 	"hindsight/internal/delay"
 	"hindsight/internal/judge"
 	"hindsight/internal/loop"
+	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
 	"hindsight/internal/whole"
@@ -208,12 +209,15 @@ func (b *backtest) swept(ctx context.Context, env *replay.Rounds) (out []replay.
 		return nil, err
 	}
 	for _, p := range policies {
-		m := *p.model
-		m.Window = loop.Window{Rounds: max(m.Window.Rounds, delays[len(delays)-1]+1)}
+		m := p.model.Clone()
+		if err := setWindow(m, model.FormatWindow(loop.Window{Rounds: max(m.Window.Rounds,
+			delays[len(delays)-1]+1)})); err != nil {
+			return nil, err
+		}
 		var rounds [sweepOrders]*replay.Rounds // of an order, the same at each delay
 		for i := range rounds {
 			head := replay.Head(replay.Order(env, i, b.source.seed), sweepRounds)
-			rounds[i] = head.For(&m)
+			rounds[i] = head.For(m)
 		}
 		var trials []*replay.Trial
 		for _, d := range delays {
@@ -222,7 +226,7 @@ func (b *backtest) swept(ctx context.Context, env *replay.Rounds) (out []replay.
 				return nil, err
 			}
 			for i := range rounds {
-				trials = append(trials, &replay.Trial{Rounds: rounds[i], Order: i, Delays: constant, Model: &m,
+				trials = append(trials, &replay.Trial{Rounds: rounds[i], Order: i, Delays: constant, Model: m,
 					Files: p.files, Label: p.label, Seed: b.source.seed})
 			}
 		}

@@ -44,6 +44,7 @@ type source struct {
 	rounds int
 	window string
 	order  string
+	reward string // a formula in place of the model's; "": the model's
 
 	modelWindow bool // the model file gives a window
 
@@ -98,7 +99,7 @@ func (s *source) runFlags(f *pflag.FlagSet, window bool) {
 			"accepted with probability min(1, ACCEPT/propensity); 1: always, 0: by the smallest propensity (rejection sampling)")
 		if window {
 			f.StringVar(&s.window, "window", "", "how long a round waits for its outcome: 200 or 200r later rounds, or a "+
-				"duration of the file's times; default: the model file's, else 200")
+				"duration of the file's times; of named outcomes quality=2000,cost=100; default: the model file's, else 200")
 		}
 		f.StringVar(&s.order, "order", "", "order of learning: fifo; early, which learns the first rounds as their outcomes "+
 			"come, for oracles over features; or arrival for learners that allow it (exp4dale, or dafa with a finite class); "+
@@ -167,7 +168,8 @@ func (s *source) defaultDelays(env *replay.Rounds) string {
 }
 
 // delays reads a specification of delays for an environment.
-func (s *source) delays(env *replay.Rounds, spec string) (*delay.Delays, error) {
+func (s *source) delays(env *replay.Rounds, m *model.Model, spec string) (*delay.Delays, error) {
+	env = env.For(m)
 	if spec == "" {
 		spec = s.defaultDelays(env)
 	}
@@ -221,6 +223,9 @@ func (s *source) policy(env *replay.Rounds, spec string) (*policy, error) {
 			p.model.Window.Rounds = max(1, int64(env.Len())) // they may be of any length
 		}
 	}
+	if err := s.setReward(p.model, env); err != nil {
+		return nil, err
+	}
 	if s.oracle != "" {
 		if err := s.setOracle(p, env); err != nil {
 			return nil, err
@@ -243,11 +248,9 @@ func (s *source) policy(env *replay.Rounds, spec string) (*policy, error) {
 		return nil, daemon.Usagef("--order %q: expected fifo, early or arrival", s.order)
 	}
 	if s.window != "" {
-		w, err := model.ParseWindow(s.window)
-		if err != nil {
+		if err := setWindow(p.model, s.window); err != nil {
 			return nil, daemon.Usagef("--window: %v", err)
 		}
-		p.model.Window = w
 	}
 	if s.window == "" && !s.modelWindow && p.model.Window.Rounds == 0 && !env.Timed() {
 		p.model.Window, p.defaultWindow = defaultWindow, true
@@ -262,6 +265,53 @@ func (s *source) policy(env *replay.Rounds, spec string) (*policy, error) {
 	return p, nil
 }
 
+// setWindow gives a model a window, or each outcome that is named one: quality=2000,cost=100.
+func setWindow(m *model.Model, text string) error {
+	for part := range strings.SplitSeq(text, ",") {
+		name, rest, named := strings.Cut(part, "=")
+		if !named {
+			rest = part
+		}
+		w, err := model.ParseWindow(rest)
+		if err != nil {
+			return err
+		}
+		if !named {
+			m.Window = w
+		}
+		found := !named
+		for i := range m.Named {
+			if o := &m.Named[i]; !named || o.Name == name {
+				o.Window, found = w, true
+			}
+		}
+		if !found {
+			return fmt.Errorf("no outcome of the model is called %q", name)
+		}
+	}
+	if m.Named == nil {
+		return nil
+	}
+	return m.SetReward(m.Worth.String()) // the model's window is that of its last outcome
+}
+
+// setReward gives the model the formula of the flag, and where no model file names them the outcomes of the data.
+func (s *source) setReward(m *model.Model, env *replay.Rounds) error {
+	if s.reward != "" {
+		set := m.SetReward
+		if s.model == "" && env.NamesOutcomes() {
+			set = func(text string) error { return replay.NameOutcomes(m, env, text, m.Window) }
+		}
+		if err := set(s.reward); err != nil {
+			return daemon.Usagef("--reward: %v", err)
+		}
+	}
+	if err := replay.UseOutcomes(m, env); err != nil {
+		return daemon.Usagef("%v", err)
+	}
+	return nil
+}
+
 func (s *source) parseModel() (*model.Model, error) {
 	b, err := bounded.Read(s.model, model.MaxBytes)
 	if err != nil {
@@ -269,7 +319,7 @@ func (s *source) parseModel() (*model.Model, error) {
 	}
 	m, warnings, err := model.ParseWithWarnings(s.model, b)
 	var keys struct{ Window any }
-	s.modelWindow = yaml.Unmarshal(b, &keys) != nil || keys.Window != nil
+	s.modelWindow = yaml.Unmarshal(b, &keys) != nil || keys.Window != nil || err == nil && m.Named != nil
 	for _, d := range warnings {
 		s.reading.warn(d.Error())
 	}

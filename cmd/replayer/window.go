@@ -120,7 +120,11 @@ func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, er
 		if err != nil {
 			return nil, nil, err
 		}
-		d, err := s.delays(env, w.delays)
+		if p.model.Named != nil {
+			return nil, nil, daemon.Usagef("%s: it names its outcomes, which have windows of their own; compare some with "+
+				"replayer backtest --window NAME=WINDOW,…", s.model)
+		}
+		d, err := s.delays(env, p.model, w.delays)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -135,7 +135,7 @@ func (w *worst) stress(ctx context.Context) (*stress, error) {
 	fmt.Fprintln(w.env.Stderr, p.model.Cost())
 	n := env.Len()
 	b := delay.Budget{Rounds: n, Total: w.total, Max: w.max}
-	if err := w.complete(env, &b); err != nil {
+	if err := w.complete(env, p.model, &b); err != nil {
 		return nil, err
 	}
 	s := &stress{trial: replay.Trial{Rounds: env.For(p.model), Model: p.model, Files: p.files,
@@ -147,9 +147,9 @@ func (w *worst) stress(ctx context.Context) (*stress, error) {
 
 // complete fills in what of a budget is not given: that of the delays that a log records,
 // else 20 a round and at most 100.
-func (w *worst) complete(env *replay.Rounds, b *delay.Budget) error {
+func (w *worst) complete(env *replay.Rounds, m *model.Model, b *delay.Budget) error {
 	if env.RecordsDelays() {
-		d, err := w.source.delays(env, "recorded")
+		d, err := w.source.delays(env, m, "recorded")
 		if err != nil {
 			return err
 		}

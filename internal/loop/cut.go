@@ -47,7 +47,7 @@ func (j *Joiner) Take(c *codec.Cut, b []Batch) error {
 	j.now = max(j.now, c.Time)
 	j.settle()
 	for j.past == nil && j.waiting > 0 && j.full() {
-		j.queue.at(0).p.close(j.now, codec.ReasonOverflow)
+		j.close(j.queue.at(0).p, j.now, codec.ReasonOverflow)
 		j.settle()
 	}
 	j.move(c)

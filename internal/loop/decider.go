@@ -62,6 +62,7 @@ type Decider struct {
 	oldest  int     // in ring, once it is full
 
 	law    []float64
+	prices []float64
 	minted []byte
 
 	// Carried returns the bytes that the log has of a context, by which repeats are told; nil: those

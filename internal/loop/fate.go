@@ -19,25 +19,33 @@ import (
 // are no later than the closing of their round, whether they had counted or not.
 const Heart = 2
 
-// roundFate is what outcomes and time have made of a round so far: the one statement of the rule
-// that turns outcomes into a fate and a loss.
-type roundFate struct {
-	ready    bool // the round has its fate, which is final
+// outcomeFate is what outcomes and time have made of one outcome so far: of the loss of a model that has one, or of an
+// outcome that the model names.
+type outcomeFate struct {
+	ready    bool // it has its fate, which is final
 	fate     codec.Fate
-	reason   string
-	loss     float64
-	outPart  int // of the outcome that decided the fate; -1: none
+	outPart  int // of the record that decided the fate; -1: none
 	outOff   int64
 	closedAt int64
 
+	count   int     // records that count
+	value   float64 // their aggregate: a loss in [0,1], or a named outcome on its own scale
+	total   float64 // Mean: the sum of values; Sum: the sum on the scale of kind
+	kind    codec.OutcomeKind
+	ids     []string            // of records that count: the first few,
+	more    map[string]struct{} // and the others
+	idBytes int                 // that these take
+}
+
+// roundFate is the one statement of the rule that turns outcomes into a fate and a loss. If the model names its
+// outcomes, the outcome that it has is none: only its fate and place are those of the round.
+type roundFate struct {
+	outcomeFate
+	reason    string
+	loss      float64
 	activated bool
-	count     int     // outcomes that count
-	value     float64 // their aggregate as a loss in [0,1]
-	total     float64 // Mean: the sum of losses in [0,1]; Sum: the sum on the scale of kind
-	kind      codec.OutcomeKind
-	ids       []string            // of outcomes that count: the first few,
-	more      map[string]struct{} // and the others
-	idBytes   int                 // that these take
+	named     []namedFate // in the order of the names
+	told      int         // stages of which a record told
 }
 
 // outPos is where an outcome lies, and its log time.
@@ -50,6 +58,7 @@ type outPos struct {
 var (
 	errRange    = errors.New("out of the model's range")
 	errInfinite = errors.New("the sum of outcomes is infinite")
+	errUnnamed  = errors.New("the model has one loss, and names no outcomes")
 	errUseless  = errors.New("the model does not ask for activations")
 	errManyIDs  = fmt.Errorf("%d outcomes of its round with ids of their own count already", MaxOutcomeIDs)
 )
@@ -73,11 +82,22 @@ func (r *Range) FromLoss(loss float64) float64 {
 
 func clip01(x float64) float64 { return min(max(x, 0), 1) }
 
+// scale returns what a loss, a reward or a named outcome counts as: a loss in [0,1], or itself.
+func (r *Range) scale(kind codec.OutcomeKind, x float64) (float64, error) {
+	if kind != codec.Named {
+		return r.ToLoss(kind, x)
+	}
+	if (x < r.Min || x > r.Max) && !r.Clip {
+		return 0, fmt.Errorf("%w: %v is not in [%v, %v]", errRange, x, r.Min, r.Max)
+	}
+	return min(max(x, r.Min), r.Max), nil
+}
+
 // take gives a round that is neither ready nor past its deadline an outcome. It returns the reason
 // and the detail if the outcome is rejected. played is the action of the decision.
 func (f *roundFate) take(r *Rules, played string, o *codec.Outcome, at outPos) (reason string, err error) {
-	if o.Action != "" && o.Action != played {
-		return codec.ReasonMismatch, fmt.Errorf("the outcome is for action %q, the decision was %q", o.Action, played)
+	if err := matches(o, played); err != nil {
+		return codec.ReasonMismatch, err
 	}
 	switch o.Kind {
 	case codec.Withdrawn:
@@ -85,15 +105,22 @@ func (f *roundFate) take(r *Rules, played string, o *codec.Outcome, at outPos) (
 		return "", nil
 	case codec.Activated:
 		return f.activate(r, at)
+	case codec.Named:
+		return codec.ReasonMalformed, errUnnamed
 	}
-	loss, err := r.Range.ToLoss(o.Kind, o.Value)
-	if err != nil {
-		return codec.ReasonMalformed, err
+	reason, err = f.outcomeFate.take(&r.Range, r.Outcomes, o.Kind, o.Value, o.OutcomeID, at)
+	if reason == "" && r.Outcomes == First && (!r.Activation || f.activated) {
+		f.settle(at.time)
 	}
-	if r.Outcomes == First {
-		return f.takeFirst(r, loss, at)
+	return reason, err
+}
+
+// matches refuses an outcome of another action than was played.
+func matches(o *codec.Outcome, played string) error {
+	if o.Action == "" || o.Action == played {
+		return nil
 	}
-	return f.aggregate(r, o, loss, at)
+	return fmt.Errorf("the outcome is for action %q, the decision was %q", o.Action, played)
 }
 
 func (f *roundFate) activate(r *Rules, at outPos) (string, error) {
@@ -111,35 +138,52 @@ func (f *roundFate) activate(r *Rules, at outPos) (string, error) {
 	return "", nil
 }
 
-func (f *roundFate) takeFirst(r *Rules, loss float64, at outPos) (string, error) {
-	if f.count > 0 {
-		return codec.ReasonDuplicate, nil
+// take adds a record to those that count, or returns why it does not.
+func (f *outcomeFate) take(r *Range, how Aggregate, kind codec.OutcomeKind, x float64, id string,
+	at outPos) (reason string, err error) {
+	value, total, reason, err := f.with(r, how, kind, x, id)
+	if reason != "" {
+		return reason, err
 	}
-	f.count, f.value = 1, loss
+	f.count++
+	f.value, f.total, f.kind = value, total, kind
 	f.outPart, f.outOff = at.partition, at.offset
-	if !r.Activation || f.activated {
-		f.settle(at.time)
+	if how != First && id != "" {
+		f.note(strings.Clone(id))
 	}
 	return "", nil
 }
 
-// aggregate adds one of several outcomes.
-func (f *roundFate) aggregate(r *Rules, o *codec.Outcome, loss float64, at outPos) (string, error) {
-	if o.OutcomeID != "" && f.met(o.OutcomeID) {
-		return codec.ReasonDuplicate, nil
+// with returns the aggregate and the total with one record more, or why it does not count. It changes nothing.
+func (f *outcomeFate) with(r *Range, how Aggregate, kind codec.OutcomeKind, x float64, id string) (value, total float64,
+	reason string, err error) {
+	if value, err = r.scale(kind, x); err != nil {
+		return 0, 0, codec.ReasonMalformed, err
 	}
-	if o.OutcomeID != "" && len(f.ids)+len(f.more) >= MaxOutcomeIDs {
-		return codec.ReasonMalformed, errManyIDs
+	switch {
+	case how == First && f.count > 0, how != First && id != "" && f.met(id):
+		return 0, 0, codec.ReasonDuplicate, nil
+	case how != First && id != "" && len(f.ids)+len(f.more) >= MaxOutcomeIDs:
+		return 0, 0, codec.ReasonMalformed, errManyIDs
 	}
-	if err := f.combine(r, o, loss); err != nil {
-		return codec.ReasonMalformed, err
+	switch how {
+	case Sum:
+		if value, total, err = f.add(r, kind, x); err != nil {
+			return 0, 0, codec.ReasonMalformed, err
+		}
+	case Mean:
+		total = f.total + value
+		value = total / float64(f.count+1)
+	case Max:
+		if f.count > 0 {
+			value = max(f.value, value)
+		}
+	case Min:
+		if f.count > 0 {
+			value = min(f.value, value)
+		}
 	}
-	f.count++
-	if o.OutcomeID != "" {
-		f.note(strings.Clone(o.OutcomeID))
-	}
-	f.outPart, f.outOff = at.partition, at.offset
-	return "", nil
+	return value, total, "", nil
 }
 
 // MaxOutcomeIDs is how many outcomes of a round may count that have ids of their own: their
@@ -150,8 +194,8 @@ const MaxOutcomeIDs = 10_000
 // quick, and takes no memory but what the round before had.
 const fewIDs = 8
 
-// met reports whether an outcome with that id counts.
-func (f *roundFate) met(id string) bool {
+// met reports whether a record with that id counts.
+func (f *outcomeFate) met(id string) bool {
 	if slices.Contains(f.ids, id) {
 		return true
 	}
@@ -159,8 +203,8 @@ func (f *roundFate) met(id string) bool {
 	return met
 }
 
-// note keeps the id of an outcome that counts. A restart gives the outcomes again.
-func (f *roundFate) note(id string) {
+// note keeps the id of a record that counts. A restart gives the outcomes again.
+func (f *outcomeFate) note(id string) {
 	f.idBytes += nameBytes + len(id)
 	if len(f.ids) < fewIDs {
 		f.ids = append(f.ids, id)
@@ -172,42 +216,21 @@ func (f *roundFate) note(id string) {
 	f.more[id] = struct{}{}
 }
 
-func (f *roundFate) combine(r *Rules, o *codec.Outcome, loss float64) error {
-	switch r.Outcomes {
-	case Sum:
-		return f.add(&r.Range, o)
-	case Mean:
-		f.total += loss
-		f.value = f.total / float64(f.count+1)
-	case Max:
-		f.value = max(f.value, loss) // 0 at first
-	case Min:
-		if f.count == 0 || loss < f.value {
-			f.value = loss
-		}
-	default: // Last
-		f.value = loss
-	}
-	return nil
-}
-
 // add adds to a sum on the user's scale, so that a sum of rewards is the reward of
 // the sum; x as a reward and Min+Max−x as a loss are the same. A range that clips
 // clips the sum, not its terms.
-func (f *roundFate) add(r *Range, o *codec.Outcome) error {
-	total := f.total
-	if f.count > 0 && o.Kind != f.kind {
+func (f *outcomeFate) add(r *Range, kind codec.OutcomeKind, x float64) (value, total float64, err error) {
+	total = f.total
+	if f.count > 0 && kind != f.kind {
 		total = r.Min + r.Max - total
 	}
-	if total += o.Value; math.IsInf(total, 0) {
-		return errInfinite
+	if total += x; math.IsInf(total, 0) {
+		return 0, 0, errInfinite
 	}
-	loss, err := r.ToLoss(o.Kind, total)
-	if err != nil {
-		return fmt.Errorf("the sum of outcomes is %w", err)
+	if value, err = r.scale(kind, total); err != nil {
+		return 0, 0, fmt.Errorf("the sum of outcomes is %w", err)
 	}
-	f.total, f.kind, f.value = total, o.Kind, loss
-	return nil
+	return value, total, nil
 }
 
 // settle makes an observed round ready.
@@ -256,7 +279,7 @@ func endedByOutcome(fate codec.Fate, reason string, rules *Rules) bool {
 	case codec.WithdrawnRound:
 		return reason == ""
 	case codec.Observed:
-		return rules == nil || rules.Outcomes == First
+		return rules == nil || rules.first()
 	}
 	return false
 }

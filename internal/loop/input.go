@@ -32,6 +32,7 @@ type reader struct {
 	keys     int             // of the context that nobody reads
 	unlisted int             // features of the context that the model does not list
 	outside  int             // values outside the range that it states
+	scratch  scratch         // of named outcomes
 }
 
 func newReader(rules *Rules) *reader {

@@ -46,6 +46,10 @@ type Joiner struct {
 	told    ring[told] // ascending
 	rewards bool       // the last outcome with a value told a reward
 	guard   Guard
+	lines   []ring[stageEntry] // of stages 1, 2, … but a round's last: see stages.go
+	early   []int64            // N of the records of stages behind forgotten, ascending
+	closed  []codec.Closed     // which ready.Feedback aliases
+	scratch scratch
 	past    *past           // while the joiner is restored: what was released
 	counted map[Place]int64 // outcomes that an era takes again → N of the feedback that names them
 
@@ -144,23 +148,35 @@ func (j *Joiner) Head() (time int64, d *codec.Decision) {
 // record comes and that time has passed, the caller cuts time alone. Where an era has just begun it may
 // have its fate already.
 func (j *Joiner) Due() (int64, bool) {
-	if p := j.head(); p != nil && p.ready {
-		return 0, true
-	} else if p != nil {
-		return j.deadline(p)
+	due, known := int64(End), false
+	for h := range j.heads {
+		if h.ready {
+			return 0, true
+		}
+		if at, ok := j.endOf(h.p, h.window); ok {
+			due, known = min(due, at), true
+		}
 	}
-	return 0, false
+	return due, known
 }
 
 // Missing returns how many decisions of a partition must be taken before it is known when the oldest
 // waiting round is due: its window is of rounds. 0: it is known, or none waits.
 func (j *Joiner) Missing() (partition int, decisions int64) {
-	p := j.head()
-	if p == nil || p.rules == nil || p.rules.Window.Rounds == 0 {
-		return 0, 0
+	for h := range j.heads {
+		if h.ready || h.window.Rounds == 0 {
+			return 0, 0
+		}
+		d := &h.p.d
+		missing := max(0, addTime(d.N, h.window.Rounds)-j.parts[d.Partition].next+1)
+		if decisions == 0 || missing < decisions {
+			partition, decisions = d.Partition, missing
+		}
+		if missing == 0 {
+			break
+		}
 	}
-	partition = p.d.Partition
-	return partition, max(0, addTime(p.d.N, p.rules.Window.Rounds)-j.parts[partition].next+1)
+	return partition, decisions
 }
 
 // OldestCut returns the oldest cut that a restart takes again, the next one if it need not take any:
@@ -244,6 +260,9 @@ func (j *Joiner) admit(d *codec.Decision, offset, time int64) {
 	p.trim()
 	p.offset, p.time, p.cut = offset, time, j.cut
 	p.seq = j.front + int64(j.queue.len())
+	if rules != nil && len(rules.Named) > 0 {
+		p.begin(rules.Named)
+	}
 	p.size = p.weigh()
 	j.queue.push(inLine{p: p, n: d.N, partition: int32(d.Partition)})
 	j.waiting++
@@ -260,6 +279,7 @@ func (j *Joiner) admit(d *codec.Decision, offset, time int64) {
 		p.set(codec.Skipped, codec.ReasonLost, 0, none)
 	default:
 		p.slot = slot
+		j.line(p)
 		return
 	}
 	j.finish(p)
@@ -267,11 +287,14 @@ func (j *Joiner) admit(d *codec.Decision, offset, time int64) {
 
 // deadline returns the last log time at which an outcome of p is in time, if it is known yet: for a
 // window in rounds it is the log time of a later decision.
-func (j *Joiner) deadline(p *pending) (int64, bool) {
-	if w := p.rules.Window; w.Rounds > 0 {
+func (j *Joiner) deadline(p *pending) (int64, bool) { return j.endOf(p, p.rules.Window) }
+
+// endOf returns when a window of p ends.
+func (j *Joiner) endOf(p *pending, w Window) (int64, bool) {
+	if w.Rounds > 0 {
 		return j.parts[p.d.Partition].timeOf(addTime(p.d.N, w.Rounds))
 	}
-	return addTime(p.time, p.rules.Window.Nanos), true
+	return addTime(p.time, w.Nanos), true
 }
 
 // takeOutcome gives an outcome to its round, or rejects it. Its log time is now.
@@ -321,6 +344,10 @@ func (j *Joiner) apply(p *pending, partition int, e *OutcomeEvent) {
 		j.reject(partition, e, reasonAfter(p.fate, p.reason, p.rules), nil, e.O.ID)
 		return
 	}
+	if k := e.O.Kind; len(p.named) > 0 && k != codec.Withdrawn && k != codec.Activated {
+		j.applyNamed(p, partition, e)
+		return
+	}
 	if deadline, known := j.deadline(p); known && j.now > deadline {
 		j.reject(partition, e, codec.ReasonLate, nil, e.O.ID)
 		return
@@ -354,11 +381,11 @@ func (j *Joiner) settle() {
 	if j.past != nil {
 		return
 	}
+	j.settleStages()
 	for j.queue.len() > 0 {
 		if p := j.queue.at(0).p; p != nil {
 			if !p.ready {
-				deadline, known := j.deadline(p)
-				p.expire(deadline, known, j.now)
+				j.expire(p)
 			}
 			if !p.ready {
 				return
@@ -369,6 +396,31 @@ func (j *Joiner) settle() {
 		j.front++
 		j.parts[first.partition].trim(first.n)
 	}
+}
+
+// expire closes a round if its window has ended.
+func (j *Joiner) expire(p *pending) {
+	if deadline, known := j.deadline(p); known && j.now > deadline {
+		j.close(p, deadline, "")
+	} else if j.now == End {
+		j.close(p, End, "")
+	}
+}
+
+// close ends the wait of a round at a log time, and that for outcomes whose windows ended before.
+func (j *Joiner) close(p *pending, at int64, reason string) {
+	if len(p.named) == 0 {
+		p.close(p.rules, at, reason)
+		return
+	}
+	for s := range p.stages() {
+		end := at
+		if deadline, known := j.endOf(p, p.window(s+1)); known {
+			end = min(at, deadline)
+		}
+		p.closeStage(p.rules, s+1, end)
+	}
+	p.conclude(p.rules, p.d.Actions[p.d.Action], reason, &j.scratch)
 }
 
 // add notes the log time of the next decision if a round waits that may ask for it.

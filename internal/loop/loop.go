@@ -136,8 +136,9 @@ type Rules struct {
 
 	// Named are the outcomes that the model names, sorted by name; then Worth says what they are worth, Range is its
 	// range, Window the longest of theirs, and Impute, DefaultLoss and Outcomes are those of no outcome. nil: one loss.
-	Named []OutcomeRule
-	Worth *learner.Formula
+	Named   []OutcomeRule
+	Worth   *learner.Formula
+	Budgets []string // sorted: the names of what the learner charges for
 }
 
 // OutcomeRule is what a model says of one named outcome.

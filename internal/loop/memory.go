@@ -1,6 +1,10 @@
 package loop
 
-import "hindsight/pkg/codec"
+import (
+	"slices"
+
+	"hindsight/pkg/codec"
+)
 
 // knownRound is what the joiner knows of a round by its id.
 type knownRound struct {
@@ -29,12 +33,27 @@ func (j *Joiner) remember(slot int32, k knownRound) {
 
 // forget drops the released rounds that the limits no longer remember. It is done only where a cut
 // begins, since a restart knows how many feedbacks lie before a cut and not which of its records
-// came before which feedback. Distance is counted in feedbacks.
+// came before which feedback. Distance is counted in rounds that have their feedback.
 func (j *Joiner) forget() {
-	j.forgotten = max(j.forgotten, j.n-j.limits.Dedup)
+	low := j.n - j.limits.Dedup
+	for stages := 0; len(j.early) > 0; { // records of stages do not count
+		n := j.countEarly(j.n) - j.countEarly(low)
+		if n == stages {
+			break
+		}
+		low, stages = low-int64(n-stages), n
+	}
+	j.forgotten = max(j.forgotten, low)
+	j.early = j.early[j.countEarly(j.forgotten):]
 	for j.memory.len() > 0 && j.memory.at(0).n <= j.forgotten {
 		j.drop(j.memory.pop())
 	}
+}
+
+// countEarly returns how many records of stages are known up to a feedback.
+func (j *Joiner) countEarly(n int64) int {
+	k, _ := slices.BinarySearch(j.early, n+1)
+	return k
 }
 
 // drop forgets a round, unless its id has become a later round's.

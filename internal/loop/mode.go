@@ -123,16 +123,32 @@ func (r *Rules) asksBaseline() bool { return r.Mode != codec.Live || r.Guard.On(
 // baseline's and perhaps the learner's beside it.
 func (d *Decider) decideLaw(dst *codec.Decision, in *oracle.Input) (gamma float64) {
 	r := d.replica
-	dst.Mode, dst.Would = r.epoch.Rules.Mode, dst.Would[:0]
+	dst.Mode, dst.Would, dst.Prices = r.epoch.Rules.Mode, dst.Would[:0], dst.Prices[:0]
 	if dst.Mode == codec.Live {
 		d.law, gamma = r.epoch.Learner.Propensities(d.law[:0], in)
+		d.addPrices(dst)
 		return gamma
 	}
 	if dst.Mode == codec.Shadow {
 		dst.Would, gamma = r.epoch.Learner.Propensities(dst.Would, in)
+		d.addPrices(dst)
 	}
 	d.law = r.reader.baseline(d.law[:0])
 	return gamma
+}
+
+// addPrices adds what the learner charged when it was asked.
+func (d *Decider) addPrices(dst *codec.Decision) {
+	rules := d.replica.epoch.Rules
+	if len(rules.Budgets) == 0 {
+		return
+	}
+	if l, ok := d.replica.epoch.Learner.(interface{ Prices(dst []float64) []float64 }); ok {
+		d.prices = l.Prices(d.prices[:0])
+		for i, x := range d.prices {
+			dst.Prices = append(dst.Prices, codec.Price{Name: rules.Budgets[i], X: x})
+		}
+	}
 }
 
 // teach gives a feedback to a learner as the modes say: that of the round, and that of now.
@@ -147,6 +163,9 @@ func (d *Decider) decideLaw(dst *codec.Decision, in *oracle.Input) (gamma float6
 func teach(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedback, c *codec.Context,
 	paused bool) error {
 	fate, borrowed := learner.Fate(f.Fate), f.Mode != codec.Live
+	if f.Stage > 0 && (paused || f.Mode == codec.Paused || len(rd.rules.Named) == 0) {
+		return nil // it has nothing to say, and its round comes again
+	}
 	switch {
 	case f.Mode == codec.Paused, paused && borrowed:
 		fate = learner.Withdrawn // it has its place in the order, and nothing to say

@@ -29,7 +29,7 @@ type pending struct {
 func (p *pending) reset() {
 	*p = pending{raw: p.raw[:0],
 		d:         codec.Decision{Actions: p.d.Actions[:0], Propensities: p.d.Propensities[:0], Would: p.d.Would[:0]},
-		roundFate: roundFate{outPart: -1, outOff: -1, ids: p.ids[:0]}}
+		roundFate: roundFate{outcomeFate: outcomeFate{outPart: -1, outOff: -1, ids: p.ids[:0]}, named: p.named[:0]}}
 }
 
 // take gives the round an outcome ([roundFate.take]).
@@ -43,7 +43,7 @@ func (p *pending) take(o *codec.Outcome, at outPos) (reason string, err error) {
 // actions if they are listed by the model.
 func (p *pending) copy(d *codec.Decision, listed bool) {
 	actions, law, would := p.d.Actions, p.d.Propensities, p.d.Would
-	p.d = *d
+	p.d, p.d.Prices = *d, nil
 	p.d.Propensities, p.d.Would = append(law, d.Propensities...), append(would, d.Would...)
 	raw := append(append(slices.Grow(p.raw, textBytes(d, listed)), d.Context...), d.ID...)
 	if !listed {
@@ -88,17 +88,4 @@ func equalText(a, b string) bool {
 // cutText returns the first n bytes of b as text that aliases them, and the rest.
 func cutText(b []byte, n int) (string, []byte) {
 	return unsafe.String(unsafe.SliceData(b), n), b[n:]
-}
-
-// close ends the wait of the round ([roundFate.close]).
-func (p *pending) close(at int64, reason string) { p.roundFate.close(p.rules, at, reason) }
-
-// expire closes the round if its window ended before now; known is false while the end of the
-// window is not known yet.
-func (p *pending) expire(deadline int64, known bool, now int64) {
-	if known && now > deadline {
-		p.close(deadline, "")
-	} else if now == End {
-		p.close(End, "")
-	}
 }

@@ -43,11 +43,14 @@ func (j *Joiner) reuse() {
 	}
 	clear(j.ready.Rejects) // each may hold a large record
 	j.emitted, j.ready.Feedback, j.ready.Rejects = j.emitted[:0], j.ready.Feedback[:0], j.ready.Rejects[:0]
+	j.closed = j.closed[:0]
 }
 
 // leave takes a round with a fate out of the line and makes its feedback.
 func (j *Joiner) leave(p *pending) {
+	j.tellRest(p)
 	j.queue.at(int(p.seq - j.front)).p = nil
+	p.seq = -1 // nor is it in the lines of its stages
 	j.waiting--
 	j.parts[p.d.Partition].waiting--
 	j.bytes -= p.size
@@ -66,16 +69,25 @@ func (j *Joiner) leave(p *pending) {
 	default:
 		j.remember(p.slot, knownRound{n: j.n, fate: p.fate, reason: p.reason, epoch: d.Epoch, closedAt: p.closedAt})
 	}
+	f := j.record(p)
+	f.Fate, f.Reason, f.Loss = p.fate, p.reason, p.loss
+	f.OutcomePartition, f.OutcomeOffset, f.ClosedAt = p.outPart, p.outOff, p.closedAt
+	f.Outcomes = j.closedOf(p, 0)
+	j.emitted = append(j.emitted, p)
+	j.guard.Add(f)
+}
+
+// record appends the feedback of a round, as yet without what became of it, to those that are ready.
+func (j *Joiner) record(p *pending) *codec.Feedback {
+	d := &p.d
 	j.ready.Feedback = append(j.ready.Feedback, codec.Feedback{
 		N: j.n, Partition: d.Partition, Round: d.N, ID: d.ID, Epoch: d.Epoch,
 		LearnedThrough: d.LearnedThrough, Gamma: d.Gamma, Time: p.time,
 		Actions: d.Actions, Propensities: d.Propensities, Action: d.Action,
-		Fate: p.fate, Reason: p.reason, Loss: p.loss,
-		OutcomePartition: p.outPart, OutcomeOffset: p.outOff, ClosedAt: p.closedAt, Context: d.Context,
+		OutcomePartition: -1, OutcomeOffset: -1, Context: d.Context,
 		Mode: d.Mode, Would: d.Would,
 	})
-	j.emitted = append(j.emitted, p)
-	j.guard.Add(&j.ready.Feedback[len(j.ready.Feedback)-1])
+	return &j.ready.Feedback[len(j.ready.Feedback)-1]
 }
 
 // reject rejects an outcome. While a joiner is restored it does not: the reject is stored.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"hindsight/pkg/codec"
 )
@@ -41,7 +42,8 @@ type Step struct {
 // nil while a joiner is restored: then the joiner neither closes nor releases nor rejects.
 type past struct {
 	released [][]int64
-	open     map[Place]bool // outcomes of cut 0 that had no fate yet: they are rejected now
+	told     map[Place][]codec.Closed // by the records of stages, of rounds by partition and N
+	open     map[Place]bool           // outcomes of cut 0 that had no fate yet: they are rejected now
 }
 
 func (p *past) has(partition int, n int64) bool {
@@ -111,6 +113,10 @@ func (j *Joiner) recall(h *History) error {
 		if f.Partition < 0 || f.Partition >= len(j.parts) {
 			return fmt.Errorf("feedback %d is of partition %d: %w", f.N, f.Partition, codec.ErrCorrupt)
 		}
+		if f.Stage > 0 {
+			j.recallStage(f)
+			continue
+		}
 		if f.N > j.n {
 			j.past.released[f.Partition] = append(j.past.released[f.Partition], f.Round)
 		}
@@ -126,12 +132,36 @@ func (j *Joiner) recall(h *History) error {
 	return nil
 }
 
-// recallOutcome notes the outcome that a feedback names if it is taken again behind a mark.
+// recallStage learns what the record of a stage told.
+func (j *Joiner) recallStage(f *codec.Feedback) {
+	if f.N > j.forgotten {
+		j.early = append(j.early, f.N)
+	}
+	if f.N <= j.n {
+		return
+	}
+	if j.past.told == nil {
+		j.past.told = map[Place][]codec.Closed{}
+	}
+	at := Place{f.Partition, f.Round}
+	for _, c := range f.Outcomes {
+		c.Name = strings.Clone(c.Name)
+		j.past.told[at] = append(j.past.told[at], c)
+	}
+}
+
+// recallOutcome notes the outcomes that a feedback names if they are taken again behind a mark.
 func (j *Joiner) recallOutcome(f *codec.Feedback, m *codec.FeedbackMark) {
-	if p := f.OutcomePartition; 0 <= p && p < len(m.Positions) {
-		if pos := &m.Positions[p]; pos.Outcomes <= f.OutcomeOffset && f.OutcomeOffset < pos.Again {
-			j.counted[Place{p, f.OutcomeOffset}] = f.N
+	note := func(p int, offset int64) {
+		if 0 <= p && p < len(m.Positions) {
+			if pos := &m.Positions[p]; pos.Outcomes <= offset && offset < pos.Again {
+				j.counted[Place{p, offset}] = f.N
+			}
 		}
+	}
+	note(f.OutcomePartition, f.OutcomeOffset)
+	for i := range f.Outcomes {
+		note(f.Outcomes[i].Partition, f.Outcomes[i].Offset)
 	}
 }
 

@@ -12,18 +12,24 @@ import (
 
 // weigh returns the bytes that a round takes: its decision, and the ids of its outcomes.
 func (p *pending) weigh() int {
-	return len(p.raw) + p.idBytes + len(p.d.Actions)*nameBytes + (len(p.d.Propensities)+len(p.d.Would))*numberBytes
+	n := len(p.raw) + p.idBytes + len(p.d.Actions)*nameBytes + (len(p.d.Propensities)+len(p.d.Would))*numberBytes
+	for k := range p.named {
+		n += outcomeBytes + p.named[k].idBytes
+	}
+	return n
 }
 
 // room returns the bytes that a round takes with its memory for others.
 func (p *pending) room() int {
 	return int(unsafe.Sizeof(*p)) + cap(p.raw) + (cap(p.d.Actions)+cap(p.ids))*nameBytes +
-		(cap(p.d.Propensities)+cap(p.d.Would))*numberBytes
+		(cap(p.d.Propensities)+cap(p.d.Would))*numberBytes + cap(p.named)*outcomeBytes
 }
 
 const (
 	nameBytes   = 16 // of a name, beside its text
 	numberBytes = 8  // of a number
+
+	outcomeBytes = 160 // of a named outcome, beside the ids of its records
 )
 
 // maxSpare is how many bytes of released rounds are kept for those to come. Callers release
@@ -57,6 +63,9 @@ func (l *pendingPool) alloc(n int) *pending {
 // recycle keeps a round that nobody needs any more for another one.
 func (l *pendingPool) recycle(p *pending) {
 	p.more = nil
+	for k := range p.named {
+		p.named[k].more = nil
+	}
 	if n := p.room(); l.spare+n <= maxSpare {
 		l.spare += n
 		l.free = append(l.free, p)

@@ -28,13 +28,16 @@ func (w *Warm) Again(f *codec.Feedback, paused bool) error {
 	if err := teach(w.learner, w.reader, &w.round, f, nil, paused); err != nil {
 		return err
 	}
-	w.Learned++
+	if f.Stage == 0 {
+		w.Learned++
+	}
 	return nil
 }
 
 var (
 	errOtherActions = errors.New("the model has not the action that was played")
 	errPaused       = errors.New("it was decided while paused")
+	errNoOutcomes   = errors.New("it names no outcomes")
 )
 
 // Refit learns a feedback of any epoch under the rules of the new one, or passes
@@ -42,7 +45,14 @@ var (
 // model gives the context others, the round is learned as one that another law played,
 // if what it played is still an action.
 func (w *Warm) Refit(f *codec.Feedback) {
+	named := len(w.reader.rules.Named) > 0
+	if f.Stage > 0 && !named {
+		return // its round comes again
+	}
 	err := w.reader.parse(f.Context)
+	if named && len(f.Outcomes) == 0 {
+		err = errNoOutcomes
+	}
 	if f.Mode == codec.Paused {
 		err = errPaused
 	}
@@ -56,11 +66,13 @@ func (w *Warm) Refit(f *codec.Feedback) {
 	if err == nil {
 		err = learn(w.learner, w.reader, &w.round, f, nil, learner.Fate(f.Fate), borrowed)
 	}
-	if err != nil {
+	switch {
+	case f.Stage > 0:
+	case err != nil:
 		w.Passed++
-		return
+	default:
+		w.Learned++
 	}
-	w.Learned++
 }
 
 // knows reports whether the learner can be told of an action that the model gives to
@@ -96,6 +108,9 @@ func learn(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedbac
 	*round = learner.Round{
 		Input: in, Action: f.Action, Propensities: f.Propensities, Gamma: f.Gamma,
 		N: f.N, LearnedThrough: f.LearnedThrough, Decision: f.Round, Fate: fate, Loss: f.Loss, Borrowed: borrowed,
+	}
+	if len(rd.rules.Named) > 0 {
+		rd.outcomes(round, f)
 	}
 	l.Learn(round)
 	return nil

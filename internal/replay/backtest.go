@@ -15,6 +15,7 @@ type trace struct {
 	Rounds     int
 	Fates      Fates
 	LateLosses latelosses.Comparison
+	Outcomes   outcomeCounts // that the model names
 
 	match  *Match
 	delays *delay.Meter
@@ -79,7 +80,7 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *del
 	b.parsed = rounds.table != nil && rounds.table.Labelled && rounds.table.Fits()
 	b.decider = loop.NewDecider(b.replica, seed, name, 0, 1)
 	b.joiner = loop.NewJoiner(1, Boundless(n), 0, func(int64) *loop.Rules { return ep.Rules })
-	b.trace = trace{Rounds: n, match: b.match, delays: delay.NewMeter(n)}
+	b.trace = trace{Rounds: n, Outcomes: outcomeCounts{}, match: b.match, delays: delay.NewMeter(n)}
 	b.match.course.bounds = func() map[string]float64 {
 		late := latelosses.Compare(&b.losses)
 		f, _ := certify.Measure(ep.Learner, &certify.Options{Outstanding: int64(b.match.n) - b.trace.Fates.rounds(),
@@ -206,6 +207,7 @@ func (b *backtest) learn() error {
 		f := &b.ready.Feedback[i]
 		if f.Stage == 0 {
 			b.trace.Fates.addFate(f.Fate)
+			b.trace.Outcomes.add(f, b.replica.Epoch().Rules)
 		}
 		if f.Stage == 0 && f.Fate == codec.Observed {
 			b.losses.AddObserved(f.Epoch, f.Loss)
@@ -232,6 +234,7 @@ func (b *backtest) late(r *codec.Reject) {
 	rules := b.replica.Epoch().Rules
 	var o codec.Outcome
 	if r.Reason == codec.ReasonLate && !rules.Activation && codec.ParseOutcome(&o, r.Bytes) == nil {
+		b.trace.Outcomes.late(&o, rules, b.replica.Epoch().Number)
 		b.losses.AddLate(b.replica.Epoch().Number, rules, o.Kind, o.Value)
 	}
 }

@@ -42,6 +42,11 @@ type Course struct {
 	Held []ope.Figure `json:"held"`
 
 	Delays []delay.Bin `json:"delays"` // histogram over the whole run
+
+	// of a model with named outcomes, by name: outcomes of the actions played, what was spent of budgets, and their prices
+	Outcomes map[string]*CourseLine `json:"outcomes,omitempty"`
+	Spent    map[string]*CourseLine `json:"spent,omitempty"`
+	Prices   map[string]*CourseLine `json:"prices,omitempty"`
 }
 
 // CourseLine is a mean over time, with standard errors: in each stretch, and from the
@@ -73,6 +78,7 @@ type stretch struct {
 	held         float64
 	most         int64
 	bounds       map[string]float64 // at its end
+	named        []ope.Weighted     // outcomes, budgets, prices
 }
 
 // join adds a later stretch.
@@ -82,6 +88,13 @@ func (s *stretch) join(o *stretch) {
 		s.of[i].Merge(&o.of[i], 1)
 	}
 	s.regret += o.regret
+	if s.named == nil {
+		s.named = o.named
+	} else {
+		for i := range o.named {
+			s.named[i].Merge(&o.named[i], 1)
+		}
+	}
 	s.arriving += o.arriving
 	s.waiting += o.waiting
 	s.held += o.held
@@ -204,10 +217,14 @@ func (c *course) line(of int) *CourseLine {
 }
 
 func (c *course) orEmpty(of int) *CourseLine {
+	return c.lineOf(func(s *stretch) *ope.Weighted { return &s.of[of] })
+}
+
+func (c *course) lineOf(of func(s *stretch) *ope.Weighted) *CourseLine {
 	l := &CourseLine{}
 	var sum ope.Weighted
 	for i := range c.done {
-		s := &c.done[i].of[of]
+		s := of(&c.done[i])
 		sum.Merge(s, 1)
 		l.Mean, l.SE = append(l.Mean, seven(s.Mean())), append(l.SE, seven(s.SE()))
 		l.SoFar, l.SoFarSE = append(l.SoFar, seven(sum.Mean())), append(l.SoFarSE, seven(sum.SE()))

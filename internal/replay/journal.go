@@ -215,6 +215,9 @@ func (r *Rounds) Digest() string {
 		_, _ = io.WriteString(h, rounds.ID(t)+"\x00")
 		_, _ = h.Write(rounds.Bytes(t))
 		row = row[:0]
+		if r.named != nil {
+			row = r.named.appendRow(row, r, t)
+		}
 		if r.Log != nil {
 			row = r.appendRecorded(row, t)
 			number(r.Loss(t, r.Log.Slot(r.Row(t))))

@@ -6,6 +6,7 @@ import (
 
 	"hindsight/internal/delay"
 	"hindsight/internal/loop"
+	"hindsight/internal/ope"
 	"hindsight/pkg/codec"
 )
 
@@ -30,6 +31,9 @@ type Match struct {
 	parts []part       // of named outcomes
 	when  []delay.Part // used again
 	said  []codec.Value
+	tally []ope.Weighted // of named outcomes, budgets and prices
+	y     []float64
+	debts []debt // of budgets
 }
 
 // NewMatch returns the match of rounds of which nothing was played yet.
@@ -37,6 +41,10 @@ func NewMatch(rounds *Rounds, d *delay.Delays, scale loop.Range) *Match {
 	n := rounds.Len()
 	m := &Match{rounds: rounds.Reader(), scale: scale, delays: d, Schedule: delay.NewSchedule(n, d.Times),
 		truth: make([]float64, len(rounds.Actions)), course: newCourse(), parts: rounds.partsOf(d)}
+	if r := rounds.named; r != nil {
+		m.y, m.debts = make([]float64, len(r.rules)), make([]debt, len(r.spend))
+		m.tally = make([]ope.Weighted, len(r.rules)+2*len(r.spend))
+	}
 	for _, of := range d.Of {
 		m.Schedule.Timed = m.Schedule.Timed || of.Times != nil
 	}
@@ -48,7 +56,7 @@ func (m *Match) Decided(d *codec.Decision) {
 	t, a := m.n, d.Action
 	m.n++
 	if m.rounds.Log != nil {
-		m.recorded(t, a)
+		m.recorded(t, a, d)
 	} else {
 		m.told(t, a, d)
 	}
@@ -84,12 +92,13 @@ func (m *Match) told(t, a int, d *codec.Decision) {
 		m.course.truth(m.truth, regret)
 		m.play.Truth = m.truth
 	}
+	m.count(t, a, 1, d)
 	m.lay(t, a)
 }
 
 // recorded is decided for a bandit log. Where the recorded action was not drawn nothing
 // is known of the round: it is withdrawn at once.
-func (m *Match) recorded(t, a int) {
+func (m *Match) recorded(t, a int, d *codec.Decision) {
 	log, row := m.rounds.Log, m.rounds.Row(t)
 	logged, stands := m.rounds.Loss(t, log.Slot(row)), log.Stands(row)
 	observed := !math.IsNaN(logged)
@@ -102,6 +111,7 @@ func (m *Match) recorded(t, a int) {
 		return
 	}
 	m.matched++
+	m.count(t, a, log.Weight(row), d)
 	m.play = delay.Play{Round: t, Action: a}
 	if !observed && m.parts == nil {
 		m.Schedule.Add(delay.Never, a)
@@ -166,6 +176,7 @@ func (m *Match) Score(r *Result) {
 		r.Regret = &regret
 	}
 	r.Rewards = m.rounds.rewards()
+	m.scoreNamed(r)
 	if log := m.rounds.Log; log != nil {
 		matched := m.matched
 		r.Matched = &matched
@@ -193,6 +204,7 @@ func (m *Match) Score(r *Result) {
 func (m *Match) Tell(delays []delay.Bin) *Course {
 	m.course.timed = m.rounds.Timed()
 	c := m.course.finish()
+	m.tellNamed(c)
 	if m.rounds.Policies != nil { // there regret is against a policy
 		c.Regret = nil
 	}

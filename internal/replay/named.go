@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"hindsight/internal/dataset"
 	"hindsight/internal/delay"
+	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/ope"
+	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 )
@@ -17,23 +21,23 @@ import (
 type named struct {
 	rules []loop.OutcomeRule
 	worth *learner.Formula
+	spend []model.Budget
 	of    []*dataset.Outcome // of each rule
 }
 
 // UseOutcomes reports whether the data has the outcomes that a model takes, in their ranges.
 func UseOutcomes(m *model.Model, r *Rounds) error {
-	rules := m.Rules()
 	switch {
-	case len(rules.Named) == 0 && (r.table == nil || len(r.table.Outcomes) == 0):
+	case m.Named == nil && !r.NamesOutcomes():
 		return nil
-	case len(rules.Named) == 0:
+	case m.Named == nil:
 		return fmt.Errorf("%s has the outcomes %s, and the model has one loss: a model file names them below outcomes:, "+
 			"and what they are worth below reward:; or give --reward FORMULA", r.Name, r.table.OutcomeNames())
 	case r.table == nil || r.table.Labelled && !r.table.Arms:
 		return fmt.Errorf("%s has one loss, and the model has named outcomes", r.Name)
 	}
-	for i := range rules.Named {
-		o := &rules.Named[i]
+	for i := range m.Named {
+		o := &m.Named[i]
 		of := r.table.Outcome(o.Name)
 		if of == nil {
 			return fmt.Errorf("%s has no outcome %q; it has %s", r.Name, o.Name, r.table.OutcomeNames())
@@ -49,15 +53,49 @@ func UseOutcomes(m *model.Model, r *Rounds) error {
 	return nil
 }
 
-// naming returns the rounds with the outcomes that the rules name, which [UseOutcomes] allows.
-func (r *Rounds) naming(rules *loop.Rules) *Rounds {
-	if len(rules.Named) == 0 {
+// NamesOutcomes reports whether the data has outcomes with names.
+func (r *Rounds) NamesOutcomes() bool { return r.table != nil && len(r.table.Outcomes) > 0 }
+
+// NameOutcomes gives a model without outcomes those of the data that a formula uses, each with the range that it has there
+// and a window.
+func NameOutcomes(m *model.Model, r *Rounds, reward string, window loop.Window) error {
+	name := func(o *dataset.Outcome) {
+		rule := loop.OutcomeRule{Name: o.Name, Range: loop.Range{Min: math.Inf(1), Max: math.Inf(-1)}, Window: window}
+		for t, v := range o.Value {
+			if r.table.Pass(t); !math.IsNaN(v) && !math.IsInf(v, 1) {
+				rule.Range.Min, rule.Range.Max = min(rule.Range.Min, v), max(rule.Range.Max, v)
+			}
+		}
+		if rule.Range.Min < rule.Range.Max {
+			m.Named = append(m.Named, rule)
+		}
+	}
+	m.Named = nil
+	for i := range r.table.Outcomes {
+		name(&r.table.Outcomes[i])
+	}
+	if err := m.SetReward(reward); err != nil {
+		return err
+	}
+	var used []loop.OutcomeRule
+	for k := range m.Named {
+		if m.Worth.Uses(k) {
+			used = append(used, m.Named[k])
+		}
+	}
+	m.Named = used
+	return m.SetReward(reward)
+}
+
+// naming returns the rounds with the outcomes that the model names, which [UseOutcomes] allows.
+func (r *Rounds) naming(m *model.Model) *Rounds {
+	if m.Named == nil {
 		return r
 	}
 	out := *r
-	out.named = &named{rules: rules.Named, worth: rules.Worth}
-	for i := range rules.Named {
-		out.named.of = append(out.named.of, r.table.Outcome(rules.Named[i].Name))
+	out.named = &named{rules: m.Named, worth: m.Worth, spend: m.Budgets}
+	for i := range m.Named {
+		out.named.of = append(out.named.of, r.table.Outcome(m.Named[i].Name))
 	}
 	return &out
 }
@@ -98,10 +136,32 @@ func (r *Rounds) worth(t, a int) float64 {
 	if !r.Outcomes(y, t, a) {
 		return math.NaN()
 	}
+	return r.named.worth.Loss(r.action(t, a), y)
+}
+
+// action returns the name of action a of round t.
+func (r *Rounds) action(t, a int) string {
 	if r.table.Sets() {
 		a = int(r.table.Eligible(nil, r.Row(t))[a])
 	}
-	return r.named.worth.Loss(r.Actions[a], y)
+	return r.Actions[a]
+}
+
+// appendRow appends what the data has of the outcomes of round t, and when it came.
+func (n *named) appendRow(dst []int64, r *Rounds, t int) []int64 {
+	row, each := r.Row(t), 1
+	if r.table.Arms {
+		each = len(r.Actions)
+	}
+	for _, o := range n.of {
+		for _, v := range o.Value[row*each : (row+1)*each] {
+			dst = append(dst, int64(math.Float64bits(v)))
+		}
+		if o.Came != nil {
+			dst = append(dst, o.Came[r.from+t])
+		}
+	}
+	return dst
 }
 
 // maxOutcomes is how many outcomes a model may name.
@@ -186,4 +246,211 @@ func (m *Match) values(dst []codec.Value, p part, t, a int) []codec.Value {
 		}
 	}
 	return dst
+}
+
+// NamedOutcome is how a named outcome of a run went.
+type NamedOutcome struct {
+	Name string     `json:"name"`
+	Mean ope.Figure `json:"mean"` // of the actions played, as mean_loss or weighted as mean_loss is in replay
+	SE   ope.Figure `json:"se"`
+	OutcomeFates
+	// Lateness compares values that came late with those in time, as losses in [0,1] of a reward on their scale.
+	Lateness latelosses.Comparison `json:"late_losses"`
+	Scale    words.Rewards         `json:"range"`
+}
+
+// OutcomeFates counts what became of a named outcome of rounds that ended.
+type OutcomeFates struct {
+	Observed  int64 `json:"observed"`
+	Imputed   int64 `json:"imputed"`
+	Skipped   int64 `json:"skipped"`
+	Withdrawn int64 `json:"withdrawn"`
+	Late      int64 `json:"late"` // outcomes that came after their window
+}
+
+// Spend is how a run kept a budget.
+type Spend struct {
+	Name    string     `json:"name"`
+	Of      string     `json:"of"` // the formula
+	Limit   float64    `json:"limit"`
+	AtLeast bool       `json:"at_least,omitempty"`
+	Mean    ope.Figure `json:"mean"` // of the actions played
+	SE      ope.Figure `json:"se"`
+	Share   ope.Figure `json:"share"` // mean over limit
+	Worst   ope.Figure `json:"worst"` // the most that was ever spent beyond the limit so far, in limits of one round
+	Price   ope.Figure `json:"price"` // mean of what the learner charged; null: it tells none
+}
+
+// debt is what was spent beyond a limit, in limits of one round.
+type debt struct{ now, worst float64 }
+
+// count notes the named outcomes of the action played, with its weight, and what was charged.
+func (m *Match) count(t, a int, weight float64, d *codec.Decision) {
+	r := m.rounds.named
+	if r == nil {
+		return
+	}
+	add := func(i int, w, v float64) {
+		if m.course.now.named == nil {
+			m.course.now.named = make([]ope.Weighted, len(m.tally))
+		}
+		m.tally[i].Add(w, v)
+		m.course.now.named[i].Add(w, v)
+	}
+	m.rounds.Outcomes(m.y, t, a)
+	for k, v := range m.y {
+		if !math.IsNaN(v) {
+			add(k, weight, v)
+		}
+	}
+	for i := range r.spend {
+		b := &r.spend[i]
+		known := true
+		for k, v := range m.y {
+			known = known && (!b.Of.Uses(k) || !math.IsNaN(v))
+		}
+		if i < len(d.Prices) {
+			add(len(m.y)+len(r.spend)+i, 1, d.Prices[i].X)
+		}
+		if !known {
+			continue
+		}
+		spent := b.Of.Value(m.rounds.action(t, a), m.y)
+		add(len(m.y)+i, weight, spent)
+		x := &m.debts[i]
+		over := weight * (spent/b.Limit - 1)
+		if b.AtLeast {
+			over = -over
+		}
+		x.now += over
+		x.worst = max(x.worst, x.now)
+	}
+}
+
+// scoreNamed fills in what named outcomes and budgets came to.
+func (m *Match) scoreNamed(r *Result) {
+	of := m.rounds.named
+	if of == nil {
+		return
+	}
+	r.Formula = of.worth.String()
+	for k := range of.rules {
+		r.Outcomes = append(r.Outcomes, NamedOutcome{Name: of.rules[k].Name, Mean: seven(m.tally[k].Mean()),
+			SE: seven(m.tally[k].SE()), Scale: words.Rewards{Min: of.rules[k].Range.Min, Max: of.rules[k].Range.Max}})
+	}
+	for i := range of.spend {
+		b, sum := &of.spend[i], &m.tally[len(of.rules)+i]
+		r.Budgets = append(r.Budgets, Spend{Name: b.Name, Of: b.Of.String(), Limit: b.Limit, AtLeast: b.AtLeast,
+			Mean: seven(sum.Mean()), SE: seven(sum.SE()), Share: seven(sum.Mean() / b.Limit), Worst: seven(m.debts[i].worst),
+			Price: seven(m.tally[len(of.rules)+len(of.spend)+i].Mean())})
+	}
+}
+
+// tellNamed adds the lines of named outcomes to a course.
+func (m *Match) tellNamed(out *Course) {
+	of := m.rounds.named
+	if of == nil || len(m.course.done) == 0 {
+		return
+	}
+	out.Outcomes = map[string]*CourseLine{}
+	for k := range of.rules {
+		out.Outcomes[of.rules[k].Name] = m.course.namedLine(k)
+	}
+	for i := range of.spend {
+		if out.Spent == nil {
+			out.Spent, out.Prices = map[string]*CourseLine{}, map[string]*CourseLine{}
+		}
+		out.Spent[of.spend[i].Name] = m.course.namedLine(len(of.rules) + i)
+		out.Prices[of.spend[i].Name] = m.course.namedLine(len(of.rules) + len(of.spend) + i)
+	}
+}
+
+func (c *course) namedLine(i int) *CourseLine {
+	return c.lineOf(func(s *stretch) *ope.Weighted {
+		if s.named == nil { // nothing of it is known
+			return new(ope.Weighted)
+		}
+		return &s.named[i]
+	})
+}
+
+// outcomeCounts counts what becomes of named outcomes, by name.
+type outcomeCounts map[string]*outcomeCount
+
+type outcomeCount struct {
+	OutcomeFates
+	values latelosses.Losses // as rewards
+}
+
+func (c outcomeCounts) of(name string) *outcomeCount {
+	f := c[name]
+	if f == nil {
+		f = &outcomeCount{}
+		c[strings.Clone(name)] = f
+	}
+	return f
+}
+
+// ruleOf returns what the model says of an outcome as if it were its one reward; nil: it names no such outcome.
+func ruleOf(rules *loop.Rules, name string) *loop.Rules {
+	for k := range rules.Named {
+		if o := &rules.Named[k]; o.Name == name {
+			return &loop.Rules{Range: o.Range, Outcomes: o.Take}
+		}
+	}
+	return nil
+}
+
+// add counts the outcomes of a round that ended.
+func (c outcomeCounts) add(f *codec.Feedback, rules *loop.Rules) {
+	for i := range f.Outcomes {
+		o := &f.Outcomes[i]
+		n := c.of(o.Name)
+		switch o.Fate {
+		case codec.Observed:
+			n.Observed++
+			if rule := ruleOf(rules, o.Name); rule != nil {
+				if loss, err := rule.Range.ToLoss(codec.Reward, o.Value); err == nil {
+					n.values.AddObserved(f.Epoch, loss)
+				}
+			}
+		case codec.Imputed:
+			n.Imputed++
+		case codec.Skipped:
+			n.Skipped++
+		case codec.WithdrawnRound:
+			n.Withdrawn++
+		}
+	}
+}
+
+// late counts outcomes that came after their windows.
+func (c outcomeCounts) late(o *codec.Outcome, rules *loop.Rules, epoch int64) {
+	for _, v := range o.Values {
+		n := c.of(v.Name)
+		n.Late++
+		if rule := ruleOf(rules, v.Name); rule != nil && !v.Withdrawn {
+			n.values.AddLate(epoch, rule, codec.Reward, v.X)
+		}
+	}
+}
+
+// setFates gives named outcomes what became of them.
+func (r *Result) setFates(of outcomeCounts) {
+	for i := range r.Outcomes {
+		if o := &r.Outcomes[i]; of[o.Name] != nil {
+			o.OutcomeFates, o.Lateness = of[o.Name].OutcomeFates, latelosses.Compare(&of[o.Name].values)
+		}
+	}
+}
+
+// LateWarnings says of which named outcomes those that came late differ from those in time.
+func (r *Result) LateWarnings() (out []string) {
+	for i := range r.Outcomes {
+		o := &r.Outcomes[i]
+		if text := o.Lateness.Warning(&o.Scale); text != "" {
+			out = append(out, "the outcome "+o.Name+": "+text)
+		}
+	}
+	return out
 }

@@ -41,6 +41,11 @@ type Result struct {
 	Certificate     Certificate           `json:"certificate"`
 	RoundsPerSecond float64               `json:"rounds_per_second"`
 
+	// of a model with named outcomes; Formula is the reward
+	Formula  string         `json:"reward,omitempty" csv:"-"`
+	Outcomes []NamedOutcome `json:"outcomes,omitempty"`
+	Budgets  []Spend        `json:"budgets,omitempty"`
+
 	Course   *Course        `json:"course,omitempty"`   // how it went
 	Contexts *WorstContexts `json:"contexts,omitempty"` // where it went worst; of some runs of a report
 }

@@ -171,7 +171,7 @@ func Tail(r *Rounds, n int) *Rounds {
 // oracle looks at them, and with the outcomes that it names. Where every round has the same actions they are else left
 // out.
 func (r *Rounds) For(m *model.Model) *Rounds {
-	r = r.naming(m.Rules())
+	r = r.naming(m)
 	if !LooksAtActions(m) {
 		return r
 	}
@@ -280,8 +280,12 @@ func (r *Rounds) DelayOptions(seed uint64) delay.Options {
 	return o
 }
 
-// rewards returns the range of the rewards of a log, nil if there is no log or it has losses.
+// rewards returns the range of the rewards of a log, or of a formula; nil if there is no log or it has losses.
 func (r *Rounds) rewards() *words.Rewards {
+	if r.named != nil {
+		lo, hi := r.named.worth.Range()
+		return &words.Rewards{Min: lo, Max: hi}
+	}
 	if r.Log == nil || r.Log.Kind != codec.Reward {
 		return nil
 	}

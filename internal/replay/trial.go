@@ -84,6 +84,7 @@ func (t *Trial) result(trace *trace) *Result {
 	var bins []delay.Bin
 	r.Delays, bins = trace.delays.Report(t.Delays.Spec)
 	trace.match.Score(r)
+	r.setFates(trace.Outcomes)
 	r.Course = trace.match.Tell(bins)
 	return r
 }
@@ -120,8 +121,8 @@ func ModelFor(r *Rounds, name string, learner model.Learner, window loop.Window)
 	}
 	m.MaxFeatures = max(m.MaxFeatures, r.Columns)
 	m.DefaultOracle()
-	if r.Log != nil {
-		r.Log.Fit(m)
+	if r.table != nil && (r.Log != nil || r.table.Arms) {
+		r.table.Fit(m)
 	}
 	m.Resolve(r.Columns, len(r.Actions))
 	return m, files

@@ -24,6 +24,9 @@ func (r *Results) Page() *Page {
 	p.Flags, p.Tiles, p.Says = b.flags(), b.tiles(), b.says()
 	p.Sections = []section{b.intake(), b.health(), b.policies(), b.value(), b.delays(), b.regret(), b.sweep(),
 		b.contexts(), b.parameters()}
+	if named := b.outcomes(); len(named.Parts) > 0 {
+		p.Sections = slices.Insert(p.Sections, 4, named)
+	}
 	return p
 }
 
@@ -132,6 +135,9 @@ func (b *builder) flags() []pageFlag {
 		if i := slices.IndexFunc(g, func(r *replay.Result) bool { return r.LateLosses.Differ }); i >= 0 {
 			add(bad, "%s: %s.", called(g), g[i].LateLosses.Warning(g[i].Rewards))
 		}
+		for _, text := range g[0].LateWarnings() {
+			add(bad, "%s: %s.", called(g), text)
+		}
 		if void := b.Summary[k].Void; void != "" {
 			add(bad, "%s: bounds on the regret are void: %s.", called(g), void)
 		}
@@ -210,8 +216,8 @@ func (b *builder) tiles() []tile {
 		out = append(out, tile{"Mean " + r.Rewards.Of() + " of " + r.Learner, mean.first(), within(float64(mean.SE)) +
 			"a round, delays " + r.Delays.Spec})
 		if r.UniformLoss != nil {
-			out = append(out, tile{"To compare with", words.Digits(*r.UniformLoss), "the uniform policy; the best has " +
-				words.Digits(*r.BestLoss)})
+			out = append(out, tile{"To compare with", words.Digits(r.Rewards.Shown(*r.UniformLoss)),
+				"the uniform policy; the best has " + words.Digits(r.Rewards.Shown(*r.BestLoss))})
 		}
 		if s.Cost.known() {
 			out = append(out, costTile(s.Cost.length(r.Rewards), r.Rewards))
@@ -339,8 +345,13 @@ func (b *builder) saysLoss(k int) string {
 	text := fmt.Sprintf("%s %s %s a round over %s of %s", r.Learner, did(r.Rewards), s.Loss.shown(r.Rewards),
 		number(r.Rounds, "round"), r.Environment)
 	if r.UniformLoss != nil {
-		text += fmt.Sprintf(": %s less than the uniform policy, and %s more than the best that could be done",
-			words.Digits(*r.UniformLoss-float64(s.Loss.Value)), words.Digits(float64(s.Loss.Value)-*r.BestLoss))
+		less, more := "less", "more"
+		if r.Rewards != nil {
+			less, more = more, less
+		}
+		text += fmt.Sprintf(": %s %s than the uniform policy, and %s %s than the best that could be done",
+			words.Digits(r.Rewards.Length(*r.UniformLoss-float64(s.Loss.Value))), less,
+			words.Digits(r.Rewards.Length(float64(s.Loss.Value)-*r.BestLoss)), more)
 	}
 	if r.Matched != nil {
 		text += fmt.Sprintf(", judged on those %s of the rounds in which it drew the action of the log",

@@ -43,7 +43,7 @@ func leaf(t reflect.Type) (is, no bool) {
 func jsonName(f reflect.StructField) (name string, embedded, skip bool) {
 	name, _, _ = strings.Cut(f.Tag.Get("json"), ",")
 	switch {
-	case name == "-" || !f.IsExported():
+	case name == "-" || f.Tag.Get("csv") == "-" || !f.IsExported():
 		return "", false, true
 	case name == "" && f.Anonymous:
 		return "", true, false

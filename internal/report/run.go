@@ -23,7 +23,8 @@ func Run(r *replay.Result) *Page {
 		loss = words.Digits(r.Rewards.Shown(*r.MeanLoss))
 	}
 	if r.UniformLoss != nil {
-		loss += "  (uniform " + words.Digits(*r.UniformLoss) + ", best " + words.Digits(*r.BestLoss) + ")"
+		loss += "  (uniform " + words.Digits(r.Rewards.Shown(*r.UniformLoss)) + ", best " +
+			words.Digits(r.Rewards.Shown(*r.BestLoss)) + ")"
 	}
 	t.row("mean "+r.Rewards.Of(), loss)
 	if r.Matched != nil {
@@ -60,7 +61,7 @@ func Run(r *replay.Result) *Page {
 	t.row("FIFO tax", fmt.Sprintf("%s in D; %s overtaken by a later one", words.Count(r.Delays.FIFOTax),
 		words.Share(r.Delays.Overtaken, r.Rounds+r.Pending)))
 	t.certificate(r)
-	return brief(t)
+	return brief(t, named([][]*replay.Result{{r}}))
 }
 
 // inShort says what was played, what was lost, and what was possible.
@@ -80,8 +81,8 @@ func inShort(r *replay.Result) string {
 	if r.UniformLoss == nil {
 		return text + "; what was possible is not known"
 	}
-	return text + "; that of uniform play " + words.Digits(*r.UniformLoss) + ", of the best policy " +
-		words.Digits(*r.BestLoss)
+	return text + "; that of uniform play " + words.Digits(r.Rewards.Shown(*r.UniformLoss)) +
+		", of the best policy " + words.Digits(r.Rewards.Shown(*r.BestLoss))
 }
 
 // windowText is the window, and where nothing gives one why it is this.

@@ -20,8 +20,9 @@ func Runs(runs []replay.Result, width int) *Page {
 	r := Results{Runs: runs}
 	r.Summarise()
 	p := brief(r.runs(width, false), note(legend(runs)))
+	p.Sections[0].add(named(groupsOf(runs)))
 	for _, g := range groupsOf(runs) {
-		for _, say := range []func(*replay.Result) string{lateWarning, changeWarning} {
+		for _, say := range []func(*replay.Result) string{lateWarning, lateOutcomes, changeWarning} {
 			if text := warning(g, say); text != "" {
 				p.Sections[0].add(note(text))
 			}
@@ -41,8 +42,10 @@ func (r *Results) runs(width int, narrow bool) *table {
 		t = headed(2, "learner, delays", "", "mean "+shown.Of(), fourth, "skipped", "D/T in→out", "bound")
 	}
 	t.Caption = replay.InventedDelays(r.Runs)
+	groups := groupsOf(r.Runs)
 	for i := range r.Summary {
 		g := &r.Summary[i]
+		shown := groups[i][0].Rewards
 		known := g.Regret.text()
 		if fourth == "matched" {
 			known = words.Percent(float64(g.Matched))
@@ -95,6 +98,8 @@ func lateWarning(r *replay.Result) string {
 	return r.LateLosses.Warning(r.Rewards)
 }
 
+func lateOutcomes(r *replay.Result) string { return strings.Join(r.LateWarnings(), ". And: ") }
+
 func changeWarning(r *replay.Result) string { return r.Certificate.Changed() }
 
 // replayed is what must be said of such means in a table of runs.
@@ -110,14 +115,14 @@ func replayed(r *replay.Result) string {
 // legend says what a table of runs is about, and what its columns mean.
 func legend(runs []replay.Result) string {
 	first := &runs[0]
-	orders := 0
+	shown, orders := first.Rewards, 0
 	for _, g := range groupsOf(runs) {
 		orders = max(orders, len(g))
 	}
 	text := fmt.Sprintf("%s, %s rounds, window %s", first.Environment, words.Count(first.Rounds), windowText(first))
-	if first.UniformLoss != nil {
-		text += fmt.Sprintf("; mean loss of uniform %s, of the best policy %s", words.Digits(*first.UniformLoss),
-			words.Digits(*first.BestLoss))
+	if first.UniformLoss != nil && sameReward(runs) {
+		text += fmt.Sprintf("; mean %s of uniform %s, of the best policy %s", shown.Of(),
+			words.Digits(shown.Shown(*first.UniformLoss)), words.Digits(shown.Shown(*first.BestLoss)))
 	}
 	if first.Matched != nil {
 		text += ". Matched: rounds that drew the action of the log; the others are withdrawn. " + replayed(first)
@@ -131,6 +136,11 @@ func legend(runs []replay.Result) string {
 	}
 	return text + `. D/T: mean delay in rounds as outcomes arrived → as feedback was released. Bound: on regret, by ` +
 		kindOf(runs) + `; "vacuous" where it is not below T` + withoutWithdrawn(first) + voidText(runs) + "."
+}
+
+// sameReward reports whether all runs are worth the same: formulas may differ.
+func sameReward(runs []replay.Result) bool {
+	return !slices.ContainsFunc(runs, func(r replay.Result) bool { return r.Formula != runs[0].Formula })
 }
 
 // voidText says why bounds in a table are void, "" if none is.

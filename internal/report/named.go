@@ -1,0 +1,183 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"hindsight/internal/ope"
+	"hindsight/internal/replay"
+	"hindsight/internal/words"
+)
+
+// named has a row a learner and delays, with the means of the outcomes that the model names and what was spent of its
+// budgets; nil of models with one loss.
+func named(groups [][]*replay.Result) *table {
+	t := &table{Caption: "Named outcomes and budgets: means over rounds", Columns: []column{{Name: "learner", Text: true},
+		{Name: "delays", Text: true}}}
+	at := func(name, means string) int {
+		if i := slices.IndexFunc(t.Columns[2:], func(c column) bool { return c.Name == name }); i >= 0 {
+			return i + 2
+		}
+		t.Columns = append(t.Columns, column{Name: name, Means: means})
+		return len(t.Columns) - 1
+	}
+	for _, g := range groups {
+		row := map[int]string{}
+		over := func(of func(r *replay.Result) ope.Figure) mean {
+			values := make([]float64, len(g))
+			for i, r := range g {
+				values[i] = float64(of(r))
+			}
+			return meanOf(values)
+		}
+		for k := range g[0].Outcomes {
+			row[at(g[0].Outcomes[k].Name, "")] = over(func(r *replay.Result) ope.Figure { return r.Outcomes[k].Mean }).text()
+		}
+		for k := range g[0].Budgets {
+			b := &g[0].Budgets[k]
+			row[at(b.Name+" / budget", "mean cost over what is allowed: at most 1, of a least at least 1")] = over(
+				func(r *replay.Result) ope.Figure { return r.Budgets[k].Share }).text()
+			row[at("most over", "the most that was ever overspent, in budgets of one round")] = words.Digits(float64(over(
+				func(r *replay.Result) ope.Figure { return r.Budgets[k].Worst }).Value))
+			row[at("λ "+b.Name, "mean price of one budget, in losses")] = words.Digits(float64(over(
+				func(r *replay.Result) ope.Figure { return r.Budgets[k].Price }).Value))
+		}
+		if len(row) == 0 {
+			continue
+		}
+		cells := make([]string, len(t.Columns))
+		cells[0], cells[1] = g[0].Learner, g[0].Delays.Spec
+		for i, text := range row {
+			cells[i] = text
+		}
+		t.row(cells...)
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	for i := range t.Rows { // of other models
+		for len(t.Rows[i]) < len(t.Columns) {
+			t.Rows[i] = append(t.Rows[i], tableCell{})
+		}
+	}
+	return t
+}
+
+// outcomes is the part on the outcomes and budgets that models name.
+func (b *builder) outcomes() section {
+	s := section{ID: "outcomes", Title: "Outcomes, budgets and prices"}
+	t := named(b.groups)
+	if t == nil {
+		return s
+	}
+	s.add(b.curve(), b.spent(), b.prices(), t, b.ends())
+	return s
+}
+
+// ends says what became of named outcomes.
+func (b *builder) ends() *table {
+	t := &table{Caption: "What became of named outcomes", Columns: []column{{Name: "learner, delays", Text: true},
+		{Name: "outcome", Text: true}, {Name: "observed"}, {Name: "imputed"}, {Name: "skipped"}, {Name: "withdrawn"},
+		{Name: "late"}}}
+	for _, g := range b.groups {
+		for i := range g[0].Outcomes {
+			o := &g[0].Outcomes[i]
+			t.row(called(g), o.Name, words.Count(o.Observed), words.Count(o.Imputed), words.Count(o.Skipped),
+				words.Count(o.Withdrawn), words.Count(o.Late))
+		}
+	}
+	return t
+}
+
+// curve is what is earned by what is spent, over the bounds of a budget that were played: a curve for each formula and
+// kind of delays.
+func (b *builder) curve() *pageChart {
+	type point struct{ spent, worth mean }
+	c := &pageChart{ID: "curve", Title: "What a budget buys", Kind: lines, X: axis{Scale: logScale},
+		Says: "A point is a bound of the budget. It lies where what was spent lies, and not what was allowed."}
+	curves, names := map[string][]point{}, []string(nil)
+	for i, g := range b.groups {
+		if len(g[0].Budgets) == 0 {
+			continue
+		}
+		name := g[0].Formula + ", delays " + g[0].Delays.Spec
+		if curves[name] == nil {
+			names = append(names, name)
+		}
+		spent := 0.0
+		for _, r := range g {
+			spent += float64(r.Budgets[0].Mean) / float64(len(g))
+		}
+		c.X.Label, c.Y.Label = "mean "+g[0].Budgets[0].Name+" a round", "mean "+g[0].Rewards.Of()
+		curves[name] = append(curves[name], point{mean{Value: ope.Figure(spent)}, b.Summary[i].Loss.shown(g[0].Rewards)})
+	}
+	one := view{}
+	for _, name := range names {
+		for _, p := range curves[name] {
+			if x := float64(p.spent.Value); x > 0 {
+				c.At = append(c.At, x)
+			}
+		}
+	}
+	slices.Sort(c.At)
+	c.At = slices.Compact(c.At)
+	for _, name := range names {
+		s := series{Name: name}
+		slices.SortFunc(curves[name], func(a, b point) int { return cmp.Compare(a.spent.Value, b.spent.Value) })
+		for _, x := range c.At {
+			y := ope.Figure(math.NaN())
+			for _, p := range curves[name] {
+				if float64(p.spent.Value) == x {
+					y = p.worth.Value
+				}
+			}
+			s.Y = append(s.Y, y)
+		}
+		one.Series = append(one.Series, s)
+	}
+	if c.Views = []view{one}; len(c.At) < 2 {
+		return nil
+	}
+	return c
+}
+
+// spent is what was spent over time, in budgets.
+func (b *builder) spent() *pageChart {
+	return b.overTime(&pageChart{ID: "spent", Title: "Spent so far, in budgets", Y: axis{Label: "mean cost / budget", Zero: true},
+		Says: "From the first round on. A cost is kept at or below 1; what is to be at least so much, at or above."},
+		func(c *replay.Course, budget *replay.Spend) []ope.Figure {
+			var y []ope.Figure
+			for _, v := range c.Spent[budget.Name].SoFar {
+				y = append(y, v/ope.Figure(budget.Limit))
+			}
+			return y
+		})
+}
+
+// prices is λ over time.
+func (b *builder) prices() *pageChart {
+	return b.overTime(&pageChart{ID: "prices", Title: "Prices", Y: axis{Label: "λ", Zero: true},
+		Says: "What the learner charged for one budget, as a loss: the mean of each stretch of rounds."},
+		func(c *replay.Course, budget *replay.Spend) []ope.Figure { return c.Prices[budget.Name].Mean })
+}
+
+func (b *builder) overTime(c *pageChart, y func(c *replay.Course, budget *replay.Spend) []ope.Figure) *pageChart {
+	c.Kind = lines
+	one := view{}
+	for _, g := range b.groups {
+		r := g[0]
+		for i := range r.Budgets {
+			if r.Course == nil || r.Course.Spent[r.Budgets[i].Name] == nil {
+				continue
+			}
+			if len(one.Series) == 0 {
+				c.along(r.Course)
+			}
+			one.Series = append(one.Series, series{Name: r.Budgets[i].Name + ", " + b.label(g), Y: y(r.Course, &r.Budgets[i]),
+				Off: len(one.Series) >= 6})
+		}
+	}
+	c.Views = []view{one}
+	return c
+}
