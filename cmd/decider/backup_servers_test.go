@@ -15,7 +15,7 @@ import (
 	"hindsight/pkg/stream/nats"
 )
 
-// TestBackupServers does what docs/operate.md says about backups on NATS servers,
+// TestBackupServers does what docs/backup.md says about backups on NATS servers,
 // by the interface that the servers' own tools use: with the processes stopped it takes
 // snapshots of the model's streams, and another server, on which they are restored,
 // goes on as from the state that was copied.

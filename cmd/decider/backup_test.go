@@ -19,7 +19,7 @@ import (
 	"hindsight/pkg/stream/nats"
 )
 
-// TestBackup does what docs/operate.md says about backups: it copies the folder of a
+// TestBackup does what docs/backup.md says about backups: it copies the folder of a
 // decider that has stopped, with the seed in it. The decider goes on, its folder is
 // destroyed, and another one goes on from the copy, elsewhere, as from the state that
 // was copied.

@@ -18,27 +18,16 @@ import (
 	"hindsight/pkg/stream/kafkatest"
 )
 
-// TestKcat runs the commands that README and the page on Kafka show, with the model they
-// name: kcat writes contexts, reads decisions, and writes outcomes.
+// TestKcat runs the commands that the page on Kafka shows, with the model they name: kcat
+// writes contexts, reads decisions, and writes outcomes.
 func TestKcat(t *testing.T) {
 	for _, c := range [][]string{{"kcat", "-V"}, {"python3", "-c", "import msgpack"}} {
 		if err := exec.Command(c[0], c[1:]...).Run(); err != nil {
 			t.Skip("kcat or Python's msgpack is not here: apt install kcat python3-msgpack")
 		}
 	}
-	write, read, report := "kcat -P -b localhost:9092 -t shop.contexts", "kcat -C -b localhost:9092",
-		"kcat -P -b localhost:9092 -t shop.outcomes"
-	readme := block(t, "../../README.md", "kcat")
-	contexts, rest, _ := strings.Cut(readme, read)
-	decisions, outcomes, ok := strings.Cut(read+rest, report)
-	if !ok || !strings.HasPrefix(contexts, write) {
-		t.Fatalf("README has the commands\n%s", readme)
-	}
-	t.Run("README", func(t *testing.T) { playKcat(t, contexts, decisions, report+outcomes, 1, 0) })
-	t.Run("KAFKA", func(t *testing.T) {
-		page := func(mark string) string { return block(t, "../../docs/kafka.md", mark) }
-		playKcat(t, page("contexts"), page("decisions"), page("outcomes"), 1, 1)
-	})
+	page := func(mark string) string { return block(t, "../../docs/kafka.md", mark) }
+	playKcat(t, page("contexts"), page("decisions"), page("outcomes"), 1, 1)
 }
 
 // playKcat runs the commands of a page: so many of its rounds are observed, so many are

@@ -104,7 +104,7 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	if n < 50 || leads(t, "README.md#no-such-heading") || leads(t, "docs/NOTHING.md") ||
-		!leads(t, "docs/operate.md#backup-and-restore") {
+		!leads(t, "docs/backup.md#backup-and-restore") {
 		t.Errorf("%d links looked at, or links that lead nowhere are not seen", n)
 	}
 }

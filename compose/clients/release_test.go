@@ -2,6 +2,8 @@ package clients
 
 import (
 	"archive/tar"
+	"debug/buildinfo"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -52,9 +54,12 @@ func TestRelease(t *testing.T) {
 	if err != nil || len(tarballs) != 1 {
 		t.Fatalf("tarballs %v: %v", tarballs, err)
 	}
+	if f := billFlaws(t, out, strings.TrimSuffix(tarballs[0], ".tar.gz")+".cdx.json"); f != nil {
+		t.Errorf("the bill of materials: %v", f)
+	}
 	check := exec.Command("sha256sum", "-c", "SHA256SUMS")
 	check.Dir = out
-	if text, err := check.CombinedOutput(); err != nil {
+	if text, err := check.CombinedOutput(); err != nil || strings.Count(string(text), ": OK") != 2 {
 		t.Errorf("%v\n%s", err, text)
 	}
 	names := inside(t, tarballs[0])
@@ -66,7 +71,7 @@ func TestRelease(t *testing.T) {
 	}
 	for page, targets := range links(t) {
 		for _, to := range targets {
-			if path, _, _ := strings.Cut(to, "#"); !slices.Contains(names, path) {
+			if path, _, _ := strings.Cut(to, "#"); !slices.Contains(names, path) && !slices.Contains(names, path+"/") {
 				t.Errorf("%s points to %s, which is not in the tarball", page, path)
 			}
 		}
@@ -132,6 +137,40 @@ func notThere(t *testing.T, dir string) (missing []string) {
 		t.Errorf("pages run %d programs", n)
 	}
 	return missing
+}
+
+// billFlaws returns which modules are in the programs of an archive and not in its bill of
+// materials, or the reverse.
+func billFlaws(t *testing.T, dir, bill string) (out []string) {
+	t.Helper()
+	var b struct{ Components []struct{ Purl string } }
+	if err := json.Unmarshal([]byte(contents(t, bill)), &b); err != nil {
+		t.Fatal(err)
+	}
+	run(t, "sh", "-ec", "cd "+dir+"; mkdir unpacked; tar xzf *.tar.gz -C unpacked")
+	linked := map[string]bool{}
+	programs, _ := filepath.Glob(filepath.Join(dir, "unpacked", "*", "*"))
+	clients, _ := filepath.Glob(filepath.Join(dir, "unpacked", "*", "clients", "*"))
+	for _, path := range append(programs, clients...) {
+		if info, err := buildinfo.ReadFile(path); err == nil {
+			for _, m := range info.Deps {
+				linked["pkg:golang/"+m.Path+"@"+m.Version] = true
+			}
+		}
+	}
+	if len(linked) < 20 {
+		t.Errorf("%d modules in %v", len(linked), programs)
+	}
+	for _, c := range b.Components {
+		if !linked[c.Purl] && !strings.HasPrefix(c.Purl, "pkg:npm/") && !strings.HasPrefix(c.Purl, "pkg:golang/std@1.") {
+			out = append(out, "not in the programs: "+c.Purl)
+		}
+		delete(linked, c.Purl)
+	}
+	for purl := range linked {
+		out = append(out, "not in the bill: "+purl)
+	}
+	return out
 }
 
 // inside returns the names in a tarball, without its one folder.

@@ -21,6 +21,7 @@ import (
 // part is a module that is linked in, Go itself, or a file of others in this source tree.
 type part struct {
 	name, version string
+	purl          string // its package URL
 	files         []file
 }
 
@@ -70,7 +71,7 @@ func collect(dir string, packages []string) ([]part, error) {
 		case m.Main:
 			own = m.Dir
 		default:
-			parts[m.Dir] = &part{name: m.Path, version: m.Version}
+			parts[m.Dir] = &part{name: m.Path, version: m.Version, purl: "pkg:golang/" + m.Path + "@" + m.Version}
 			folders[m.Dir] = append(folders[m.Dir], p.Dir)
 		}
 	}
@@ -88,7 +89,8 @@ func collect(dir string, packages []string) ([]part, error) {
 		}
 		out = append(out, *p)
 	}
-	goPart := part{name: "the Go standard library and runtime", version: runtime.Version()}
+	goPart := part{name: "the Go standard library and runtime", version: runtime.Version(),
+		purl: "pkg:golang/std@" + strings.TrimPrefix(runtime.Version(), "go")}
 	if goPart.files, err = texts(goroot(dir), goroot(dir)); err != nil {
 		return nil, err
 	}
@@ -183,7 +185,8 @@ func identify(text []byte) (ids []string) {
 	return ids
 }
 
-// carried returns what lies in the source tree itself with a licence beside it.
+// carried returns what lies in the source tree itself with a licence beside it, in a folder
+// NAME-VERSION: it is from npm.
 func carried(root string) (out []part, err error) {
 	err = filepath.WalkDir(filepath.Join(root, "internal"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
@@ -191,8 +194,9 @@ func carried(root string) (out []part, err error) {
 		}
 		found, err := texts(path, path)
 		if len(found) > 0 {
-			name, _ := filepath.Rel(root, path)
-			out = append(out, part{name: filepath.ToSlash(name), version: "in this source", files: found})
+			name, version, _ := strings.Cut(filepath.Base(path), "-")
+			out = append(out, part{name: name, version: version, purl: "pkg:npm/" + strings.ToLower(name) + "@" + version,
+				files: found})
 		}
 		return err
 	})

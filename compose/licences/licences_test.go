@@ -28,9 +28,32 @@ func TestLicences(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"github.com/nats-io/nats-server/v2", "Apache-2.0", "github.com/segmentio/kafka-go",
-		"the Go standard library", "Redistribution and use in source and binary forms"} {
+		"the Go standard library", "uPlot", "Redistribution and use in source and binary forms"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in the list", want)
+		}
+	}
+}
+
+// TestBill holds that the bill of materials names each part once, by its package URL and licences.
+func TestBill(t *testing.T) {
+	parts, err := collect("../..", []string{"./internal/style", "./internal/chart"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := writeBill(&out, "v1", parts); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"pkg:npm/uplot@1.6.32"`, `"pkg:golang/gonum.org/v1/plot@v`, `"pkg:golang/std@1.`,
+		`"id": "MIT"`, `"specVersion": "1.6"`, `"version": "v1"`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %s in\n%s", want, out.String())
+		}
+	}
+	for _, p := range parts {
+		if n := strings.Count(out.String(), `"purl": "`+p.purl+`"`); n != 1 {
+			t.Errorf("%s is there %d times", p.name, n)
 		}
 	}
 }

@@ -2,10 +2,13 @@
 // their texts, and fails if one is missing, unknown, or asks for more than to be told.
 //
 //	go run ./compose/licences ./cmd/... > LICENCES.txt
+//
+// With --sbom VERSION before the packages it writes the bill of materials instead.
 package main
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -14,15 +17,21 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	if len(os.Args) < 2 {
-		log.Fatal("usage: licences PACKAGE...")
+	version := flag.String("sbom", "", "write a bill of materials (CycloneDX 1.6, JSON) of this version of the programs")
+	if flag.Parse(); flag.NArg() == 0 {
+		log.Fatal("usage: licences [--sbom VERSION] PACKAGE...")
 	}
-	parts, err := collect(".", os.Args[1:])
+	parts, err := collect(".", flag.Args())
 	if err != nil {
 		log.Fatal(err)
 	}
 	w := bufio.NewWriter(os.Stdout)
-	if err := write(w, parts); err != nil {
+	if *version != "" {
+		err = writeBill(w, *version, parts)
+	} else {
+		err = write(w, parts)
+	}
+	if err != nil {
 		log.Fatal(err)
 	}
 	if err := w.Flush(); err != nil {

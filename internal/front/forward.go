@@ -70,8 +70,9 @@ func (s *Server) isForwarded(m *stream.Message) bool {
 	return false
 }
 
-// forward asks the owner of a partition and passes the answer on.
-func (s *Server) forward(p int, m stream.Message, refuse func(code int, message, id string)) {
+// forward asks the owner of a partition and passes the answer on. The room that the request takes is then free.
+func (s *Server) forward(p int, m stream.Message, size int, refuse func(code int, message, id string)) {
+	defer s.rooms[p].Give(size)
 	ctx, cancel := context.WithTimeout(context.Background(), MaxPatience)
 	defer cancel()
 	signed := append(slices.Clip(m.Headers), stream.Header{Key: passHeader, Value: s.pass})

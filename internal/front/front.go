@@ -145,10 +145,7 @@ func (s *Server) Decide(m stream.Message) {
 		refuse(503, "overloaded: retry with the same id", "")
 		return
 	}
-	go func() {
-		defer s.rooms[p].Give(size)
-		s.forward(p, m, refuse)
-	}()
+	go s.forward(p, m, size, refuse)
 }
 
 // owner returns the partition of a request, and the gate of its decider if that is in this

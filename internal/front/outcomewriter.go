@@ -113,9 +113,9 @@ func (w *outcomeWriter) room() bool {
 // opens an appender where one died only if nothing is late.
 func (w *outcomeWriter) append(r *stream.Record, until time.Time, done func(offset int64, err error)) {
 	w.mu.Lock()
-	late := len(w.late) > 0 || !w.room()
+	late, there := len(w.late) > 0 || !w.room(), w.out != nil
 	w.mu.Unlock()
-	if !late {
+	if !late && !there {
 		if err := w.reopen(); err != nil {
 			done(-1, err)
 			return
@@ -190,17 +190,17 @@ func (w *outcomeWriter) awaitRoom(until time.Time) {
 
 // send sends one outcome. mu is held, and there is an appender.
 func (w *outcomeWriter) send(r *stream.Record, done func(offset int64, err error)) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
+	brief := NewBrief()
+	defer brief.End()
 	w.waiting.Lock()
 	w.waiting.tickets = append(w.waiting.tickets, done)
 	w.waiting.Unlock()
-	switch _, err := w.out.Append(ctx, r); {
+	switch _, err := w.out.Append(brief, r); {
 	case err == nil:
 	case errors.Is(err, stream.ErrTooLarge), errors.Is(err, stream.ErrUnfit): // the appender lives on
 		w.withdraw()
 		done(-1, err)
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // and here
+	case brief.Err() != nil && errors.Is(err, brief.Err()): // and here
 		w.withdraw()
 		done(-1, errNoRoom)
 	default:

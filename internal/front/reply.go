@@ -1,6 +1,7 @@
 package front
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -93,6 +94,32 @@ func HeldBytes(m *stream.Message) int { return RequestSize(m) + headerBytes*len(
 // MaxPatience is how long a request waits at most: for its decision, for the answer of another process,
 // for room in the log.
 const MaxPatience = 5 * time.Second
+
+// Brief is a context that ends a second after it is first waited for: an append rarely waits, and a timer for each one
+// costs more than the rest of its context. One goroutine at a time uses it.
+type Brief struct {
+	context.Context
+	cancel context.CancelFunc // nil: it was not waited for
+}
+
+// NewBrief returns a brief context. End must follow.
+func NewBrief() *Brief { return &Brief{Context: context.Background()} }
+
+// Done implements [context.Context].
+func (b *Brief) Done() <-chan struct{} {
+	if b.cancel == nil {
+		b.Context, b.cancel = context.WithTimeout(context.Background(), time.Second)
+	}
+	return b.Context.Done()
+}
+
+// End frees the timer, if there is one, and makes b ready to be used again.
+func (b *Brief) End() {
+	if b.cancel != nil {
+		b.cancel()
+		*b = *NewBrief()
+	}
+}
 
 // timeoutHeader says for how long the client waits for the answer, as a duration: 250ms.
 // A request whose client waits no more is not decided.

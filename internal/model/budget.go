@@ -205,12 +205,22 @@ func (m *Model) budgetProblems(add adder) {
 			add(key, "it has no formula; for example: %s", budgetExample)
 			continue
 		}
+		if b.About != nil && m.Actions == nil {
+			add(key, "about needs the list of actions; for example: actions: [llama, pro]")
+		}
+		if m.Oracle.Kind == Shared || m.Oracle.Kind == Hybrid {
+			add(key, "it does not go with oracle: %s; use oracle: auto, linear or diagonal", m.Oracle.Kind)
+		}
+		if m.severalWindows(b.Of) {
+			add(key, "%s is not linear, and its outcomes have different windows; give them one window", b.Of)
+		}
 		lo, hi := b.Of.Range()
 		if lo < 0 && !b.AtLeast {
 			add(key, "%s may be as low as %v: what is spent must not be negative; for example: max(0, %s)", b.Of, lo, b.Of)
 		}
-		if b.Limit <= lo || b.Limit >= hi {
-			add(key, "the bound %v is not inside (%v, %v), where %s lies by the ranges of the outcomes", b.Limit, lo, hi, b.Of)
+		if b.Limit <= max(lo, 0) || b.Limit >= hi {
+			add(key, "the bound %v is not inside (%v, %v), where %s lies by the ranges of the outcomes", b.Limit, max(lo, 0), hi,
+				b.Of)
 		}
 		for _, v := range b.About {
 			if v < lo || v > hi {
@@ -219,4 +229,15 @@ func (m *Model) budgetProblems(add adder) {
 			}
 		}
 	}
+}
+
+// severalWindows reports whether a formula that is not linear needs outcomes that no one record tells of.
+func (m *Model) severalWindows(f *learner.Formula) bool {
+	windows := map[loop.Window]bool{}
+	for k, r := range m.Named {
+		if f.Uses(k) {
+			windows[r.Window] = true
+		}
+	}
+	return !f.Linear() && len(windows) > 1
 }

@@ -29,6 +29,9 @@ func (m *Model) Build(files map[string][]byte) (learner.Learner, error) {
 		return l, nil
 	}
 	c := m.resolved()
+	if m.Named != nil {
+		return c.buildNamed(files)
+	}
 	reg, err := c.Oracle.kind().build(c, files)
 	if err != nil {
 		return nil, fmt.Errorf("model %s: oracle: %w", m.Name, err)

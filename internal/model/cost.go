@@ -32,7 +32,11 @@ func (m *Model) Cost() costs {
 		return costs{Oracle: "none", Why: "the learner " + m.Learner.Kind + " does not regress"}
 	}
 	c := m.resolved()
-	return c.Oracle.kind().cost(c)
+	out := c.Oracle.kind().cost(c)
+	if m.Named != nil {
+		out.State += "; " + m.headsText()
+	}
+	return out
 }
 
 // mostMemory returns how many bytes the matrices of a learner take at most.
@@ -41,11 +45,12 @@ func (m *Model) mostMemory() int64 {
 	if !m.follows() {
 		return most
 	}
-	if m.learnedActions() == 0 || most > MaxMemory {
-		most = MaxMemory
+	heads := int64(max(1, len(m.heads()))) // each of which has its limit
+	if m.learnedActions() == 0 || most > heads*MaxMemory {
+		most = heads * MaxMemory
 	}
 	if m.Oracle.Fourier.Auto {
-		most += 5e6
+		most += heads * 5e6
 	}
 	return most
 }

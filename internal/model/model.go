@@ -55,7 +55,13 @@ func Default() *Model {
 }
 
 // Rules returns what the model says about events.
-func (m *Model) Rules() *loop.Rules { return &m.Clone().rules }
+func (m *Model) Rules() *loop.Rules {
+	r := &m.Clone().rules
+	for _, b := range m.Budgets {
+		r.Budgets = append(r.Budgets, b.Name)
+	}
+	return r
+}
 
 // Files returns the names of the files that the model uses, as written in it:
 // relative to the folder of the model file.

@@ -3,6 +3,7 @@ package model
 import (
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,9 @@ func TestNamedOutcomes(t *testing.T) {
 	if math.Abs(r.Range.Min+1.2) > 1e-15 || r.Range.Max != 1 || r.Window.Nanos != int64(24*time.Hour) || r.Early || r.Arrival {
 		t.Errorf("rules %+v", r)
 	}
+	if !slices.Equal(r.Budgets, []string{"cost", "good"}) {
+		t.Errorf("budgets %q", r.Budgets)
+	}
 	cost, good := &m.Budgets[0], &m.Budgets[1]
 	if cost.Of.Value("pro", []float64{0, 0, 800}) != 0.008 || cost.Limit != 0.0005 || cost.AtLeast || cost.PayBack != 1000 ||
 		!reflect.DeepEqual(cost.About, []float64{3e-5, 0.015, 0.015}) {
@@ -45,6 +49,9 @@ func TestNamedOutcomes(t *testing.T) {
 	}
 	if back := mustParse(t, string(c)); !reflect.DeepEqual(back, m) || !reflect.DeepEqual(m.Clone(), m) {
 		t.Errorf("it reads back as %+v", back)
+	}
+	if logged := mustParseLogged(t, string(c)); logged.Oracle.Version != 2 || !reflect.DeepEqual(logged, m) {
+		t.Errorf("a log's model is %+v", logged)
 	}
 	spaced := strings.Replace(read(t, "named.yaml"), "quality - patience", "(quality)-  patience", 1)
 	if !reflect.DeepEqual(mustParse(t, spaced), m) {
@@ -111,6 +118,12 @@ func TestNamedErrors(t *testing.T) {
 			`budget.cost: about: 10000 is not in [0, 1000], where tokens lies by the ranges of the outcomes`},
 		{routing + "reward: quality\nbudget: {cost: {of: tokens, mean_at_most: 1, pay_back: 1h}}",
 			`m.yaml:4:56: pay_back: expected never or a number of rounds, found "1h"; for example: pay_back: 1000 rounds`},
+		{routing + "reward: quality\noracle: {kind: shared}\nbudget: {cost: {of: tokens, mean_at_most: 1}}",
+			`budget.cost: it does not go with oracle: shared; use oracle: auto, linear or diagonal`},
+		{routing + "reward: quality\nbudget: {cost: {of: tokens*quality, mean_at_most: 1}}",
+			`budget.cost: tokens*quality is not linear, and its outcomes have different windows; give them one window`},
+		{"outcomes: {q: {}}\nreward: q\nbudget: {cost: {of: q, mean_at_most: 0.1, about: 0.1}}",
+			`m.yaml:3:16: budget.cost: about needs the list of actions; for example: actions: [llama, pro]`},
 		{routing + "reward: quality\nlearner: uniform\nbudget: {cost: {of: tokens, mean_at_most: 1}}",
 			`learner: uniform keeps no budget; use learner: dafa, or take budget out`},
 		{"unit: {sticky: 30d}", `m.yaml:1:1: unit: laws that stick to a person or a device come with a later version of this pro`},

@@ -206,7 +206,7 @@ func (m *Model) Memory() int64 {
 
 func (m *Model) oracleMemory() int64 {
 	c := m.resolved()
-	return int64(c.Oracle.kind().memory(c))
+	return int64(c.Oracle.kind().memory(c) * float64(max(1, len(m.heads()))))
 }
 
 // resolved returns a copy that leaves nothing to the program.

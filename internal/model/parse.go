@@ -132,7 +132,7 @@ func (p *parser) parse(b []byte) *Model {
 		return nil // what follows would complain about half-read values
 	}
 	if p.finish(m); len(p.errs) > 0 && m.Named != nil {
-		return nil // of half-read formulas
+		return nil
 	}
 	m.check(func(key, format string, args ...any) { p.errorf(p.at[key], key+": "+format, args...) })
 	return m
@@ -140,6 +140,9 @@ func (p *parser) parse(b []byte) *Model {
 
 // finish fills what depends on several keys, and reports keys that fight.
 func (p *parser) finish(m *Model) {
+	if p.finishNamed(m); len(p.errs) > 0 && m.Named != nil {
+		return // half-read formulas
+	}
 	if p.at["loss"] != nil && p.at["reward"] != nil {
 		p.errorf(p.at["reward"], "reward: loss is given too; keep one of them")
 	}
@@ -160,7 +163,6 @@ func (p *parser) finish(m *Model) {
 			m.Early = false
 		}
 	}
-	p.finishNamed(m)
 	p.warnArrival(m)
 	if m.Oracle.Kind == Hedge && m.Oracle.Eta == 0 {
 		m.Oracle.Eta = m.defaultEta()

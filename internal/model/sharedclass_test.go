@@ -36,15 +36,15 @@ func TestSharedFile(t *testing.T) {
 	losses := make([]float64, 3)
 	if class.Eval(losses, &oracle.Input{Vector: []float64{10}, Actions: []oracle.Action{red}}, 0); math.Abs(
 		losses[0]-.5) > 1e-12 || losses[2] != .2 {
-		t.Errorf("%v: not what docs/backtest.md works by hand", losses)
+		t.Errorf("%v: not what docs/fit-a-class.md works by hand", losses)
 	}
-	page, err := os.ReadFile("../../docs/backtest.md")
+	page, err := os.ReadFile("../../docs/fit-a-class.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, line := range bytes.Split(golden, []byte("\n")) {
 		if i != 2 && !bytes.Contains(page, line) {
-			t.Errorf("docs/backtest.md does not show line %d of the golden file", i+1)
+			t.Errorf("docs/fit-a-class.md does not show line %d of the golden file", i+1)
 		}
 	}
 	m, err := Parse("m.yaml", []byte(sharedModel))

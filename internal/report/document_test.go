@@ -6,50 +6,37 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+
+	"hindsight/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write docs/reference/results.md anew")
 
 const documentHead = `# Results
 
-What ` + "`replayer backtest --json`" + ` prints, key by key, and the CSV files of ` + "`--csv DIR`" +
-	`. The report of ` + "`--report FILE`" + ` shows the
-same figures. Names are stable: a key may be added, none changes its meaning. A figure that is not known is null in JSON
-and empty in CSV; a key marked with * is absent where it does not apply. ` + "`inject --json`" + ` prints one ` +
-	"`Result`" + `.
+The keys of ~replayer backtest --json~, and the CSV files of ~--csv DIR~. The report of ~--report FILE~ shows the same
+figures. ~inject --json~ prints one ~Result~. Names are stable: keys may be added, and none changes its meaning. An unknown
+figure is null in JSON and empty in CSV. A key marked with * is absent if it does not apply.
 
-This page is made from the code by ` + "`go test ./internal/report -run TestResultsDocument -update`" + `.
+This page is made from the code by ~go test ./internal/report -run Reference -update~.
 `
 
-// TestResultsDocument holds docs/reference/results.md against the structs.
-func TestResultsDocument(t *testing.T) {
+// TestReferenceResults holds docs/reference/results.md against the structs.
+func TestReferenceResults(t *testing.T) {
 	d := &document{t: t, seen: map[reflect.Type]bool{}, comments: map[string]map[string]string{}}
-	d.b.WriteString(documentHead)
+	d.b.WriteString(strings.ReplaceAll(documentHead, "~", "`"))
 	d.describe(reflect.TypeFor[Results]())
 	d.b.WriteString("\n## CSV\n\nA column's name is the path of the same figure in JSON. `run` is the run's index in " +
 		"`runs`, from 0.\n\n| file | holds | columns |\n|---|---|---|\n")
 	for _, f := range (&Results{}).files() {
 		fmt.Fprintf(&d.b, "| `%s` | %s | %s |\n", f.Name, f.Holds, "`"+strings.Join(f.Columns, "` `")+"`")
 	}
-	path := "../../docs/reference/results.md"
-	if *update {
-		if err := os.WriteFile(path, []byte(d.b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	have, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(have) != d.b.String() {
-		t.Errorf("%s is not what the code says: go test ./internal/report -run TestResultsDocument -update", path)
-	}
+	testkit.Page(t, *update, "../../docs/reference/results.md", d.b.String())
 }
 
 // document writes a table a struct.

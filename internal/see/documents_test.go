@@ -20,6 +20,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/testkit"
 	"hindsight/internal/watch"
 )
 
@@ -31,18 +32,10 @@ func documents(t *testing.T) map[string]string {
 		"docs/reference/state.md": statePage(t)}
 }
 
-func TestDocuments(t *testing.T) {
+// TestReferenceDocuments holds the pages of alerts and of the state, and the rules of Prometheus.
+func TestReferenceDocuments(t *testing.T) {
 	for name, want := range documents(t) {
-		path := filepath.Join("../..", name)
-		if *update {
-			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if b, err := os.ReadFile(path); err != nil || string(b) != want {
-			t.Errorf("%s is not what the code says (%v); write it with: go test ./internal/see -run Documents -update",
-				name, err)
-		}
+		testkit.Page(t, *update, filepath.Join("../..", name), want)
 	}
 }
 

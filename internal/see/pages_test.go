@@ -38,25 +38,23 @@ func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 // alertsPage returns the page that says what to do about each alarm, in Markdown.
 func alertsPage() string {
 	var b strings.Builder
-	b.WriteString(`# Alerts
+	b.WriteString(strings.ReplaceAll(`# Alerts
 
-What to be told of, and what to do then. ` + "`alerts.yml`" + ` has the conditions as rules for Prometheus, over ` +
-		`all processes of a
-model; the page at ` + "`/`" + ` of the admin port judges those marked with ● by what its own process sees, ` +
-		`without Prometheus.
-*wake*: someone, at once; *look*: today. All processes of a model must be one job, whose name begins with ` +
-		"`hindsight`" + `: rules and
-dashboard tell models apart by it. Where one Prometheus watches several models, give each a ` + "`job_name`" +
-		` of its own; on Kubernetes a
-PodMonitor of its own (podmonitor.yaml). The rules hold with a ` + "`scrape_interval`" +
-		` of up to a minute, which is Prometheus's default; tell
-Grafana what it is (*Scrape interval* of the data source), for the dashboard's rates.
+What each alarm means, and what to do. [alerts.yml](../../compose/alerts.yml) has the conditions as rules for
+Prometheus, over all processes of a model. The status page judges those marked with ● from what its own process
+sees, without Prometheus. *wake*: someone, at once; *look*: today.
 
-This page is made from ` + "`alerts.yml`" + ` by ` + "`go test ./internal/see -run Documents -update`" + `.
+All processes of a model must be one job whose name begins with ~hindsight~: rules and dashboard tell models
+apart by it. If one Prometheus watches several models, give each its own ~job_name~; on Kubernetes its own
+PodMonitor ([podmonitor.yaml](../../compose/podmonitor.yaml)). The rules work with a ~scrape_interval~ of up to
+a minute, Prometheus's default. Set the same value as *Scrape interval* of Grafana's data source: the
+dashboard's rates need it.
+
+This page is made from ~alerts.yml~ by ~go test ./internal/see -run Reference -update~.
 
 | alert | | for | what is wrong | what to do |
 |---|---|---|---|---|
-`)
+`, "~", "`"))
 	for _, a := range alarms() {
 		mark, hold := a.Labels.Severity, "at once"
 		if !a.elsewhere() {
@@ -74,34 +72,31 @@ This page is made from ` + "`alerts.yml`" + ` by ` + "`go test ./internal/see -r
 // statePage returns the page about the page: what it shows, and the fields of /state.
 func statePage(t *testing.T) string {
 	var b strings.Builder
-	b.WriteString(`# The page
+	b.WriteString(strings.ReplaceAll(`# Status page and /state
 
-` + "`http://127.0.0.1:9464/`" + ` of every decider and feedback-joiner (` + "`--admin`" +
-		`) is one page that shows what that process knows of
-its loop, every second, with no network but that process: the loop with what passes a second, alarms with
-what to do about each ([alerts.md](alerts.md)), loss over time beside uniform play, what is played, delays, fates, ` +
-		`exploration, the
-certificate with its assumptions, the last rejects. It shows names of actions and ids of rounds, no features and
-no secrets; what is wrong with a rejected context may name the feature, without its value. A decider sees the ` +
-		`feedback of all partitions and the decisions of its own; a joiner all of both, but no
-certificate. Where both are in one process, which is the default, the page has everything.
+http://127.0.0.1:9464/ of every decider and feedback-joiner (~--admin~) shows what that process knows of its
+loop, every second, and loads nothing from elsewhere: rates, alarms with [what to do](alerts.md), loss over time
+compared with uniform play, actions, delays, fates, exploration, the certificate with its assumptions, and the
+last rejects.
 
-` + "`/explain?id=ID`" + ` tells the life of one round in JSON, with ` + "`&format=text`" + ` for people: what ` +
-		"`replayer explain ID`" + ` prints, without
-the context. It reads the logs back from their ends for at most 20 seconds, one round at a time; ` +
-		"`replayer explain`" + ` may
-take its time.
+It shows names of actions and ids of rounds, no features and no secrets; a rejected context's detail may name
+the feature, without its value. A decider sees the feedback of all partitions and the decisions of its own. A
+joiner sees all of both, but no certificate. If both run in one process, the default, the page has everything.
+
+~/explain?id=ID~ returns the life of one round as JSON, and with ~&format=text~ as text: what ~replayer explain
+ID~ prints, without the context. It reads the logs back for at most 20 seconds, one round at a time; ~replayer
+explain~ may take longer.
 
 ## /state
 
-The JSON behind the page. What the process does not know is null. Losses are on the scale of 0 to 1; where outcomes ` +
-		`are rewards the
-page shows rewards, on the model's own range.
-This list is made from the code by ` + "`go test ./internal/see -run Documents -update`" + `.
+The JSON behind the page. Unknown values are null. Losses are between 0 and 1. If outcomes are rewards, the page
+shows rewards on the model's range.
+
+This list is made from the code by ~go test ./internal/see -run Reference -update~.
 
 | field | type | meaning |
 |---|---|---|
-`)
+`, "~", "`"))
 	describe(&b, comments(t), "", reflect.TypeFor[state]())
 	return b.String()
 }

@@ -38,6 +38,7 @@ type Decider struct {
 	old      readBacks
 	dec      codec.Decision
 	buf      []byte
+	brief    *front.Brief // of appends for requests
 	encoder  envelope.Encoder
 	carry    []byte // of carried
 	unread   unread
@@ -73,7 +74,7 @@ type Decider struct {
 // recovers from the logs: the ids and positions in the tail of decisions, the
 // learner from the last snapshot and the feedback behind it.
 func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
-	d := &Decider{cfg: cfg, topics: join.TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1),
+	d := &Decider{cfg: cfg, topics: join.TopicsOf(cfg.Name), brief: front.NewBrief(), wakeup: make(chan struct{}, 1),
 		feedback: make(chan struct{}, 1), snapshot: make(chan *follow.Snapshot, 1)}
 	d.spawn = func(f func()) { go f() }
 	d.cfg.complete()
@@ -183,7 +184,8 @@ func (d *Decider) rejectAck(_ uint64, offset int64, err error) {
 
 func (d *Decider) fail(err error) {
 	if err != nil {
-		d.failed.CompareAndSwap(nil, &err)
+		first := err // err itself would be on the heap at every call
+		d.failed.CompareAndSwap(nil, &first)
 		signal(d.wakeup)
 		signal(d.feedback)
 		signal(d.flight.freed)

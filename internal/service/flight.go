@@ -180,7 +180,6 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 	if t.span != nil {
 		t.span.Stored(nil)
 	}
-	f.d.wake() // first: Go runs next what was woken last, and that is who sends the reply
 	if t.send != nil {
 		t.send(t.reply)
 	}

@@ -2,7 +2,6 @@ package service
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -21,7 +20,7 @@ func (d *Decider) Request(m stream.Message) { d.requestOf(m, time.Now()) }
 // decisions as it is given at once: a log that stalls makes up for it, and the gate behind
 // which requests wait meanwhile sees it.
 func (d *Decider) requestInTurn(m stream.Message, start time.Time) {
-	if patience, err := front.PatienceOf(&m); err == nil {
+	if patience, err := front.PatienceOf(&m); err == nil && !d.flight.room() {
 		d.flight.awaitRoom(patience - time.Since(start))
 	}
 	d.requestOf(m, start)
@@ -95,17 +94,15 @@ func (d *Decider) markPassed() error {
 	if !d.unmarked {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	return d.mark(ctx, codec.DecisionMark{})
+	defer d.brief.End()
+	return d.mark(d.brief, codec.DecisionMark{})
 }
 
 // answer appends a decision that was asked for; its reply waits for the
 // acknowledgement.
 func (d *Decider) answer(t ticket) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if d.appendDecision(ctx, t) != nil && !d.flight.has(t.n) {
+	defer d.brief.End()
+	if d.appendDecision(d.brief, t) != nil && !d.flight.has(t.n) {
 		d.flight.refuse(&t) // else it is refused when the decider is closed
 	}
 }

@@ -12,18 +12,19 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Library names the charts' library: uPlot, MIT licence (assets/uPlot.LICENSE), from the
-// npm registry; with the SHA-256 of its script.
+// Library names the charts' library: uPlot, MIT licence, from the npm registry; with the
+// SHA-256 of its script.
 const (
 	Library       = "uPlot 1.6.32"
+	folder        = "uPlot-1.6.32/"
 	LibrarySHA256 = "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f"
 )
 
 // Parts of a page. They need nothing from elsewhere.
 var (
-	Sheet   = read("uPlot.min.css") + read("look.css")
-	Script  = read("fine.js") + read("uPlot.iife.min.js") + read("chart.js")
-	Licence = read("uPlot.LICENSE")
+	Sheet   = read(folder+"uPlot.min.css") + read("look.css")
+	Script  = read("fine.js") + read(folder+"uPlot.iife.min.js") + read("chart.js")
+	Licence = read(folder + "LICENSE")
 )
 
 func read(name string) string {

@@ -3,29 +3,18 @@ package watch
 import (
 	"flag"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"hindsight/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the page of all metrics")
 
-func TestMetricsPage(t *testing.T) {
-	const path = "../../docs/reference/metrics.md"
-	if *update {
-		if err := os.WriteFile(path, []byte(metricsPage()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(b) != metricsPage() {
-		t.Error("docs/reference/metrics.md is not what the code says; write it with: go test ./internal/watch " +
-			"-run MetricsPage -update")
-	}
+// TestReferenceMetrics holds docs/reference/metrics.md.
+func TestReferenceMetrics(t *testing.T) {
+	testkit.Page(t, *update, "../../docs/reference/metrics.md", metricsPage())
 }
 
 var metricName = regexp.MustCompile(`^hindsight_[a-z]+(_[a-z]+)*$`)
@@ -86,30 +75,25 @@ func unitOf(name string) string {
 // metricsPage returns the page that lists all metrics, in Markdown.
 func metricsPage() string {
 	var b strings.Builder
-	b.WriteString(`# Metrics
+	b.WriteString(strings.ReplaceAll(`# Metrics
 
-What ` + "`/metrics`" + ` of ` + "`decider`" + ` and ` + "`feedback-joiner`" + ` shows (` + "`--admin`" +
-		`, by default http://127.0.0.1:9464/metrics). A metric of the
-joiner is there while a joiner is at work in the process, one of a decider for each partition that it owns. Labels have
-the values listed here and no others; ` + "`partition`" + ` is 0 … P−1. Beside these there are the collectors ` +
-		`of the Go runtime,
-the process and the build (` + "`go_*`, `process_*`" + `). ` + "`/healthz`" + ` is 200 while the loops are alive; ` +
-		"`/readyz`" + ` is 503, with
-the reason in one line, while the process recovers, owns nothing, has no model, cannot reach the log, or a loop of ` +
-		`it stands still. Of a decider
-` + "`/certificate`" + ` says in JSON what bounds the regret, on which assumptions and whether they hold, and ` +
-		"`/models?alpha=0.05&limit=1000`" + `
-which functions of its class the data have not refuted.
+~/metrics~ of ~decider~ and ~feedback-joiner~, by default at http://127.0.0.1:9464/metrics (~--admin~). A
+process shows the joiner's metrics while its joiner works, and a decider's metrics for each partition it owns.
+Labels have the listed values only; ~partition~ is 0 … P−1. The collectors of the Go runtime, the process and
+the build come with them (~go_*~, ~process_*~).
 
-This page is made from the code by ` + "`go test ./internal/watch -run MetricsPage -update`" + `.
+Beside them: ~/healthz~ is 200 while the loops are alive. ~/readyz~ is 503, with the reason in one line, while
+the process recovers, owns no partition, has no model, cannot reach the log, or one of its loops is stuck. A
+decider's ~/certificate~ says in JSON what bounds the regret, on which assumptions, and whether they hold.
+~/models?alpha=0.05&limit=1000~ lists the functions of its class that the data have not refuted.
 
-The alarms made of them, with what to do about each, are in [alerts.md](alerts.md); alerts.yml has them for ` +
-		`Prometheus, and
-grafana/ a dashboard. The page at / of the same port shows most of this without any of it: [state.md](state.md).
+[Alerts](alerts.md) says when to act. The status page shows most of these figures: [state](state.md).
+
+This page is made from the code by ~go test ./internal/watch -run Reference -update~.
 
 | metric | type | unit | labels | meaning | look when |
 |---|---|---|---|---|---|
-`)
+`, "~", "`"))
 	for _, d := range MetricDocs() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", d.Name, d.Type, unitOf(d.Name), labels(&d), cell(d.Help),
 			cell(d.Alert))

@@ -45,17 +45,20 @@ var (
 	ofWorth = []float64{0, 0, 1}
 )
 
-func qualityLoss(string) (float64, []float64) { return 1, toLoss }
-
-// costed is a learner over heads of quality and usd, with budgets.
+// costed is a learner over heads of quality and usd, with budgets, whose loss is 1 − quality.
 func costed(kind func() oracle.Regressor, of ...learner.Budget) *learner.DAFA {
+	return costedBy(toLoss, kind, of...)
+}
+
+func costedBy(loss []float64, kind func() oracle.Regressor, of ...learner.Budget) *learner.DAFA {
 	heads := []oracle.Head{{Name: "quality", Regressor: kind(), Good: true}, {Name: "usd", Regressor: kind()}}
 	for _, b := range of {
 		if b.Worth != nil {
 			heads = append(heads, oracle.Head{Name: "budget " + b.Name, Regressor: kind()})
 		}
 	}
-	d := learner.NewDAFA(must(oracle.NewHeads(heads, qualityLoss)), learner.Root{C: learner.RootBalanced})
+	d := learner.NewDAFA(must(oracle.NewHeads(heads, func(string) (float64, []float64) { return max(-loss[0], 0), loss })),
+		learner.Root{C: learner.RootBalanced})
 	if err := d.Spend(of); err != nil {
 		panic(err)
 	}
@@ -148,6 +151,29 @@ func TestBudgetLater(t *testing.T) {
 	}
 	if costed(linear).UnmarshalBinary(must(learner.NewDAFA(newLinear(), learner.Root{C: 1}).AppendBinary(nil))) == nil {
 		t.Error("a state without outcomes is read")
+	}
+}
+
+// TestBudgetUnmet: where no price meets a budget the price is the largest there is, and each action has a probability.
+func TestBudgetUnmet(t *testing.T) {
+	l := &costing{DAFA: costed(func() oracle.Regressor { return newLinear() }, ofCosts("cost", 1e-12))}
+	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
+	for n := range int64(50) {
+		law, gamma := l.Propensities(nil, x)
+		if got := l.Prices(nil); len(got) != 1 || got[0] != 1296 {
+			t.Fatalf("the prices are %v", got)
+		}
+		sum := 0.0
+		for _, p := range law {
+			if sum += p; !(p > 0) {
+				t.Fatalf("round %d: the law is %v", n, law)
+			}
+		}
+		if sum != 1 {
+			t.Fatalf("the law %v sums to %v", law, sum)
+		}
+		l.Learn(&learner.Round{Input: x, Action: int(n % 3), Propensities: law, Gamma: gamma, N: n + 1, LearnedThrough: n,
+			Fate: learner.Observed, Loss: .5})
 	}
 }
 

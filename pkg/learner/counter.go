@@ -16,7 +16,7 @@ func (c *counter) Learned() int64 { return c.learned }
 func (c *counter) NeedsFIFO() bool { return false }
 
 func (c *counter) takes(r *Round) bool {
-	if r.Fate != Observed && r.Fate != Imputed {
+	if r.Partial || r.Fate != Observed && r.Fate != Imputed {
 		return false
 	}
 	c.learned++

@@ -124,6 +124,7 @@ type watches struct {
 // must start anew, and the one after the last. Their watches start anew.
 func (o *Linear) changed(n int32, f, y float64) (from, to int32) {
 	a := &o.actions[n]
+	f, y = o.watched(f), o.watched(y)
 	switch {
 	case o.all.add(f, y, changeFrom, 1/changeAlpha):
 		for i := range o.actions {

@@ -139,7 +139,7 @@ func (o *Diagonal) Update(x *Input, action int, loss float64) {
 	}
 	own := x.own(action)
 	m, u := o.wide.at(n, o.z, x.Terms, own)
-	if o.version > 1 && o.all.add(clip01(m), loss, changeFrom, 1/changeAlpha) {
+	if o.version > 1 && o.all.add(o.watched(clip01(m)), o.watched(loss), changeFrom, 1/changeAlpha) {
 		o.wide.resetAll()
 		o.all = watch{}
 		o.changes.add(o.fed, "")

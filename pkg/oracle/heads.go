@@ -14,6 +14,7 @@ type Head struct {
 	Good bool
 
 	about map[string]float64 // see Expect
+	large float64
 	sober bool
 }
 
@@ -273,13 +274,14 @@ func (h *Heads) Changes() (c Changes, ok bool) {
 }
 
 // Expect has a head that has learned nothing begin, for each action, at a value that is roughly right instead of 0,
-// and predict without optimism, as costs are: they are to be known, not hoped for. nil: no value is known.
-func (h *Heads) Expect(k int, about map[string]float64) error {
+// and predict without optimism, as costs are: they are to be known, not hoped for. nil: no value is known. A change is
+// looked for among values up to large, where that is more than 0: of costs small ones matter, too.
+func (h *Heads) Expect(k int, about map[string]float64, large float64) error {
 	o := &h.heads[k]
 	if _, ok := o.Regressor.(expecting); !ok {
 		return fmt.Errorf("the oracle of outcome %q cannot begin at a value: take auto, linear or diagonal", o.Name)
 	}
-	o.sober, o.about = true, about
+	o.sober, o.about, o.large = true, about, large
 	o.expect()
 	return nil
 }
@@ -296,28 +298,39 @@ func (o *Head) expect() {
 		}
 		begin[name] = v
 	}
-	o.Regressor.(expecting).expect(begin)
+	o.Regressor.(expecting).expect(begin, o.large)
 }
 
 // expecting is a regressor that may begin at values.
 type expecting interface {
-	expect(about map[string]float64)
+	expect(about map[string]float64, large float64)
 }
 
 // beginning is what an oracle predicts of actions before it has learned anything of them.
 type beginning struct {
 	about map[string]float64 // by action
 	sober bool               // no optimism, whatever β is
+	large float64            // the least value that is 1 to the watches; 0: 1
 }
 
-func (b *beginning) expect(about map[string]float64) { b.about, b.sober = about, true }
+func (b *beginning) expect(about map[string]float64, large float64) {
+	*b = beginning{about, true, large}
+}
 
-func (o *Linear) expect(about map[string]float64) {
-	o.beginning.expect(about)
+func (o *Linear) expect(about map[string]float64, large float64) {
+	o.beginning.expect(about, large)
 	o.beta = 0
 }
 
-func (o *Aggregate) expect(about map[string]float64) { o.lin.expect(about) }
+func (o *Aggregate) expect(about map[string]float64, large float64) { o.lin.expect(about, large) }
+
+// watched returns v ≥ 0 as watches take it: concave in v, so that what bounds it in expectation still does.
+func (b *beginning) watched(v float64) float64 {
+	if b.large == 0 {
+		return v
+	}
+	return min(v/b.large, 1)
+}
 
 // begin sets where the regressions of an action begin that core 1 has.
 func (o *Aggregate) begin(n int32) {

@@ -27,9 +27,9 @@ func overKafka(ctx context.Context, p *plan) error {
 	l := &pipeline{plan: p, w: &kafka.Writer{Addr: kafka.TCP(p.addresses()...), Balancer: kafka.Murmur2Balancer{},
 		RequiredAcks: kafka.RequireAll, BatchTimeout: 10 * time.Millisecond}}
 	defer l.w.Close()
-	defer show(&l.seen)
+	defer show(&l.seen, p.world)
 	go func() { stop(l.send(ctx)) }()
-	go report(ctx, &l.seen)
+	go report(ctx, &l.seen, p.world)
 	r := kafka.NewReader(kafka.ReaderConfig{Brokers: p.addresses(), GroupID: p.model + ".load",
 		Topic: p.model + ".decisions", MaxWait: time.Second})
 	defer r.Close()
@@ -46,13 +46,13 @@ func overKafka(ctx context.Context, p *plan) error {
 			return fmt.Errorf("decision at offset %d: %w", m.Offset, err)
 		}
 		l.seen.decisions.Add(1)
-		time.AfterFunc(later(p.wait), func() {
+		go func() {
 			if err := l.reward(ctx, &d); err != nil && ctx.Err() == nil {
 				stop(err)
 			} else if l.seen.all(p.enough) {
 				stop(errEnough)
 			}
-		})
+		}()
 	}
 }
 
@@ -67,7 +67,7 @@ func (l *pipeline) send(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		id, value, err := visit(run, i)
+		id, value, err := l.context(run, i)
 		if err != nil {
 			return err
 		}
@@ -103,15 +103,19 @@ func control(headers []kafka.Header) bool {
 	return false
 }
 
-// reward writes the outcome of a decision: 1 if the visitor clicked.
+// reward writes the outcomes of a decision.
 func (l *pipeline) reward(ctx context.Context, d *decision) error {
-	click, value, err := respond(d.Context, d.ID, d.Action)
-	if value == nil {
-		return err
+	values, adds, err := l.reports(d.Context, d.ID, d.Action)
+	for i, value := range values {
+		if i == len(values)-1 && !pause(ctx, later(l.wait)) {
+			return nil
+		}
+		if err := l.write(ctx, "outcomes", d.ID, value); err != nil {
+			return err
+		}
 	}
-	if err := l.write(ctx, "outcomes", d.ID, value); err != nil {
-		return err
+	if len(values) > 0 {
+		l.seen.outcome(adds)
 	}
-	l.seen.outcome(click)
-	return nil
+	return err
 }

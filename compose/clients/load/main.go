@@ -2,10 +2,12 @@
 // and some seconds later says what each was worth, in a made-up world in which the best
 // of three articles depends on the visitor. On Kafka it writes contexts, reads decisions
 // and writes outcomes; with -nats it asks, and reports, by requests. It writes what it
-// saw every ten seconds.
+// saw every ten seconds. With -prompts the actions are language models, and a file says what
+// each of them made of a prompt.
 //
 //	load -brokers localhost:9092 -model shop -rate 50
 //	load -nats nats://localhost:4222 -model shop -rate 50
+//	load -nats nats://localhost:4222 -model route -prompts compose/route/prompts.jsonl
 package main
 
 import (
@@ -22,6 +24,7 @@ import (
 // plan is what the flags say.
 type plan struct {
 	brokers, nats, model string
+	world                world
 	rate                 float64       // contexts a second
 	enough               int64         // outcomes; 0: no end
 	wait                 time.Duration // median delay of outcomes
@@ -35,7 +38,15 @@ func main() {
 	flag.Float64Var(&p.rate, "rate", 20, "contexts a second")
 	flag.Int64Var(&p.enough, "n", 0, "stop after so many outcomes; 0: never")
 	flag.DurationVar(&p.wait, "delay", 2*time.Second, "median delay of outcomes")
+	prompts := flag.String("prompts", "", "play the prompts of this file, for a model as in compose/route/route.yaml")
 	flag.Parse()
+	p.world = shop{}
+	if *prompts != "" {
+		var err error
+		if p.world, err = readPrompts(*prompts); err != nil {
+			log.Fatal(err)
+		}
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	work := overKafka

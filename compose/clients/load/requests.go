@@ -39,8 +39,8 @@ func byRequests(ctx context.Context, p *plan) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	a := &asker{plan: p, nc: nc}
-	defer show(&a.seen)
-	go report(ctx, &a.seen)
+	defer show(&a.seen, p.world)
+	go report(ctx, &a.seen, p.world)
 	tick := time.NewTicker(a.between())
 	defer tick.Stop()
 	run := rand.Uint32() // ids of a run are its own
@@ -62,7 +62,7 @@ func byRequests(ctx context.Context, p *plan) error {
 
 // round plays one round to its end.
 func (a *asker) round(ctx context.Context, run uint32, i int) error {
-	id, body, err := visit(run, i)
+	id, body, err := a.context(run, i)
 	if err != nil {
 		return err
 	}
@@ -76,20 +76,26 @@ func (a *asker) round(ctx context.Context, run uint32, i int) error {
 		return fmt.Errorf("decision of %s: %w", id, err)
 	}
 	a.seen.decisions.Add(1)
+	values, adds, err := a.reports(body, id, d.Action)
+	for i, value := range values {
+		if i == len(values)-1 && !pause(ctx, later(a.wait)) {
+			return nil
+		}
+		if _, err := a.insist(ctx, "outcome", value); err != nil {
+			return err
+		}
+	}
+	a.seen.outcome(adds)
+	return err
+}
+
+// pause waits, and reports whether the context lasted.
+func pause(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
-		return nil
-	case <-time.After(later(a.wait)):
+	case <-time.After(d):
 	}
-	click, value, err := respond(body, id, d.Action)
-	if err != nil {
-		return err
-	}
-	if _, err := a.insist(ctx, "outcome", value); err != nil {
-		return err
-	}
-	a.seen.outcome(click)
-	return nil
+	return ctx.Err() == nil
 }
 
 // failed stores why a request is sent again.
@@ -124,9 +130,6 @@ func (a *asker) insist(ctx context.Context, verb string, body []byte) ([]byte, e
 			err = errors.New(m.Header.Get("Nats-Service-Error"))
 		}
 		a.failed(verb, err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait/2 + rand.N(wait)):
-		}
+		pause(ctx, wait/2+rand.N(wait))
 	}
 }

@@ -29,13 +29,13 @@ func TestWrongServer(t *testing.T) {
 	defer nc.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	a := &asker{plan: &plan{model: "shop"}, nc: nc}
+	a := &asker{plan: &plan{model: "shop", world: shop{}}, nc: nc}
 	go a.insist(ctx, "decide", []byte("{}"))
 	for a.seen.failure.Load() == nil && ctx.Err() == nil {
 		runtime.Gosched()
 	}
 	want := "shop.decide on " + nc.ConnectedUrl() + ": nats: no responders available for request: no decider of this model"
-	if got := a.seen.String(); !strings.Contains(got, want) {
+	if got := a.seen.text(shop{}); !strings.Contains(got, want) {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }

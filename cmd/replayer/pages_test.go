@@ -9,9 +9,6 @@ import (
 	"testing"
 )
 
-// readme returns the commands below a mark in README.md.
-func readme(t *testing.T, mark string) string { return shown(t, "README.md", mark) }
-
 // shown returns the commands below a mark in a page.
 func shown(t *testing.T, name, mark string) string {
 	t.Helper()
@@ -27,10 +24,10 @@ func shown(t *testing.T, name, mark string) string {
 	return commands
 }
 
-// TestReadmeBacktest runs the first backtest that README.md shows, word for word but for the
+// TestPageBacktest runs the first backtest of docs/backtest.md and the quickstart, word for word but for the
 // folder: a fresh clone has its log.
-func TestReadmeBacktest(t *testing.T) {
-	line, ok := strings.CutPrefix(strings.TrimSpace(readme(t, "backtest")), "replayer ")
+func TestPageBacktest(t *testing.T) {
+	line, ok := strings.CutPrefix(strings.TrimSpace(shown(t, "docs/backtest.md", "backtest")), "replayer ")
 	got := execute(t.Context(), strings.Fields(strings.Replace(line, "compose/", "../../compose/", 1))...)
 	for _, want := range []string{"\nlogging ", "\nuniform ", "\nlearner:dafa ", "\ndafa     none ",
 		"few events: 120 rows"} {
@@ -40,8 +37,8 @@ func TestReadmeBacktest(t *testing.T) {
 	}
 }
 
-// TestReadmeData makes the labelled files as README.md says, of rows as UCI's files have them.
-func TestReadmeData(t *testing.T) {
+// TestPageData makes the labelled files as docs/benchmarks.md says, of rows as UCI's files have them.
+func TestPageData(t *testing.T) {
 	if _, err := exec.LookPath("shuf"); err != nil {
 		t.Skip("no shuf here: coreutils has it")
 	}
@@ -53,7 +50,7 @@ func TestReadmeData(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	made := exec.CommandContext(t.Context(), "sh", "-ec", readme(t, "data"))
+	made := exec.CommandContext(t.Context(), "sh", "-ec", shown(t, "docs/benchmarks.md", "data"))
 	made.Dir = dir
 	if out, err := made.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

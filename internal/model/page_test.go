@@ -7,24 +7,24 @@ import (
 	"testing"
 )
 
-// TestReadmeModel holds that the model file in README.md is the default, but for its name.
-func TestReadmeModel(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
+// TestPageModel holds that the model file in docs/model-file.md is the default, but for its name.
+func TestPageModel(t *testing.T) {
+	text, err := os.ReadFile("../../docs/model-file.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, block, found := strings.Cut(string(text), "```yaml\nname: shop")
 	block, _, ended := strings.Cut("name: shop"+block, "```")
 	if !found || !ended {
-		t.Fatal("README.md shows no model file")
+		t.Fatal("the page shows no model file")
 	}
-	m, err := Parse("README.md", []byte(block))
+	m, err := Parse("model-file.md", []byte(block))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Default()
 	want.Name = "shop"
 	if got, want := m.Canonical(), want.Canonical(); !bytes.Equal(got, want) {
-		t.Errorf("README.md has\n%s\nthe default is\n%s", got, want)
+		t.Errorf("the page has\n%s\nthe default is\n%s", got, want)
 	}
 }

@@ -1,0 +1,109 @@
+package clients
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// walk is a reader of the quickstart, with the programs of its first step.
+type walk struct {
+	dir string
+	env []string
+	at  *strings.Replacer // the page's addresses, by those in use
+	url string            // of the admin pages
+}
+
+// begin gives the reader free ports.
+func (w *walk) begin(t *testing.T) {
+	t.Helper()
+	web, bus, admin := freeAddress(t), freeAddress(t), freeAddress(t)
+	w.at, w.url = strings.NewReplacer("127.0.0.1:8080", web, "127.0.0.1:4222", bus), "http://"+admin
+	w.env = append(w.env, "HINDSIGHT_HTTP="+web, "HINDSIGHT_LISTEN="+bus, "HINDSIGHT_ADMIN="+admin)
+}
+
+// command is what stands below a mark of the page.
+func (w *walk) command(t *testing.T, mark string) *exec.Cmd {
+	t.Helper()
+	lines := strings.TrimSpace(w.at.Replace(block(t, "../../docs/quickstart.md", mark)))
+	if !strings.Contains(lines, "\n") {
+		lines = "exec " + lines // signals reach the program
+	}
+	cmd := exec.Command("sh", "-ec", lines)
+	cmd.Dir, cmd.Env = w.dir, w.env
+	return cmd
+}
+
+// types runs commands of the page, which must print all of want.
+func (w *walk) types(t *testing.T, mark string, want ...string) {
+	t.Helper()
+	out, err := w.command(t, mark).CombinedOutput()
+	for _, text := range want {
+		if err != nil || !strings.Contains(string(out), text) {
+			t.Errorf("%s: %v, no %q in\n%s", mark, err, text, out)
+		}
+	}
+}
+
+// starts starts a command of the page, and waits until its decider is ready.
+func (w *walk) starts(t *testing.T, mark string) {
+	t.Helper()
+	w.begin(t)
+	startCommand(t, mark, w.command(t, mark))
+	eventually(t, "a decider that is ready", func() bool { return healthy(w.url + "/readyz") })
+}
+
+// learned returns how many rounds with a loss the decider has learned.
+func (w *walk) learned() float64 {
+	var state struct{ Losses struct{ Rounds float64 } }
+	answer, err := http.Get(w.url + "/state")
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	if json.NewDecoder(answer.Body).Decode(&state) != nil {
+		return 0
+	}
+	return state.Losses.Rounds
+}
+
+// TestQuickstart types the commands of docs/quickstart.md from the first to the last, in a clone, with free ports.
+func TestQuickstart(t *testing.T) {
+	if _, err := exec.LookPath("curl"); testing.Short() || err != nil {
+		t.Skip("it builds all programs, and needs curl:", err)
+	}
+	top, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, dir := t.TempDir(), t.TempDir()
+	w := &walk{dir: top, at: strings.NewReplacer(), env: append(os.Environ(), "GOBIN="+bin,
+		"PATH="+bin+":"+os.Getenv("PATH"))}
+	w.types(t, "install", "")
+	if w.dir = dir; os.Symlink(filepath.Join(top, "compose"), filepath.Join(dir, "compose")) != nil {
+		t.Fatal("no link to the clone's files")
+	}
+	t.Run("decide", func(t *testing.T) {
+		w.starts(t, "decider")
+		w.types(t, "curl", `{"id":"8f3a","action":"`, `{"id":"8f3a","stored":true}`)
+		eventually(t, "the round is learned", func() bool { return w.learned() == 1 })
+		w.types(t, "inside", "round 8f3a of model hindsight", "reward 1", "verify hindsight: identical")
+	})
+	t.Run("learn", func(t *testing.T) {
+		w.starts(t, "shop")
+		visitors := w.command(t, "load")
+		if err := visitors.Start(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "clicks are learned", func() bool { return w.learned() >= 20 })
+		if err := visitors.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		_ = visitors.Wait() // it was killed
+	})
+	w.types(t, "backtest", "\nlogging ", "\nuniform ", "\nlearner:dafa ", "few events: 120 rows")
+}
