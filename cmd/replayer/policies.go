@@ -37,12 +37,12 @@ func (p *policies) flags(f *pflag.FlagSet) {
 		"--csv the first action, too, where rounds allow it; given without --learner, only learners that it names are "+
 		"played)")
 	f.StringVar(&p.lambda, "lambda", strconv.Itoa(ope.DefaultLambda),
-		"of clipped IPS, Switch-DR and DRos: a number, inf, or auto: of 1, 2, 5, … 1000, inf the one with the least "+
-			"estimated error, for each policy and estimator")
-	f.IntVar(&p.crossfit, "crossfit", ope.DefaultFolds, "folds in which the reward model of DM, DR and their kin is "+
-		"fitted without the rows that it judges; 0: means of all rows, without features")
-	f.IntVar(&p.bootstrap, "bootstrap", 1000, "bootstrap samples a policy; 0: none")
-	f.IntVar(&p.minEvents, "min-events", 1000, "flag a log with fewer rows")
+		"λ of clipped IPS, Switch-DR and DRos: a number, inf, or auto (of 1, 2, 5, … 1000, inf the one with the least "+
+			"estimated error, for each policy and estimator)")
+	f.IntVar(&p.crossfit, "crossfit", ope.DefaultFolds, "folds for cross-fitting the reward model of DM, DR and "+
+		"their kin; 0: means of all rows, without features")
+	f.IntVar(&p.bootstrap, "bootstrap", 1000, "bootstrap samples per policy; 0: none")
+	f.IntVar(&p.minEvents, "min-events", 1000, "warn if a log has fewer rows")
 	daemon.Bounds{"crossfit": {0, math.MaxInt16}, "bootstrap": {0, 1e5}, "min-events": {0, maxRounds}}.Set(f)
 	p.trained.flags(f)
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write kubernetes.yaml from the chart")
+var update = flag.Bool("update", false, "write kubernetes.yaml from the chart, and the pages of HTTP and topics")
 
 // render returns what the chart makes of values, and what Helm says of an error.
 func render(t *testing.T, values ...string) (manifest, errors string) {

@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -12,8 +11,6 @@ import (
 
 	"hindsight/internal/testkit"
 )
-
-var update = flag.Bool("update", false, "write the pages of HTTP and topics")
 
 // document reads a description in YAML.
 func document(t *testing.T, path string, into any) {

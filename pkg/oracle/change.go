@@ -92,11 +92,11 @@ func limitOf(j int) float64 {
 	return float64(k*(k+1)) / changeAlpha
 }
 
-// Change says that regressions were started anew, because what is played lost more than they
+// Change says that regressions were restarted, because the actions played lost more than they
 // predicted by more than chance explains.
 type Change struct {
 	Example int64  `json:"example"`           // number of the example, from 1, that raised the alarm
-	Action  string `json:"action"`            // whose regression was started anew; empty: all
+	Action  string `json:"action"`            // whose regression was restarted; empty: all
 	Outcome string `json:"outcome,omitempty"` // whose regressions they are, of [Heads]
 }
 
