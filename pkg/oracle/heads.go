@@ -164,6 +164,22 @@ func (h *Heads) Regret() (sum float64) {
 	return sum
 }
 
+// Counts returns the sizes of the largest head, and what all of them could not do.
+func (h *Heads) Counts() (n LinearCounts) {
+	for k := range h.heads {
+		o, ok := h.heads[k].Regressor.(interface{ Counts() LinearCounts })
+		if !ok {
+			continue
+		}
+		c := o.Counts()
+		n.Fed, n.Columns, n.Actions = max(n.Fed, c.Fed), max(n.Columns, c.Columns), max(n.Actions, c.Actions)
+		n.FeaturesDropped += c.FeaturesDropped
+		n.ActionsDropped += c.ActionsDropped
+		n.Resets += c.Resets
+	}
+	return n
+}
+
 // OrderFree implements [Regressor].
 func (h *Heads) OrderFree() bool {
 	for k := range h.heads {
@@ -289,14 +305,15 @@ func (o *Head) changes() (c Changes, ok bool) {
 }
 
 // Expect has a head that has learned nothing begin, for each action, at a value that is roughly right instead of 0,
-// and predict without optimism, as costs are: they are to be known, not hoped for. nil: no value is known. A change is
-// looked for among values up to large, where that is more than 0: of costs small ones matter, too.
-func (h *Heads) Expect(k int, about map[string]float64, large float64) error {
+// and predict without optimism, as costs are: they are to be known, not hoped for. nil: no value is known. good says
+// whether more is better, so that a change for the worse is noticed; it is looked for among values up to large, where
+// that is more than 0: of costs small ones matter, too.
+func (h *Heads) Expect(k int, good bool, about map[string]float64, large float64) error {
 	o := &h.heads[k]
 	if _, ok := o.Regressor.(expecting); !ok {
 		return fmt.Errorf("the oracle of outcome %q cannot begin at a value: take auto, linear or diagonal", o.Name)
 	}
-	o.sober, o.about, o.large = true, about, large
+	o.Good, o.sober, o.about, o.large = good, true, about, large
 	o.expect()
 	return nil
 }
