@@ -65,9 +65,7 @@ func TestBrowserPage(t *testing.T) {
 	p.Wait(`document.getElementById("story").textContent.includes("recomputed   identical")`)
 	p.Media(browsertest.Media{Dark: true})
 	p.Picture("page-dark")
-	for _, f := range p.Accessible("page") {
-		t.Error(f)
-	}
+	p.Media(browsertest.Media{})
 	p.Size(390, 844)
 	if wide := browsertest.Eval[bool](
 		p, `document.documentElement.scrollWidth > document.documentElement.clientWidth`); wide {
@@ -91,6 +89,9 @@ func TestBrowserPage(t *testing.T) {
 	}
 	if problems := p.Problems(); len(problems) > 0 {
 		t.Errorf("%q", problems)
+	}
+	for _, f := range p.Accessible("page") {
+		t.Error(f)
 	}
 }
 
