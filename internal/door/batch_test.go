@@ -111,7 +111,8 @@ func TestBatchRefusals(t *testing.T) {
 		{"[" + strings.Repeat(`{},`, maxBatch) + "{}]", web, 413, "at most 1000"},
 		{`{"context":{}}`, web, 400, "a JSON array"},
 		{strings.Repeat("[", 1e5), web, 400, "a JSON array"},
-		{`[]`, "Authorization: Bearer " + keys["desk"], 403, "keys add desk decide,outcome"},
+		{`[]`, "Authorization: Bearer " + keys["desk"], 403,
+			"the key of desk has not the role decide or outcome: add one with: decider keys add desk decide"},
 		{`[]`, "", 401, "no such key"},
 	} {
 		if got := w.call("POST", "/v1/batch", c.body, c.header); got.status != c.status || !strings.Contains(
@@ -199,7 +200,8 @@ func TestPolicies(t *testing.T) {
 	}
 	for list("").LearnedThrough < rounds {
 	}
-	if page := list(""); page.Surviving != 1 || len(page.Models) != 1 || page.Models[0].Function != 0 || page.Models[0].P < .05 {
+	if page := list(""); page.Surviving != 1 || len(page.Models) != 1 || page.Models[0].Function != 0 ||
+		page.Models[0].P < .05 {
 		t.Errorf("after %d rounds: %+v", rounds, page)
 	}
 	if page := list("?limit=0"); page.Surviving != 1 || len(page.Models) != 0 {
