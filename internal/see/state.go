@@ -84,7 +84,7 @@ type head struct {
 	Partition  int     `json:"partition"`   // of its decision
 	Round      int64   `json:"round"`       // its number there
 	ID         string  `json:"id"`          // of the round, for /explain
-	AgeSeconds float64 `json:"age_seconds"` // in log time, which goes on while the joiner stands still
+	AgeSeconds float64 `json:"age_seconds"` // in log time, which continues while the joiner is stuck
 }
 
 // actions is what was played.
@@ -171,7 +171,7 @@ type bucket struct {
 	Uniform *float64 `json:"uniform"` // the estimate for uniform play
 
 	Mean        *float64 `json:"mean"`         // their mean as losses.of says
-	UniformMean *float64 `json:"uniform_mean"` // the estimate for uniform play, likewise
+	UniformMean *float64 `json:"uniform_mean"` // the estimate for uniform play, on the same scale
 }
 
 // delays is how late outcomes are.
