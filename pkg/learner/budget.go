@@ -163,7 +163,7 @@ func (d *DAFA) firstPrices() {
 	b.ring = ring
 }
 
-// Prices appends the price of each budget, in the order of their names: that of laws until the next feedback.
+// Prices implements [Priced].
 func (d *DAFA) Prices(dst []float64) []float64 { return append(dst, d.budgets.price...) }
 
 // Spending is how a budget is kept.
