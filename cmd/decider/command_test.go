@@ -22,6 +22,7 @@ import (
 
 // TestStopUnderLoad stops a decider politely in the middle of everything.
 func TestStopUnderLoad(t *testing.T) {
+	t.Parallel()
 	seed := testSeed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()

@@ -114,7 +114,7 @@ func (d *DAFA) expect(b *Budget) error {
 		if b.AtLeast {
 			large = 0
 		}
-		if err := d.heads.Expect(k, about, large); err != nil {
+		if err := d.heads.Expect(k, b.AtLeast, about, large); err != nil {
 			return err
 		}
 	}
