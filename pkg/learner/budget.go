@@ -31,7 +31,7 @@ const Never = -1
 const (
 	priceWindow   = 150     // W: rounds that a price is solved on
 	priceEvery    = 5       // costs learned from one price to the next
-	priceHalvings = 18      //
+	priceHalvings = 18
 	priceSweeps   = 3       // over several budgets
 	maxRoot       = 6       // of λ = r⁴, which is halved: λ ≤ 1296
 	leastPayBack  = 1000    // H
@@ -393,7 +393,8 @@ func (d *DAFA) learnOutcomes(r *Round) {
 		d.heads.Update(r.Input, r.Action, r.Loss)
 	}
 	if told {
-		if b.costs++; b.costs%priceEvery == 0 {
+		// With many actions prices are solved for less often: that takes 2,700 laws.
+		if b.costs++; b.costs%max(priceEvery, int64(len(r.Input.Actions)/4)) == 0 {
 			d.setPrices(max(leastPayBack, 2*(r.N-1-r.LearnedThrough)))
 		}
 	}
