@@ -28,15 +28,22 @@ const Never = -1
 
 // Constants of prices.
 const (
-	priceWindow   = 150     // W: rounds that a price is solved on
-	priceEvery    = 5       // costs learned from one price to the next
-	priceHalvings = 18      //
+	priceWindow   = 150 // W: rounds that a price is solved on
+	priceEvery    = 5   // costs learned from one price to the next
+	priceHalvings = 18
 	priceSweeps   = 3       // over several budgets
 	maxRoot       = 6       // of λ = r⁴, which is halved: λ ≤ 1296
 	leastPayBack  = 1000    // H
 	leastCost     = 0x1p-12 // of what is predicted of a cost, in budgets: never nothing, and never less
 	largeCost     = 8       // in budgets: a change is looked for among smaller ones
 )
+
+// Priced is a learner that charges for costs.
+type Priced interface {
+	Learner
+	// Prices appends the price of each budget, in the order of their names: that of laws until the next feedback.
+	Prices(dst []float64) []float64
+}
 
 // budgets hold the prices λ of costs at what the budgets allow:
 //
@@ -393,7 +400,8 @@ func (d *DAFA) learnOutcomes(r *Round) {
 		d.heads.Update(r.Input, r.Action, r.Loss)
 	}
 	if told {
-		if b.costs++; b.costs%priceEvery == 0 {
+		// With many actions prices are solved for less often: that takes 2,700 laws.
+		if b.costs++; b.costs%max(priceEvery, int64(len(r.Input.Actions)/4)) == 0 {
 			d.setPrices(max(leastPayBack, 2*(r.N-1-r.LearnedThrough)))
 		}
 	}
