@@ -57,7 +57,8 @@ func TestBrowserPage(t *testing.T) {
 		t.Errorf("alarms: %s", text)
 	}
 	p.Hover("#chart-loss .u-over", .5, .5)
-	p.Wait(`/UTC.*played[0-9.]+uniform play \(estimate\)[0-9.]+/.test(document.querySelector("#chart-loss .legend").textContent)`)
+	p.Wait(`/UTC.*played[0-9.]+uniform play \(estimate\)[0-9.]+/.test(` +
+		`document.querySelector("#chart-loss .legend").textContent)`)
 	p.Picture("page-light")
 	browsertest.Eval[bool](p, `(document.getElementById("id").value = "`+last+
 		`", document.querySelector("#ask button").click(), true)`)
@@ -145,8 +146,9 @@ func TestBrowserAlarm(t *testing.T) {
 	}
 	wrong.Store(true)
 	p.Wait(`document.querySelector(".flag.bad")?.textContent.includes("replayer verify")`)
-	p.Wait(`/In shadow .* the baseline did with a probability of .*/.test(document.getElementById("actions-says").textContent) && ` +
-		`/^The baseline answers\. In its last .* the learner would have lost .* the baseline .*95%/.test(document.getElementById("verdict").textContent)`)
+	p.Wait(`/In shadow .* the baseline did with a probability of .*/.test(` +
+		`document.getElementById("actions-says").textContent) && /^The baseline answers\. In its last .* the learner would ` +
+		`have lost .* the baseline .*95%/.test(document.getElementById("verdict").textContent)`)
 	p.Wait(`/computed [0-5] s ago/.test(document.getElementById("certificate-age")?.textContent)`)
 	p.Picture("page-alarm")
 	idle := `fetch("state").then((a) => a.json()).then((s) => (drawLoop({...s, joiner: false, idle: {decider: "", ` +

@@ -1,6 +1,7 @@
 package see
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -126,7 +127,7 @@ func (out *state) scope(v *watch.View, m *moment) {
 			out.Actions.Others += a.Decisions
 		}
 	}
-	out.Verdict = verdict(v)
+	out.Verdict = verdict(v) + guarded(v.Rewards, m.there("hindsight_guard_excess_loss"))
 	r := &v.Recent
 	e := &out.Exploration
 	e.Floor, e.Entropy, e.Draws, e.Evidence, e.Refuted = watch.Known(v.Exploration.Floor),
@@ -173,6 +174,19 @@ func verdict(v *watch.View) string {
 	}
 	return v.Rewards.Verdict("The learner's last "+words.Count(int64(live.Losses))+" rounds", live.Loss, live.Excess, se,
 		"uniform play")
+}
+
+// guarded says what the guard counts beside the baseline; nil: there is none here.
+func guarded(r *words.Rewards, excess *float64) string {
+	if excess == nil {
+		return ""
+	}
+	more, gap := "more", r.Gap(*excess)
+	if gap < 0 {
+		more, gap = "less", -gap
+	}
+	return fmt.Sprintf(" Beside its baseline the guard counts %s %s %s a round, without an interval.", words.Short(gap),
+		more, r.Of())
 }
 
 func (out *state) losses(v *watch.View) {

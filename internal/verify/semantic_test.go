@@ -189,20 +189,25 @@ var semantic = []planted{
 		refusedContext("", func(x *codec.Reject) { x.Topic = "decisions" }), ofRejects},
 	{"context refused: of no record", "offset decision",
 		refusedContext("", func(x *codec.Reject) { x.Offset++ }), ofRejects},
-	{"context refused: one that was decided", "source decision", func(w *world, r *stream.Record) bool {
-		return refusedContext("", func(x *codec.Reject) {
-			for _, d := range w.records(w.ts.Decisions, 0) {
-				var got codec.Decision
-				if d.Type == "" && codec.ParseDecision(&got, d.Value) == nil && got.Source > 0 {
-					x.Offset = got.Source
-				}
+	{"context refused: one that was decided", "source", func(w *world, r *stream.Record) bool {
+		x, err := codec.ParseReject(r.Value)
+		if r.Type != "" || err != nil || !w.repeatedRejects()[r.Offset] { // the other copy stays
+			return false
+		}
+		for _, d := range w.records(w.ts.Decisions, 0) {
+			var got codec.Decision
+			if d.Type == "" && codec.ParseDecision(&got, d.Value) == nil && got.Source > 0 {
+				x.Offset = got.Source
 			}
-			for _, c := range w.records(w.ts.Contexts, 0) {
-				if c.Offset == x.Offset {
-					x.Time, x.Bytes = c.Time, c.Value
-				}
+		}
+		for _, c := range w.records(w.ts.Contexts, 0) {
+			if c.Offset == x.Offset {
+				x.Topic, x.Partition, x.Time, x.Bytes, x.ID = contextsTopic, 0, c.Time, c.Value, ""
+				x.Reason, r.Key = codec.ReasonMalformed, nil
 			}
-		})(w, r)
+		}
+		r.Value = codec.AppendReject(nil, &x)
+		return true
 	}, ofRejects},
 	{"refused: a key", "key", func(w *world, r *stream.Record) bool {
 		r.Key = []byte("key")

@@ -39,13 +39,6 @@ const (
 	largeCost     = 8       // in budgets: a change is looked for among smaller ones
 )
 
-// Priced is a learner that charges for costs.
-type Priced interface {
-	Learner
-	// Prices appends the price of each budget, in the order of their names, that the last law of Propensities had.
-	Prices(dst []float64) []float64
-}
-
 // budgets hold the prices λ of costs at what the budgets allow:
 //
 //	p = sampler(f̂ + Σ λ_i·ĉ_i/B_i, γ)
@@ -72,8 +65,6 @@ type budgets struct {
 
 // forecast is what was predicted of a round: f̂ of its actions, then for each budget their ±ĉ/B.
 type forecast []float64
-
-var _ Priced = (*DAFA)(nil)
 
 // Spend makes a learner that has learned nothing, whose oracle is [oracle.Heads], keep budgets, given in the order of
 // their names.
@@ -172,8 +163,31 @@ func (d *DAFA) firstPrices() {
 	b.ring = ring
 }
 
-// Prices implements [Priced].
+// Prices appends the price of each budget, in the order of their names: that of laws until the next feedback.
 func (d *DAFA) Prices(dst []float64) []float64 { return append(dst, d.budgets.price...) }
+
+// Spending is how a budget is kept.
+type Spending struct {
+	Budget *Budget // not to be changed
+	Price  float64 // λ, in units of loss for a cost of the budget's mean
+	Costs  int64   // learned, of rounds that the learner's own law decided
+	Mean   float64 // of them; NaN if there are none
+	// Expected is the mean cost of a round at this price, by what was predicted of the last rounds; NaN before any.
+	Expected float64
+}
+
+// Spending appends how each budget is kept.
+func (d *DAFA) Spending(dst []Spending) []Spending {
+	b := &d.budgets
+	d.makeRoom()
+	for i := range b.of {
+		o := &b.of[i]
+		overspent := float64(o.sign()*b.debt[i]) / float64(b.told[i])
+		dst = append(dst, Spending{o, b.price[i], b.told[i], float64(o.Mean * (1 + overspent)),
+			float64(o.Mean * o.sign() * b.spend(i))})
+	}
+	return dst
+}
 
 // foresee returns the forecast of the input that the heads have begun, which has k actions. It is scratch.
 func (d *DAFA) foresee(k int) forecast {
@@ -226,14 +240,7 @@ func (b *budgets) remember(f forecast) {
 // setPrices solves for all prices. Debts are paid back in as many rounds at least.
 func (d *DAFA) setPrices(payBack int64) {
 	b := &d.budgets
-	b.gammas = resize(b.gammas, len(b.ring))
-	most := 0
-	for j, f := range b.ring {
-		k := len(f) / (1 + len(b.of))
-		b.gammas[j] = d.gamma(k)
-		most = max(most, k)
-	}
-	b.charged, b.p = resize(b.charged, most), resize(b.p, most)
+	d.makeRoom()
 	sweeps := priceSweeps
 	if len(b.of) == 1 {
 		sweeps = 1
@@ -243,6 +250,19 @@ func (d *DAFA) setPrices(payBack int64) {
 			b.halve(i, b.target(i, payBack))
 		}
 	}
+}
+
+// makeRoom makes scratch for the rounds of the ring, and sets gammas to their γ of now.
+func (d *DAFA) makeRoom() {
+	b := &d.budgets
+	b.gammas = resize(b.gammas, len(b.ring))
+	most := 0
+	for j, f := range b.ring {
+		k := len(f) / (1 + len(b.of))
+		b.gammas[j] = d.gamma(k)
+		most = max(most, k)
+	}
+	b.charged, b.p = resize(b.charged, most), resize(b.p, most)
 }
 
 // target is ±B′/B.

@@ -142,7 +142,7 @@ func (o *Diagonal) Update(x *Input, action int, loss float64) {
 	if o.version > 1 && o.all.add(o.watched(clip01(m)), o.watched(loss), changeFrom, 1/changeAlpha) {
 		o.wide.resetAll()
 		o.all = watch{}
-		o.changes.add(o.fed, "")
+		o.changes.add(Change{Example: o.fed})
 		m, u = o.wide.at(n, o.z, x.Terms, own)
 	}
 	if !o.wide.learn(n, o.z, x.Terms, own, loss-m, u) {

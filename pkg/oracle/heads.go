@@ -36,6 +36,8 @@ type Heads struct {
 	lost  float64
 	fed   int64
 
+	changes Changes
+
 	at   [][]float64 // scratch: predictions of the heads for x
 	done []bool      // scratch: there are predictions
 	x    *Input      // of them, until the call that set it returns
@@ -133,7 +135,13 @@ func (h *Heads) HeadUpdate(k int, x *Input, action int, y float64) {
 	if o.Good {
 		y = 1 - y
 	}
+	before, _ := o.changes()
 	o.Regressor.Update(x, action, y)
+	if c, _ := o.changes(); c.Count > before.Count {
+		last := c.Last[len(c.Last)-1]
+		last.Outcome = o.Name
+		h.changes.add(last)
+	}
 }
 
 // Update implements [Regressor]: it counts a loss, and feeds the head of the loss if there is one.
@@ -172,7 +180,10 @@ const headsVersion = 1
 // AppendBinary implements [Regressor].
 func (h *Heads) AppendBinary(b []byte) (_ []byte, err error) {
 	b = appendFloat(append(b, headsVersion), h.lost)
-	b = binary.AppendUvarint(b, uint64(h.fed))
+	b = h.changes.append(binary.AppendUvarint(b, uint64(h.fed)))
+	for _, c := range h.changes.Last {
+		b = appendString(b, c.Outcome)
+	}
 	b = binary.AppendUvarint(b, uint64(len(h.heads)))
 	for k := range h.heads {
 		o := &h.heads[k]
@@ -197,8 +208,14 @@ func (h *Heads) UnmarshalBinary(b []byte) (err error) {
 	if v := r.byte(); v != headsVersion {
 		return versionError("heads", v, headsVersion)
 	}
-	lost, fed, n := r.float(), r.int64(), r.count(10)
-	if r.bad || !(lost >= 0 && lost <= float64(fed)) {
+	lost, fed := r.float(), r.int64()
+	var changes Changes
+	ok := changes.read(&r)
+	for i := range changes.Last {
+		changes.Last[i].Outcome = r.string()
+	}
+	n := r.count(10)
+	if r.bad || !ok || !(lost >= 0 && lost <= float64(fed)) {
 		return snapshotError("heads", "damaged header")
 	}
 	h.undo = make([][]byte, len(h.heads))
@@ -215,7 +232,7 @@ func (h *Heads) UnmarshalBinary(b []byte) (err error) {
 		h.heads, h.undo = was, nil
 		return err
 	}
-	h.lost, h.fed, h.undo = lost, fed, nil
+	h.lost, h.fed, h.changes, h.undo = lost, fed, changes, nil
 	return nil
 }
 
@@ -254,23 +271,21 @@ func (h *Heads) readHeads(r *wireReader, n int) (err error) {
 	return nil
 }
 
-// Changes returns the changes that heads noticed, each with its outcome: the last of each head, in the order of
-// heads, for their examples are not the same. ok is false if none watches.
+// Changes returns the changes that heads noticed, each with its outcome, in the order in which they were noticed; an
+// example is one of its outcome. ok is false if none watches.
 func (h *Heads) Changes() (c Changes, ok bool) {
 	for k := range h.heads {
-		o, is := h.heads[k].Regressor.(interface{ Changes() (Changes, bool) })
-		if !is {
-			continue
-		}
-		of, watches := o.Changes()
+		_, watches := h.heads[k].changes()
 		ok = ok || watches
-		c.Count += of.Count
-		for _, last := range of.Last {
-			last.Outcome = h.heads[k].Name
-			c.Last = append(c.Last, last)
-		}
 	}
-	return c, ok
+	return h.changes, ok
+}
+
+func (o *Head) changes() (c Changes, ok bool) {
+	if w, is := o.Regressor.(interface{ Changes() (Changes, bool) }); is {
+		return w.Changes()
+	}
+	return c, false
 }
 
 // Expect has a head that has learned nothing begin, for each action, at a value that is roughly right instead of 0,

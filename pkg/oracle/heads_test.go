@@ -137,6 +137,33 @@ func TestHeadsExpect(t *testing.T) {
 	}
 }
 
+// TestHeadsChanges: a change is told with its outcome, also after a restart.
+func TestHeadsChanges(t *testing.T) {
+	kind := func() oracle.Regressor {
+		return must(oracle.NewLinear(oracle.LinearOptions{Version: oracle.Newest, Beta: .5}))
+	}
+	h := newHeads(kind)
+	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}}}
+	for i := range 600 {
+		usd := .2
+		if i >= 300 {
+			usd = .9
+		}
+		h.HeadUpdate(1, x, 0, usd)
+		h.HeadUpdate(0, x, 0, .7)
+	}
+	restored := newHeads(kind)
+	if err := restored.UnmarshalBinary(must(h.AppendBinary(nil))); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range []*oracle.Heads{h, restored} {
+		c, ok := h.Changes()
+		if !ok || c.Count != 1 || len(c.Last) != 1 || c.Last[0].Outcome != "usd" || c.Last[0].Example < 300 {
+			t.Errorf("%+v, %v", c, ok)
+		}
+	}
+}
+
 // TestHeadsByName: a state is read by the names of outcomes, so that an epoch with other outcomes and other
 // weights keeps what was learned; what does not read leaves all heads as they were.
 func TestHeadsByName(t *testing.T) {

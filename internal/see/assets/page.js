@@ -86,7 +86,7 @@ function buildLoop() {
   arrow("rejects", "M880 54 V26 H790", 786, 26, 180);
   for (const [name, y] of [["contexts", 70], ["requests", 130]]) svg.append(make("text", { x: 130, y: y + 4, "text-anchor": "end" }, name));
   box("decider", 232, 54, 180, 92, "decider");
-  box("acts", 522, 54, 130, 92, "your application");
+  box("acts", 522, 54, 130, 92, "application");
   box("joiner", 752, 54, 176, 92, "joiner");
   loop.boxes.acts.classList.add("away");
   text("topic", 184, 61, "rate");
@@ -136,14 +136,9 @@ function drawLoop(s) {
   byId("loop-says").textContent = lags.join("; ") || (decides || s.joiner ? "Nothing lags behind." : "Neither a decider nor a joiner is at work here now.");
 }
 
-// The charts are made when there is something to draw, and anew when their series change.
+// A chart is made when there is something to draw.
 const charts = {};
-function plot(id, of, c) {
-  if (!charts[id] || charts[id].of !== of) {
-    byId("chart-" + id).querySelector(".views").replaceChildren();
-    charts[id] = { of, chart: chart({ id, ...c }) };
-  } else charts[id].chart.set(c);
-}
+const plot = (id, c) => (charts[id] ? charts[id].set(c) : (charts[id] = chart({ id, ...c })));
 
 // Loss over time, or reward where outcomes are rewards.
 function drawLoss(s) {
@@ -152,7 +147,7 @@ function drawLoss(s) {
   byId("loss-title").textContent = (l.of === "reward" ? "Reward" : "Loss") + " over time";
   const points = l.buckets.map((b, i) => ({ at: Date.parse(l.start) / 1000 + i * l.bucket_seconds, ...b })).filter((b) => b.rounds > 0);
   byId("loss-says").textContent = points.length ? `Means over stretches of ${span(l.bucket_seconds)}.` : `No round has its ${l.of} yet.`;
-  if (points.length) plot("loss", l.of, { kind: "lines", x: { label: "time (UTC)", scale: "time" }, y: { label: l.of + " a round" }, at: points.map((b) => b.at),
+  if (points.length) plot("loss", { kind: "lines", x: { label: "time (UTC)", scale: "time" }, y: { label: "mean a round" }, at: points.map((b) => b.at),
     views: [{ series: [{ name: "played", y: points.map((b) => b.mean) }, { name: "uniform play (estimate)", y: points.map((b) => b.uniform_mean), aside: true }] }] });
 }
 
@@ -189,7 +184,7 @@ function drawDelays(s) {
   const d = s.delays.seconds, r = s.delays.rounds;
   byId("delays-says").textContent = d.n === 0 ? "No outcome yet." : `Half of the outcomes come within ${span(d.p50)}, 90% within ${span(d.p90)}, 99% within ${span(d.p99)}; the window is ${s.waiting.window_seconds === null ? "in rounds, or not known here" : span(s.waiting.window_seconds)}. ` +
     `Half of the decisions did without ${num(r.p50)} feedbacks or fewer, 99% without ${num(r.p99)} or fewer.`;
-  if (d.n) plot("delays", d.buckets.length, { kind: "bars", x: { label: "delay, at most" }, y: { label: "outcomes", zero: true }, names: d.buckets.map((b) => span(b.to)), at: d.buckets.map((b, i) => i),
+  if (d.n) plot("delays", { kind: "bars", x: { label: "delay, at most" }, y: { label: "outcomes", zero: true }, names: d.buckets.map((b) => span(b.to)), at: d.buckets.map((b, i) => i),
     views: [{ series: [{ name: "outcomes", y: d.buckets.map((b) => b.n) }] }] });
 }
 

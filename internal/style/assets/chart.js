@@ -211,7 +211,7 @@ const chart = c => {
     point(null);
     if (u) u.destroy();
     u = new uPlot({width, height: heightOf(c, width), series: out, bands, axes: axesOf(c), scales: scalesOf(c), hooks,
-      legend: {show: false}, cursor: {y: false, drag: {x: false, y: false}, points: {show: c.kind === "lines", size: 7}}, tzDate: s => uPlot.tzDate(new Date(1000 * s), "Etc/UTC"), padding: [10, crowded(c, width) ? 5 * longest(c) : 14, 0, 0]}, data, plot);
+      legend: {show: false}, cursor: {y: false, drag: {x: false, y: false}, points: {show: c.kind === "lines", size: 7}}, tzDate: s => uPlot.tzDate(new Date(1000 * s), "Etc/UTC"), padding: [10, v => crowded(c, v.width) ? 5 * longest(c) : c.x.scale === "time" ? 28 : 14, 0, 0]}, data, plot);
     drawn[c.id] = u;
   };
 
