@@ -233,10 +233,8 @@ func (b *backtest) cast(env *replay.Rounds) ([]*policy, error) {
 	players := b.players()
 	out, labels := make([]*policy, len(players)), map[string]int{}
 	for i, l := range players {
-		source := b.source
-		if source.model = l.model; len(b.rewards) > 0 {
-			source.reward = b.rewards[0]
-		}
+		source := b.named()
+		source.model = l.model
 		p, err := source.policy(env, l.spec)
 		if err != nil {
 			return nil, err

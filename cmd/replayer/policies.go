@@ -83,6 +83,14 @@ func (b *backtest) judge(ctx context.Context, env *replay.Rounds) (*judge.Evalua
 			specs = append(specs, l.target())
 		}
 	}
+	if env.NamesOutcomes() {
+		s := b.named()
+		p, err := s.policy(env, "")
+		if err != nil {
+			return nil, err
+		}
+		env = env.For(p.model)
+	}
 	if p.trained.log == "" && isTopics(b.source.data) {
 		p.trained.log = b.source.data
 	}
@@ -176,7 +184,7 @@ func isSnapshot(spec string) bool {
 
 // progressive returns a learner, or that of a model file, as a policy to be judged.
 func (b *backtest) progressive(env *replay.Rounds, kind, spec string) (*judge.Progressive, error) {
-	s := b.source
+	s := b.named()
 	if kind == "model" {
 		s.model, spec = spec, ""
 	}

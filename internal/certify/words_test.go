@@ -71,6 +71,7 @@ func TestWords(t *testing.T) {
 		}()}, Options{}},
 		{"additive", regressing{uniform, additive}, Options{Late: lateLosses(1, false)}},
 		{"additive, none late", regressing{uniform, additive}, Options{Late: lateLosses(0, false)}},
+		{"arrival, slowed, no set", regressing{uniform, slowed}, Options{Arrival: true, Late: lateLosses(2, true)}},
 		{"any delays", regressing{uniform, slowed}, Options{Late: lateLosses(2, true)}},
 		{"realised loss", regressing{uniform, one(func(c *learner.Certificate) { c.Counted, c.Lost = true, 30 })}, Options{}},
 		{"elimination", regressing{uniform, one(func(c *learner.Certificate) { c.Eliminates = true })}, Options{}},
@@ -87,6 +88,8 @@ func TestWords(t *testing.T) {
 		for _, b := range got.Bounds() {
 			fmt.Fprintf(&out, "%s: %s\n", b.Name(), b.Holds)
 		}
+		sharpest, ok := got.Sharpest()
+		fmt.Fprintf(&out, "sharpest: %v %s\n", ok, sharpest.Kind)
 		f, ok := Measure(c.l, &c.o)
 		fmt.Fprintf(&out, "%v %d %v %v %v %v %v\n\n", ok, f.T, f.Bounds, f.Exploration, f.Surviving, f.Functions, f.Refuted)
 	}
@@ -110,5 +113,56 @@ func TestWords(t *testing.T) {
 	}
 	if text != string(want) {
 		t.Errorf("certificates say something else than %s, which -update writes anew:\n%s", golden, text)
+	}
+}
+
+// TestDecidedRounds holds that rounds without feedback cost what the functions of a class say, where both are
+// known: 1 each otherwise.
+func TestDecidedRounds(t *testing.T) {
+	class, err := oracle.NewLinearClass([]string{"x"}, []string{"a", "b"}, [][][]float64{{{0, 0}, {0, .25}}, {{0, .5}, {0, 0}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	make := func(watched bool) *learner.DAFA {
+		reg, err := oracle.NewHedge(class, oracle.HedgeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := learner.NewDAFA(reg, learner.Root{C: 20})
+		if !watched {
+			return l
+		}
+		models, err := learner.NewModels(class, learner.ModelsOptions{})
+		if err == nil {
+			err = l.Watch(models)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	waits := &learner.Round{Input: &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}},
+		Propensities: []float64{.5, .5}, Decision: 1}
+	decided := func(yield func(*learner.Round) bool) { yield(waits) }
+	for _, c := range []struct {
+		watched, known bool
+		want           string
+	}{{true, true, "in the plausible set 1 of them cost what its functions say"}, {true, false, "charged 1 each: 1"},
+		{false, true, "charged 1 each: 1"}} {
+		o := Options{Outstanding: 1}
+		if c.known {
+			o.Decided = decided
+		}
+		got := Of(make(c.watched), o)
+		if notes := strings.Join(got.Notes, "; "); !strings.Contains(notes, c.want) {
+			t.Errorf("%+v: notes %q", c, notes)
+		}
+		if (got.PlausibleSet != nil) != c.watched {
+			t.Fatalf("%+v: %+v", c, got.PlausibleSet)
+		}
+		// By the worse of both functions the law ½, ½ costs ½·½ = ¼.
+		if c.watched && *got.PlausibleSet.Value != map[bool]float64{true: .25, false: 1}[c.known] {
+			t.Errorf("%+v: the bound is %v", c, *got.PlausibleSet.Value)
+		}
 	}
 }

@@ -80,7 +80,7 @@ func (x *explainer) run(ctx context.Context, id string) (err error) {
 		return err
 	}
 	x.unread(rules)
-	several := rules != nil && (rules.Outcomes != loop.First || rules.Activation)
+	several := rules != nil && (rules.Outcomes != loop.First || rules.Activation || rules.Named != nil)
 	if err := x.findOutcomes(ctx, several); err != nil {
 		return err
 	}
@@ -103,6 +103,9 @@ func (x *explainer) decided() {
 			a.Would = &d.Would[i]
 		}
 		out.Actions = append(out.Actions, a)
+	}
+	for _, p := range d.Prices {
+		out.Prices = append(out.Prices, value{p.Name, new(p.X)})
 	}
 	x.e.Had = had{LearnedThrough: d.LearnedThrough, Learned: d.Learned}
 	u := float64(learner.Uniform(x.Seed, x.Name, d.Partition, d.N, d.ID)) * 0x1p-53

@@ -12,10 +12,11 @@ type Explanation struct {
 	Context  roundContext `json:"context"`
 	Decision decision     `json:"decision"`
 	Had      had          `json:"had"`
-	Outcomes []outcome    `json:"outcomes"` // that are known of, in log time
-	Feedback *feedback    `json:"feedback"` // null: the round waits
-	Taught   *taught      `json:"taught"`   // null: it waits, was not learned, or cannot be recomputed
-	Check    string       `json:"check"`    // identical, different: …, or why the decision was not recomputed
+	Outcomes []outcome    `json:"outcomes"`        // that are known of, in log time
+	Named    []named      `json:"named,omitempty"` // of a model that names outcomes: those of which records tell
+	Feedback *feedback    `json:"feedback"`        // null: the round waits
+	Taught   *taught      `json:"taught"`          // null: it waits, was not learned, or cannot be recomputed
+	Check    string       `json:"check"`           // identical, different: …, or why the decision was not recomputed
 	Notes    []string     `json:"notes"`
 }
 
@@ -46,7 +47,8 @@ type decision struct {
 	Propensity float64  `json:"propensity"`
 	Draw       *float64 `json:"draw"` // in [0,1): the intervals of the actions in their order hold it
 	Actions    []action `json:"actions"`
-	Mode       string   `json:"mode"` // live: the learner answered; else the baseline, and propensities are its
+	Prices     []value  `json:"prices,omitempty"` // that the learner charged for what is budgeted
+	Mode       string   `json:"mode"`             // live: the learner answered; else the baseline, and propensities are its
 	Why        string   `json:"why"`
 }
 
@@ -73,11 +75,29 @@ type outcome struct {
 	Partition int      `json:"partition"`
 	Offset    int64    `json:"offset"`
 	LogTime   logTime  `json:"log_time"`
-	Kind      string   `json:"kind"`  // loss, reward, withdrawn, activated; "": it cannot be read
-	Value     *float64 `json:"value"` // on the user's scale
+	Kind      string   `json:"kind"`             // loss, reward, withdrawn, activated, outcomes; "": it cannot be read
+	Value     *float64 `json:"value"`            // on the user's scale
+	Values    []value  `json:"values,omitempty"` // that it names
 	Action    string   `json:"action,omitempty"`
 	Became    string   `json:"became"`           // counted, or the reason of its reject
 	Detail    string   `json:"detail,omitempty"` // of the reject
+}
+
+// value is one of several named numbers; null: it was withdrawn.
+type value struct {
+	Name  string   `json:"name"`
+	Value *float64 `json:"value"`
+}
+
+// named is what became of one named outcome of the round.
+type named struct {
+	Name      string   `json:"name"`
+	Fate      string   `json:"fate"`
+	Value     *float64 `json:"value"` // on its own scale; null: it has none
+	Partition int      `json:"partition"`
+	Offset    int64    `json:"offset"` // of the record that decided it; -1: none
+	ClosedAt  logTime  `json:"closed_at"`
+	Stage     int      `json:"stage,omitempty"` // whose record told of it before the round's feedback
 }
 
 // feedback is what became of the round.

@@ -94,11 +94,29 @@ func (x *explainer) findFeedback(ctx context.Context) error {
 			return
 		}
 		c := clone(r)
-		if codec.ParseFeedback(&f, c.Value) == nil && f.Partition == x.dec.Partition && f.Round == x.dec.N {
-			x.fed, x.fedRec = f, c
-			f = codec.Feedback{}
+		if codec.ParseFeedback(&f, c.Value) != nil || f.Partition != x.dec.Partition || f.Round != x.dec.N {
+			return
 		}
+		if x.tell(&f); f.Stage == 0 {
+			x.fed, x.fedRec = f, c
+		}
+		f = codec.Feedback{}
 	}, func() bool { return x.fedRec != nil })
+}
+
+// tell adds the named outcomes of a record of the round, its feedback before the records of earlier stages.
+func (x *explainer) tell(f *codec.Feedback) {
+	for _, c := range f.Outcomes {
+		n := named{Name: c.Name, Fate: c.Fate.String(), Partition: c.Partition, Offset: c.Offset, ClosedAt: logTime(c.ClosedAt),
+			Stage: max(c.Stage, f.Stage)}
+		if c.Fate == codec.Observed || c.Fate == codec.Imputed {
+			n.Value = new(c.Value)
+		}
+		if !slices.ContainsFunc(x.e.Named, func(had named) bool { return had.Name == c.Name }) {
+			x.e.Named = append(x.e.Named, n)
+		}
+	}
+	slices.SortFunc(x.e.Named, func(a, b named) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // findCut looks for the cut that the round's feedback follows from: the last before it. No mark lies
@@ -198,6 +216,13 @@ func readOutcome(b []byte) (o outcome) {
 	if c.Kind == codec.Loss || c.Kind == codec.Reward {
 		value := c.Value
 		o.Value = &value
+	}
+	for _, v := range c.Values {
+		n := value{Name: strings.Clone(v.Name)}
+		if !v.Withdrawn {
+			n.Value = new(v.X)
+		}
+		o.Values = append(o.Values, n)
 	}
 	return o
 }

@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"hindsight/internal/words"
@@ -17,6 +18,7 @@ func (e *Explanation) Write(w io.Writer) error {
 	e.writeDecision(out)
 	e.writeOutcomes(out)
 	e.writeFeedback(out)
+	e.writeNamed(out)
 	e.writeTaught(out)
 	out.line("recomputed   %s", e.Check)
 	for _, n := range e.Notes {
@@ -98,6 +100,9 @@ func (e *Explanation) writeDecision(p *printer) {
 	} else if d.Why != "" {
 		p.line("why          %s", d.Why)
 	}
+	if len(d.Prices) > 0 {
+		p.line("prices      %s", values(d.Prices))
+	}
 	heading, shadow := []string{"", "action", "propensity", "expected loss"}, d.Mode == codec.Shadow.String()
 	if shadow {
 		heading = append(heading, "the learner would have")
@@ -127,6 +132,7 @@ func (e *Explanation) writeOutcomes(p *printer) {
 		if o.Value != nil {
 			text += " " + short(*o.Value)
 		}
+		text += values(o.Values)
 		if text == "" {
 			text = "unreadable"
 		}
@@ -138,6 +144,38 @@ func (e *Explanation) writeOutcomes(p *printer) {
 			became += " (" + o.Detail + ")"
 		}
 		p.line("outcome      %s, outcomes[%d]@%d, at %s: %s", text, o.Partition, o.Offset, o.LogTime, became)
+	}
+}
+
+// values shows named numbers.
+func values(all []value) string {
+	var text []string
+	for _, v := range all {
+		x := "null"
+		if v.Value != nil {
+			x = short(*v.Value)
+		}
+		text = append(text, v.Name+" "+x)
+	}
+	if text == nil {
+		return ""
+	}
+	return " " + strings.Join(text, ", ")
+}
+
+func (e *Explanation) writeNamed(p *printer) {
+	for _, n := range e.Named {
+		text := n.Name + " " + n.Fate
+		if n.Value != nil {
+			text += ", " + short(*n.Value)
+		}
+		if n.Offset >= 0 {
+			text += fmt.Sprintf(", by outcomes[%d]@%d", n.Partition, n.Offset)
+		}
+		if n.Stage > 0 {
+			text += fmt.Sprintf("; learned in stage %d, before the round had its fate", n.Stage)
+		}
+		p.line("             %s", text)
 	}
 }
 

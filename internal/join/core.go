@@ -388,7 +388,7 @@ func (c *Core) Mark(ctx context.Context) error {
 	var m codec.FeedbackMark
 	c.heart.Mark(&m)
 	m.Limits, m.Eras, m.Rejects, m.Epochs = c.cfg.Limits, c.eras, c.through, c.cfg.Epochs.Refs()
-	c.marks.refer(&m, c.heart.OldestCut())
+	c.marks.refer(&m, c.heart.OldestCut(), c.heart.OldestTold())
 	if err := c.appendMark(ctx, &m); err != nil {
 		return err
 	}
@@ -491,12 +491,27 @@ type markAt struct {
 	seq    uint64
 	offset int64 // -1: not yet acknowledged
 	cut, n int64
+	forgot int64 // the last feedback that need not be remembered there
+}
+
+// markFrom returns what a mark log keeps of a mark.
+func (l *markLog) markFrom(seq uint64, offset int64, m *codec.FeedbackMark) markAt {
+	return markAt{seq, offset, loop.CutOf(m), m.N, l.forgot(m)}
+}
+
+// forgot returns the last feedback that need not be remembered at a mark. One of a joiner without cuts does not say it.
+func (l *markLog) forgot(m *codec.FeedbackMark) int64 {
+	n := m.N - l.dedup
+	if !loop.WithoutCuts(m) {
+		n = min(n, m.Remembers-1)
+	}
+	return n
 }
 
 func (l *markLog) add(seq uint64, m *codec.FeedbackMark) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.marks = append(l.marks, markAt{seq, -1, m.Cut, m.N})
+	l.marks = append(l.marks, l.markFrom(seq, -1, m))
 }
 
 func (l *markLog) ack(seq uint64, offset int64) {
@@ -510,23 +525,24 @@ func (l *markLog) ack(seq uint64, offset int64) {
 	}
 }
 
-// refer fills in From, FromCut and Memory of a new mark.
-func (l *markLog) refer(m *codec.FeedbackMark, oldest int64) {
+// refer fills in From, FromCut and Memory of a new mark. A restart from it needs the cuts from oldest on, and the feedback
+// that is remembered and from told on.
+func (l *markLog) refer(m *codec.FeedbackMark, oldest, told int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := m.N
+	forgot := l.forgot(m)
 	m.From, m.FromCut, m.Memory = -1, m.Cut, -1
 	if oldest <= m.Cut {
-		m.FromCut, n = -1, 0 // the logs' beginning, unless there is a mark
+		m.FromCut, forgot = -1, -l.dedup // the logs' beginning, unless there is a mark
 		for i := range l.marks {
 			if x := &l.marks[i]; x.offset >= 0 && x.cut < oldest {
-				m.From, m.FromCut, n = x.offset, x.cut, x.n
+				m.From, m.FromCut, forgot = x.offset, x.cut, x.forgot
 			}
 		}
 	}
 	memory := -1
 	for i := range l.marks {
-		if x := &l.marks[i]; x.offset >= 0 && x.n <= n-l.dedup && (m.From < 0 || x.offset <= m.From) {
+		if x := &l.marks[i]; x.offset >= 0 && x.n <= forgot && x.n < told && (m.From < 0 || x.offset <= m.From) {
 			memory, m.Memory = i, x.offset
 		}
 	}

@@ -139,7 +139,7 @@ func (h *past) feedback(m *codec.FeedbackMark) func(func(*codec.Feedback, error)
 				if err := codec.ParseFeedback(&f, r.Value); err != nil {
 					return codec.UnlessForeign(err)
 				}
-				if n = f.N; f.N >= h.from.Remembers && !yield(&f, nil) {
+				if n = f.N; !yield(&f, nil) {
 					return stream.ErrStop
 				}
 			case codec.TypeMark:

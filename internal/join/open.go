@@ -236,7 +236,7 @@ func LastMark(ctx context.Context, log stream.Log, topic string) (at int64, m *c
 func (c *Core) restore(ctx context.Context, at int64, m *codec.FeedbackMark, opens bool) (err error) {
 	c.marks.marks = nil
 	note := func(at int64, m *codec.FeedbackMark) {
-		c.marks.marks = append(c.marks.marks, markAt{0, at, loop.CutOf(m), m.N})
+		c.marks.marks = append(c.marks.marks, c.marks.markFrom(0, at, m))
 	}
 	if c.heart, err = c.history.Restore(ctx, at, m, opens, note); err == nil && !opens {
 		note(at, m)

@@ -175,17 +175,20 @@ func (j *Joiner) tell(time int64) {
 	if time <= j.now {
 		return
 	}
-	j.told.push(told{time, j.cut})
-	for i := j.told.len() - 1; i > 0 && j.told.at(i-1).time > time; i-- {
-		*j.told.at(i), *j.told.at(i - 1) = *j.told.at(i - 1), *j.told.at(i)
+	j.ahead.push(told{time, j.cut})
+	for i := j.ahead.len() - 1; i > 0 && j.ahead.at(i-1).time > time; i-- {
+		*j.ahead.at(i), *j.ahead.at(i - 1) = *j.ahead.at(i - 1), *j.ahead.at(i)
 	}
 }
 
 // passTold closes what is due by decisions that are no later than a log time.
 func (j *Joiner) passTold(time int64) {
 	now := j.now
-	for j.told.len() > 0 && j.told.at(0).time <= time {
-		j.now = max(j.now, j.told.pop().time)
+	for j.ahead.len() > 0 && j.ahead.at(0).time <= time {
+		if j.now = max(j.now, j.ahead.pop().time); len(j.lines) > 0 && j.now > now {
+			j.settle() // where there are several lines their order among each other is that of time, too
+			now = j.now
+		}
 	}
 	if j.now > now {
 		j.settle()

@@ -238,10 +238,15 @@ func drawLimits(t *rapid.T, l codec.Limits) codec.Limits {
 // TestCutRestart: a joiner that is restarted anywhere, from its last mark, by the cuts and the
 // feedback, gives the same bytes and the same rejects, whatever limits its marks set. An audit of
 // its log finds nothing.
-func TestCutRestart(t *testing.T) {
+func TestCutRestart(t *testing.T) { testCutRestart(t, genWorld(14)) }
+
+// TestNamedRestart: nor does it where models name outcomes, of several stages.
+func TestNamedRestart(t *testing.T) { testCutRestart(t, genNamedWorld(14)) }
+
+func testCutRestart(t *testing.T, worlds *rapid.Generator[*world]) {
 	restarts := 0
 	checkWorlds(t, 10, func(t *rapid.T) {
-		w := genWorld(14).Draw(t, "world")
+		w := worlds.Draw(t, "world")
 		l := newCutLog(w)
 		cuts := drawCuts(t, l, rapid.Bool().Draw(t, "legal"), int64(rapid.IntRange(0, 5).Draw(t, "lead")))
 		r := startCutRun(t, l, w.limits())

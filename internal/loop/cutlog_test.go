@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"hindsight/pkg/codec"
 )
@@ -180,7 +181,7 @@ func (l *cutLog) history(m *codec.FeedbackMark, at int, opens bool) *History {
 	return &History{From: from, Mark: m, Opens: opens,
 		Feedback: func(yield func(*codec.Feedback, error) bool) {
 			for i := range min(at, len(l.entries)) {
-				if e := &l.entries[i]; e.feedback != nil && e.n >= from.Remembers {
+				if e := &l.entries[i]; e.feedback != nil {
 					raw := slices.Clone(e.feedback)
 					var f codec.Feedback
 					err := codec.ParseFeedback(&f, raw)
@@ -326,6 +327,7 @@ type cutAudit struct {
 	skips    bool // to the next mark that can be restored
 	compared int
 	seen     map[Place]int
+	told     map[Place][]codec.Closed // by records of stages
 }
 
 func (a *cutAudit) cut(e *cutEntry) error {
@@ -353,7 +355,9 @@ func (a *cutAudit) feedback(e *cutEntry) error {
 		return err
 	}
 	a.n++
-	a.seen[Place{f.Partition, f.Round}]++
+	if err := a.inOrder(&f); err != nil {
+		return err
+	}
 	switch {
 	case f.N != a.n:
 		return fmt.Errorf("%w: feedback %d, where %d is due", errAudit, f.N, a.n)
@@ -384,6 +388,34 @@ func (a *cutAudit) mark(m *codec.FeedbackMark, at int) (err error) {
 		return fmt.Errorf("%w: mark %+v\nwant %+v, %d feedbacks missing", errAudit, m, own, len(a.due))
 	}
 	return a.j.SetLimits(m)
+}
+
+// inOrder fails unless the records of a round are those of its stages, ascending, and then its feedback.
+func (a *cutAudit) inOrder(f *codec.Feedback) error {
+	at := Place{f.Partition, f.Round}
+	if f.Stage == 0 {
+		a.seen[at]++
+	}
+	if err := f.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", errAudit, err)
+	}
+	if a.told == nil {
+		a.told = map[Place][]codec.Closed{}
+	}
+	told := a.told[at]
+	if f.Stage > 0 && (a.seen[at] > 0 || len(told) > 0 && told[len(told)-1].Stage >= f.Stage) {
+		return fmt.Errorf("%w: round %v has stage %d behind %v", errAudit, at, f.Stage, told)
+	}
+	for _, c := range f.Outcomes {
+		if f.Stage > 0 {
+			c.Stage, c.Name = f.Stage, strings.Clone(c.Name)
+			a.told[at] = append(a.told[at], c)
+		} else if was := slices.IndexFunc(told, func(x codec.Closed) bool { return x.Name == c.Name }); (was >= 0) !=
+			(c.Stage > 0) || was >= 0 && told[was] != c {
+			return fmt.Errorf("%w: feedback %d says %+v of an outcome, and the records of stages %v", errAudit, f.N, c, told)
+		}
+	}
+	return nil
 }
 
 // once fails unless every decision has one feedback.

@@ -55,6 +55,11 @@ func newEraWorld(seed uint64, f fault) *eraWorld {
 	if w.rng.IntN(3) == 0 {
 		rules.Outcomes = Mean
 	}
+	if w.rng.IntN(3) == 0 {
+		rules = namedRules(nil, "quality - cost/10")
+		rules.Window.Nanos = 10 + w.rng.Int64N(50)
+		rules.Named[0].Window.Nanos, rules.Named[1].Window = 1+w.rng.Int64N(12), rules.Window
+	}
 	w.rules = func(int64) *Rules { return rules }
 	w.limits = codec.Limits{Heart: Heart, Pending: 1000, Dedup: 1000}
 	return w
@@ -84,6 +89,11 @@ func (w *eraWorld) report(p int) {
 		id = w.ids[max(0, len(w.ids)-1-w.rng.IntN(12))]
 	}
 	o := codec.Outcome{ID: id, Kind: codec.Loss, Value: float64(w.rng.IntN(5)) / 4}
+	if w.rules(1).Named != nil && w.rng.IntN(10) > 0 {
+		all := []codec.Value{cost(o.Value), quality(1 - o.Value), {Name: "cost", Withdrawn: true}}
+		from := w.rng.IntN(3)
+		o.Kind, o.Value, o.Values = codec.Named, 0, all[from:min(3, from+1+w.rng.IntN(2), max(2, from+1))]
+	}
 	if w.rng.IntN(10) == 0 {
 		o.OutcomeID = "same"
 	}

@@ -43,12 +43,13 @@ type Joiner struct {
 	handed  bool       // to the caller
 	emitted []*pending // which ready.Feedback aliases
 	turns   []turn
-	told    ring[told] // ascending
+	ahead   ring[told] // ascending
 	rewards bool       // the last outcome with a value told a reward
 	guard   Guard
-	lines   []ring[stageEntry] // of stages 1, 2, … but a round's last: see stages.go
-	early   []int64            // N of the records of stages behind forgotten, ascending
-	closed  []codec.Closed     // which ready.Feedback aliases
+	lines   []ring[stageEntry]   // of stages 1, 2, … but a round's last: see stages.go
+	early   []int64              // N of the records of stages, ascending, all behind forgotten
+	told    map[Place]*toldRound // rounds, by partition and N, that are taken again and of which stages were told
+	closed  []codec.Closed       // which ready.Feedback aliases
 	scratch scratch
 	past    *past           // while the joiner is restored: what was released
 	counted map[Place]int64 // outcomes that an era takes again → N of the feedback that names them
@@ -187,8 +188,8 @@ func (j *Joiner) OldestCut() int64 {
 	if p := j.head(); p != nil {
 		cut = p.cut
 	}
-	for i := range j.told.len() {
-		cut = min(cut, j.told.at(i).cut)
+	for i := range j.ahead.len() {
+		cut = min(cut, j.ahead.at(i).cut)
 	}
 	return cut
 }

@@ -44,7 +44,9 @@ func (j *Joiner) forget() {
 		low, stages = low-int64(n-stages), n
 	}
 	j.forgotten = max(j.forgotten, low)
-	j.early = j.early[j.countEarly(j.forgotten):]
+	if k := j.countEarly(j.forgotten); 2*k > len(j.early) {
+		j.early = slices.Delete(j.early, 0, k)
+	}
 	for j.memory.len() > 0 && j.memory.at(0).n <= j.forgotten {
 		j.drop(j.memory.pop())
 	}

@@ -219,40 +219,39 @@ func (s *scratch) valuesOf(o *codec.Outcome) []codec.Value {
 	return s.one[:]
 }
 
-// takeNamed gives a round that is not ready the outcomes of a record. late reports whether those of a stage are. It
-// takes all of a record that is well-formed but what is late or a duplicate, and returns the reason if that is anything;
-// counted says whether the rest counts.
+// takeNamed gives a round that is not ready the outcomes of a record. late reports whether those of a stage are. A record
+// that tells of any outcome which is still open is taken as a whole or refused as a whole, but for what is late or a
+// duplicate: then the reason says so, and counted that the rest counts.
 func (f *roundFate) takeNamed(r *Rules, played string, o *codec.Outcome, at outPos, late func(stage int) bool,
 	s *scratch) (counted bool, reason string, err error) {
-	if err := matches(o, played); err != nil {
-		return false, codec.ReasonMismatch, err
-	}
-	values := s.valuesOf(o)
+	values, open := s.valuesOf(o), false
 	for i := range values {
 		k := r.name(values[i].Name)
-		if k < 0 {
-			return false, codec.ReasonMalformed, fmt.Errorf("%w: %q", errUnknownName, values[i].Name)
-		}
-		if _, err := f.refuse(r, k, &values[i], o.OutcomeID, at, late); err != nil {
-			return false, codec.ReasonMalformed, fmt.Errorf("%s: %w", values[i].Name, err)
+		open = open || k < 0 || f.named[k].over(&r.Named[k], at, late) == ""
+	}
+	if err := matches(o, played); open && err != nil {
+		return false, codec.ReasonMismatch, err
+	}
+	for i := range values {
+		if err := f.check(r, &values[i], o.OutcomeID); open && err != nil {
+			return false, codec.ReasonMalformed, err
 		}
 	}
 	var refused []string
 	for i := range values {
 		k := r.name(values[i].Name)
-		why, _ := f.refuse(r, k, &values[i], o.OutcomeID, at, late)
+		why := f.named[k].over(&r.Named[k], at, late)
+		if why == "" {
+			why = f.takeValue(r, k, &values[i], o.OutcomeID, at)
+		}
 		switch {
-		case why == countsAlready:
+		case why == "", why == countsAlready:
 			counted = true
-			continue
-		case why != "":
+		default:
 			if refused = append(refused, values[i].Name); reason != codec.ReasonDuplicate {
 				reason = why
 			}
-			continue
 		}
-		counted = true
-		f.takeValue(r, k, &values[i], o.OutcomeID, at)
 	}
 	if counted && reason != "" {
 		err = fmt.Errorf("only of %s; the others of the record count", strings.Join(refused, ", "))
@@ -260,44 +259,53 @@ func (f *roundFate) takeNamed(r *Rules, played string, o *codec.Outcome, at outP
 	return counted, reason, err
 }
 
-// countsAlready says that a record is read again which an earlier record of the round told to count.
+// countsAlready says that a record is read again which counts by what an earlier record told of the round.
 const countsAlready = "counts already"
 
-// refuse returns why a value does not count, or with the error that it is malformed. It changes nothing.
-func (f *roundFate) refuse(r *Rules, k int, v *codec.Value, id string, at outPos, late func(stage int) bool) (string,
-	error) {
-	x, rule := &f.named[k], &r.Named[k]
-	if !v.Withdrawn {
-		if _, err := rule.Range.scale(codec.Named, v.X); err != nil {
-			return codec.ReasonMalformed, err
-		}
-	}
+// over returns why a record at a place tells of the outcome in vain: it has its fate, or its window has ended. It returns
+// nothing while it is open.
+func (f *namedFate) over(rule *OutcomeRule, at outPos, late func(stage int) bool) string {
 	switch {
-	case x.ready && x.outPart == at.partition && x.outOff == at.offset:
-		return countsAlready, nil
-	case x.ready && (x.fate == codec.WithdrawnRound || x.fate == codec.Observed && rule.Take == First):
-		return codec.ReasonDuplicate, nil
-	case x.ready || late(x.stage):
-		return codec.ReasonLate, nil
-	case v.Withdrawn:
-		return "", nil
+	case f.ready && f.outPart == at.partition && f.outOff == at.offset:
+		return countsAlready
+	case f.ready && (f.fate == codec.WithdrawnRound || f.fate == codec.Observed && rule.Take == First):
+		return codec.ReasonDuplicate
+	case f.ready || late(f.stage):
+		return codec.ReasonLate
 	}
-	_, _, reason, err := x.with(&rule.Range, rule.Take, codec.Named, v.X, id)
-	return reason, err
+	return ""
 }
 
-// takeValue takes a value that is not refused.
-func (f *roundFate) takeValue(r *Rules, k int, v *codec.Value, id string, at outPos) {
+// check returns what is wrong with a value, whether it comes in time or not.
+func (f *roundFate) check(r *Rules, v *codec.Value, id string) error {
+	k := r.name(v.Name)
+	if k < 0 {
+		return fmt.Errorf("%w: %q", errUnknownName, v.Name)
+	}
+	if v.Withdrawn {
+		return nil
+	}
+	rule := &r.Named[k]
+	_, _, _, err := f.named[k].with(&rule.Range, rule.Take, codec.Named, v.X, id)
+	if err != nil {
+		return fmt.Errorf("%s: %w", v.Name, err)
+	}
+	return nil
+}
+
+// takeValue takes a value of an outcome that is open, or returns why it does not count.
+func (f *roundFate) takeValue(r *Rules, k int, v *codec.Value, id string, at outPos) string {
 	x, rule := &f.named[k], &r.Named[k]
 	if v.Withdrawn {
 		x.settle(codec.WithdrawnRound, 0, at.time)
 		x.outPart, x.outOff = at.partition, at.offset
-		return
+		return ""
 	}
-	x.take(&rule.Range, rule.Take, codec.Named, v.X, id, at)
-	if rule.Take == First {
+	reason, _ := x.take(&rule.Range, rule.Take, codec.Named, v.X, id, at)
+	if reason == "" && rule.Take == First {
 		x.settle(codec.Observed, x.value, at.time)
 	}
+	return reason
 }
 
 // tell notes that a record told of the next stage, after which the ids of its outcomes are not needed: a restart, which

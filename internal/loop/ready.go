@@ -48,7 +48,6 @@ func (j *Joiner) reuse() {
 
 // leave takes a round with a fate out of the line and makes its feedback.
 func (j *Joiner) leave(p *pending) {
-	j.tellRest(p)
 	j.queue.at(int(p.seq - j.front)).p = nil
 	p.seq = -1 // nor is it in the lines of its stages
 	j.waiting--

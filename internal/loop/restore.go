@@ -20,7 +20,8 @@ type History struct {
 	// Opens says that Mark is about to open an era. Rounds, times, Done and Remembers of it are not
 	// set: they follow from the records that are left, and [Joiner.Mark] tells them.
 	Opens bool
-	// Feedback are the feedbacks up to Mark, ascending, from N = From.Remembers on or before it.
+	// Feedback are the feedbacks up to Mark, ascending, from N = From.Remembers on or before it, and from
+	// [Joiner.OldestTold] on.
 	Feedback func(yield func(*codec.Feedback, error) bool)
 	// Steps are the cuts and marks between From and Mark, in their order. Where a later mark, up to
 	// and with Mark, says that a log lost its tail, the cuts before that mark have no records of it
@@ -42,8 +43,7 @@ type Step struct {
 // nil while a joiner is restored: then the joiner neither closes nor releases nor rejects.
 type past struct {
 	released [][]int64
-	told     map[Place][]codec.Closed // by the records of stages, of rounds by partition and N
-	open     map[Place]bool           // outcomes of cut 0 that had no fate yet: they are rejected now
+	open     map[Place]bool // outcomes of cut 0 that had no fate yet: they are rejected now
 }
 
 func (p *past) has(partition int, n int64) bool {
@@ -132,21 +132,25 @@ func (j *Joiner) recall(h *History) error {
 	return nil
 }
 
-// recallStage learns what the record of a stage told.
+// recallStage learns what the record of a stage told, if its round is taken again: behind the older mark, or in an era
+// behind the newer one.
 func (j *Joiner) recallStage(f *codec.Feedback) {
 	if f.N > j.forgotten {
 		j.early = append(j.early, f.N)
 	}
-	if f.N <= j.n {
+	if f.Round < j.parts[f.Partition].next {
 		return
 	}
-	if j.past.told == nil {
-		j.past.told = map[Place][]codec.Closed{}
+	if j.told == nil {
+		j.told = map[Place]*toldRound{}
 	}
 	at := Place{f.Partition, f.Round}
+	if j.told[at] == nil {
+		j.told[at] = &toldRound{n: f.N}
+	}
 	for _, c := range f.Outcomes {
 		c.Name = strings.Clone(c.Name)
-		j.past.told[at] = append(j.past.told[at], c)
+		j.told[at].closed = append(j.told[at].closed, c)
 	}
 }
 
@@ -274,8 +278,8 @@ func (j *Joiner) doneBehind(partition int) (runs []codec.Run) {
 // restoreMark sets what a mark says of the joiner as a whole.
 func (j *Joiner) restoreMark(m *codec.FeedbackMark) error {
 	j.n, j.now, j.era, j.eraN = m.N, m.Time, m.Era, 0
-	for j.told.len() > 0 && j.told.at(0).time <= j.now {
-		j.told.pop()
+	for j.ahead.len() > 0 && j.ahead.at(0).time <= j.now {
+		j.ahead.pop()
 	}
 	if k := len(m.Eras); k > 0 {
 		j.eraN = m.Eras[k-1].N

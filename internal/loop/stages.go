@@ -4,12 +4,33 @@ import "hindsight/pkg/codec"
 
 // Outcomes of equal windows form a stage. Each stage but a round's last has a line of its own, in the order of the
 // decisions, and a record of its own in the feedback log: so what is known early is learned early. A round's stages are
-// told in their order, each once, and all of them before its feedback, unless the round was withdrawn.
+// told in their order, each once, and all of them before its feedback, unless the round was withdrawn: such a model has
+// the order of decisions ([Rules.Waits]), in which a round that is first in line is first in the lines of its stages.
 
 // stageEntry is the place of a round in the line of a stage. A round that has left stays in line until it is first.
 type stageEntry struct {
 	p   *pending
 	seq int64
+}
+
+// toldRound is what records of stages told of a round that is taken again.
+type toldRound struct {
+	n      int64 // of the first of them
+	closed []codec.Closed
+}
+
+// OldestTold returns the N of the first record of a stage whose round is still to be taken again, since an era has lost
+// its decision; End: there is none. A restart must know it.
+func (j *Joiner) OldestTold() int64 {
+	oldest := int64(End)
+	for at, t := range j.told {
+		if at.Offset < j.parts[at.Partition].next {
+			delete(j.told, at)
+		} else {
+			oldest = min(oldest, t.n)
+		}
+	}
+	return oldest
 }
 
 // line puts a round in the lines of its stages but the last.
@@ -18,8 +39,8 @@ func (j *Joiner) line(p *pending) {
 	if n < 1 {
 		return
 	}
-	if j.past != nil {
-		p.retell(p.rules, j.past.told[Place{p.d.Partition, p.d.N}])
+	if t := j.told[Place{p.d.Partition, p.d.N}]; t != nil {
+		p.retell(p.rules, t.closed)
 	}
 	for len(j.lines) < n {
 		j.lines = append(j.lines, ring[stageEntry]{})
@@ -53,6 +74,7 @@ func (j *Joiner) settleStages() {
 				break
 			}
 			j.tellStage(p)
+			j.concludeReady(p)
 		}
 	}
 }
@@ -69,13 +91,6 @@ func (j *Joiner) tellStage(p *pending) {
 	f.Stage, f.Outcomes = p.told, j.closedOf(p, p.told)
 	for i := range f.Outcomes {
 		f.ClosedAt = max(f.ClosedAt, f.Outcomes[i].ClosedAt)
-	}
-}
-
-// tellRest makes the records of stages that were not told, before the feedback of a round that leaves out of turn.
-func (j *Joiner) tellRest(p *pending) {
-	for n := p.stages(); p.told < n-1 && p.tells(); {
-		j.tellStage(p)
 	}
 }
 
@@ -141,14 +156,18 @@ func (j *Joiner) applyNamed(p *pending, partition int, e *OutcomeEvent) {
 	if !counted {
 		return
 	}
-	for s := 1; s <= p.stages(); s++ {
-		if !p.isReady(s) {
+	j.concludeReady(p)
+}
+
+// concludeReady gives a round its fate if all its outcomes have theirs.
+func (j *Joiner) concludeReady(p *pending) {
+	for k := range p.named {
+		if !p.named[k].ready {
 			return
 		}
-		if !p.rules.Waits(p.d.N, p.d.LearnedThrough) && j.past == nil && s < p.stages() && p.told < s {
-			j.tellStage(p)
-		}
 	}
-	p.conclude(p.rules, p.d.Actions[p.d.Action], "", &j.scratch)
-	j.finish(p)
+	if !p.ready {
+		p.conclude(p.rules, p.d.Actions[p.d.Action], "", &j.scratch)
+		j.finish(p)
+	}
 }

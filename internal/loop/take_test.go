@@ -266,7 +266,11 @@ func TestEventsParse(t *testing.T) {
 // Several outcomes a round, windows that close, skipped rounds, two partitions, in either order of
 // release: taking cuts does not allocate.
 func TestNoAllocsCut(t *testing.T) {
+	named := namedRules(t, "quality - cost")
+	named.Window, named.Named[0].Window, named.Named[1].Window = Window{Rounds: 8}, Window{Rounds: 3}, Window{Rounds: 8}
+	named.Named[0].Name, named.Named[0].Take, named.Named[1].Take = "loss", Mean, Mean
 	for _, rules := range []*Rules{
+		named,
 		{MaxActions: 10, Range: Range{Max: 1}, Window: Window{Rounds: 8}, Outcomes: Mean, Arrival: true},
 		{MaxActions: 10, Range: Range{Max: 1}, Window: Window{Rounds: 8}},
 		{MaxActions: 10, Range: Range{Max: 1}, Window: Window{Nanos: 20}, Outcomes: Sum},

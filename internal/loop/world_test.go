@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
 )
 
 // A world is what a joiner may be given: the records of all partitions, with every
@@ -65,8 +66,44 @@ func genRules(t *rapid.T) *Rules {
 	return r
 }
 
+// nameOutcomes makes rules those of a model that names outcomes, of up to three stages.
+func nameOutcomes(t *rapid.T, r *Rules) {
+	r.Activation, r.Arrival, r.Early = false, false, false
+	window := func(n int64) Window {
+		if r.Window.Rounds > 0 {
+			return Window{Rounds: n}
+		}
+		return Window{Nanos: 2 * n}
+	}
+	var scope learner.Scope
+	for _, name := range []string{"cost", "loss", "quality"}[rapid.IntRange(0, 2).Draw(t, "unnamed"):] {
+		o := OutcomeRule{Name: name, Range: r.Range, Window: window(int64(rapid.IntRange(1, 7).Draw(t, "window"))),
+			Impute: rapid.Bool().Draw(t, "impute"), Default: .5, Take: Aggregate(rapid.IntRange(0, int(Min)).Draw(t, "take"))}
+		if len(r.Named) == 0 || r.Window.compare(o.Window) < 0 {
+			r.Window = o.Window
+		}
+		r.Named = append(r.Named, o)
+		scope.Outcomes = append(scope.Outcomes, learner.Variable{Name: name, Lo: o.Range.Min, Hi: o.Range.Max})
+	}
+	text := "quality"
+	if rapid.Bool().Draw(t, "two are used") && len(r.Named) > 1 {
+		text = "2*quality - loss"
+	}
+	scope.Actions = []string{"a", "b"}
+	worth, err := learner.NewFormula(text, &scope)
+	if err != nil {
+		panic(err)
+	}
+	r.Worth = worth
+}
+
+// genNamedWorld draws a world of models that name outcomes, and some that do not.
+func genNamedWorld(rounds int) *rapid.Generator[*world] { return genWorldOf(rounds, true) }
+
 // genWorld draws a world of so many decisions a partition at most.
-func genWorld(rounds int) *rapid.Generator[*world] {
+func genWorld(rounds int) *rapid.Generator[*world] { return genWorldOf(rounds, false) }
+
+func genWorldOf(rounds int, named bool) *rapid.Generator[*world] {
 	return rapid.Custom(func(t *rapid.T) *world {
 		w := &world{partitions: rapid.IntRange(1, 3).Draw(t, "P"), maxPending: 1000, dedup: 1000}
 		if rapid.IntRange(0, 2).Draw(t, "bounded") == 0 {
@@ -76,9 +113,13 @@ func genWorld(rounds int) *rapid.Generator[*world] {
 			w.dedup = rapid.IntRange(0, 6).Draw(t, "dedup")
 		}
 		for range rapid.IntRange(1, 3).Draw(t, "epochs") {
-			w.rules = append(w.rules, genRules(t))
+			r := genRules(t)
+			if named && rapid.IntRange(0, 3).Draw(t, "named") > 0 {
+				nameOutcomes(t, r)
+			}
+			w.rules = append(w.rules, r)
 		}
-		g := worldGen{t: t, w: w}
+		g := worldGen{t: t, w: w, named: named}
 		for p := range w.partitions {
 			w.decisions = append(w.decisions, g.decisions(p, rapid.IntRange(0, rounds).Draw(t, "rounds")))
 		}
@@ -93,6 +134,8 @@ type worldGen struct {
 	made []codec.Decision
 	time []int64
 	end  int64
+
+	named bool // some outcomes are
 }
 
 // offset draws the next offset of a partition: gaps are common.
@@ -200,6 +243,31 @@ func (g *worldGen) outcomes(count int) [][]record {
 }
 
 func (g *worldGen) fill(o *codec.Outcome) {
+	if g.named && rapid.IntRange(0, 4).Draw(g.t, "named") > 0 {
+		g.fillNamed(o)
+	} else {
+		g.fillOne(o)
+	}
+	if rapid.Bool().Draw(g.t, "with id") {
+		o.OutcomeID = strconv.Itoa(rapid.IntRange(0, 3).Draw(g.t, "outcome id"))
+	}
+}
+
+func (g *worldGen) fillNamed(o *codec.Outcome) {
+	o.Kind = codec.Named
+	names := []string{"quality", "quality", "quality", "cost", "cost", "loss", "loss", "other"}
+	for range rapid.IntRange(1, 3).Draw(g.t, "values") {
+		v := codec.Value{Name: rapid.SampledFrom(names).Draw(g.t, "name")}
+		if v.Withdrawn = rapid.IntRange(0, 7).Draw(g.t, "null") == 0; !v.Withdrawn {
+			v.X = rapid.SampledFrom([]float64{0, 0.1, 0.25, 0.3, 0.7, 1, -0.5, 2, 3}).Draw(g.t, "value")
+		}
+		if !slices.ContainsFunc(o.Values, func(x codec.Value) bool { return x.Name == v.Name }) {
+			o.Values = append(o.Values, v)
+		}
+	}
+}
+
+func (g *worldGen) fillOne(o *codec.Outcome) {
 	switch k := rapid.IntRange(0, 9).Draw(g.t, "outcome"); {
 	case k == 0:
 		o.Kind = codec.Withdrawn
@@ -212,8 +280,5 @@ func (g *worldGen) fill(o *codec.Outcome) {
 	}
 	if o.Kind <= codec.Reward {
 		o.Value = rapid.SampledFrom([]float64{0, 0.1, 0.25, 0.3, 0.7, 1, -0.5, 2, 3}).Draw(g.t, "value")
-	}
-	if rapid.Bool().Draw(g.t, "with id") {
-		o.OutcomeID = strconv.Itoa(rapid.IntRange(0, 3).Draw(g.t, "outcome id"))
 	}
 }

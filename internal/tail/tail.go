@@ -204,7 +204,9 @@ func (t *Tail) feedback(r *stream.Record) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.released = f.N
-	t.now.fates[f.Fate]++
+	if f.Stage == 0 {
+		t.now.fates[f.Fate]++
+	}
 	return nil
 }
 

@@ -345,3 +345,24 @@ func TestClaims(t *testing.T) {
 		}
 	})
 }
+
+// TestMemoryExpires holds that an entry of the store for tests is gone when its TTL is over, and not before.
+func TestMemoryExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := lease.NewMemory(ttl)
+		if _, err := m.Create(t.Context(), "joiner", []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			wait time.Duration
+			left int
+		}{{ttl - 1, 1}, {1, 0}} {
+			time.Sleep(c.wait)
+			all, err := m.List(t.Context())
+			_, got := m.Get(t.Context(), "joiner")
+			if err != nil || len(all) != c.left || errors.Is(got, lease.ErrNone) != (c.left == 0) {
+				t.Errorf("%d entries, %v, %v", len(all), err, got)
+			}
+		}
+	})
+}
