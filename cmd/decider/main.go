@@ -50,17 +50,16 @@ func command(env *daemon.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "decider",
 		Short: "Decide contexts as they come and keep learning from their outcomes",
-		Long: `Decide contexts as they come, by topic and by request, and keep learning from
-their outcomes, which may be late, out of order, doubled or missing.
+		Long: `Decide contexts from topics and requests, and learn from their outcomes, which may be
+late, out of order, duplicate or missing.
 
-On the embedded log this is a whole system with nothing to install: the log lies in
-a folder, the joiner runs inside, and requests are answered on loopback, by NATS and
-by HTTP.
+On the embedded log one process is a whole system: the log is a folder, the joiner runs
+inside, and requests are answered on loopback, by NATS and by HTTP.
 
-On NATS servers, and on Kafka, several deciders share the partitions of a model, and
-one of them, or of the feedback-joiners, is the joiner; when one dies, others take
-over. All need the same seed file. Beside Kafka requests are answered by a server
-inside the process, or on the servers that --nats names, which several deciders need.`,
+On NATS servers and on Kafka several deciders share the partitions of a model. One of
+them, or of the feedback-joiners, is the joiner. If one dies, others take over. All need
+the same seed file. With Kafka, requests are answered by a server inside the process, or
+on the servers of --nats, which several deciders need.`,
 		Args: daemon.NoArguments,
 		Example: `  decider
   decider --model shop.yaml --log embedded:/var/lib/hindsight
@@ -74,7 +73,7 @@ inside the process, or on the servers that --nats names, which several deciders 
 	}
 	f := cmd.Flags()
 	f.StringVar(&c.log, "log", engine.DefaultLog, "embedded:DIR, nats://[USER:PASSWORD@]HOST[:PORT],…, "+
-		"kafka://HOST[:PORT],… (kafkas:// for TLS), or mem: to try things without a trace")
+		"kafka://HOST[:PORT],… (kafkas:// for TLS), or mem: for a trial in memory")
 	f.StringVar(&c.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if "+
 		"that is taken)")
 	engine.RegisterSync(f, &c.sync)
@@ -88,15 +87,15 @@ inside the process, or on the servers that --nats names, which several deciders 
 		"fixed from then on")
 	f.StringVar(&c.encoding, "encoding", "", "msgpack or json: how the records of a new model are written (default "+
 		"msgpack); fixed from then on")
-	f.IntVar(&c.clientRate, "client-rate", 0, "most requests a second that one client may send to this process, "+
-		"decisions and outcomes: by NATS a connection, by HTTP a key or an address; 0: no limit")
-	f.IntVar(&c.pendingMiB, "pending-mib", service.DefaultMaxBytes>>20, "memory in MiB that decisions may hold in the "+
-		"joiner while they wait for their outcomes; beyond it the oldest are closed without theirs")
+	f.IntVar(&c.clientRate, "client-rate", 0, "maximum requests per second of one client to this process, decisions "+
+		"and outcomes; a client is a NATS connection, an HTTP key or an address; 0: no limit")
+	f.IntVar(&c.pendingMiB, "pending-mib", service.DefaultMaxBytes>>20, "memory in MiB for decisions that wait for "+
+		"their outcomes in the joiner; beyond it the oldest are closed without outcome")
 	f.StringVar(&c.requesters, "requesters", "", "file, mode 0600, with a line NAME PASSWORD for each client of the "+
-		"server inside this process: only they may then ask and report, each with the inbox prefix _INBOX_NAME (default: "+
-		"anybody on this machine)")
-	f.BoolVar(&c.acceptLoss, "accept-loss", false, "go on without records that retention has dropped before they were "+
-		"read, which the log then names; without this the command refuses to start")
+		"server inside this process: only these clients may ask and report, each with the inbox prefix _INBOX_NAME "+
+		"(default: every client on this machine)")
+	f.BoolVar(&c.acceptLoss, "accept-loss", false, "continue without records that retention dropped before they were "+
+		"read; the log names them. Without this flag the command refuses to start")
 	daemon.Bounds{"retention": {0, 100 * 365 * 24 * float64(time.Hour)}, "partitions": {0, service.MaxPartitions},
 		"client-rate": {0, 1e9}, "pending-mib": {1, service.MaxPendingMiB}}.Set(f)
 	c.access.Register(f)

@@ -55,11 +55,11 @@ on Kafka, several may be started: one works, the others stand by.`,
 	f.StringVar(&c.model, "model", "", "model file (default: takes any context that lists its actions)")
 	f.StringVar(&c.seedFile, "seed-file", "", "the deciders' secret seed (default: the file seed in the folder of the "+
 		"log, or ./hindsight.seed)")
-	f.IntVar(&c.pendingMiB, "pending-mib", service.DefaultMaxBytes>>20, "memory in MiB that decisions may hold while "+
-		"they wait for their outcomes; beyond it the oldest are closed without theirs")
+	f.IntVar(&c.pendingMiB, "pending-mib", service.DefaultMaxBytes>>20, "memory in MiB for decisions that wait for "+
+		"their outcomes; beyond it the oldest are closed without outcome")
 	daemon.Bounds{"pending-mib": {1, service.MaxPendingMiB}}.Set(f)
-	f.BoolVar(&c.acceptLoss, "accept-loss", false, "go on without records that retention has dropped before they were "+
-		"read, which the log then names; without this the command refuses to start")
+	f.BoolVar(&c.acceptLoss, "accept-loss", false, "continue without records that retention dropped before they were "+
+		"read; the log names them. Without this flag the command refuses to start")
 	c.access.Register(f)
 	c.admin.Add(f)
 	return cmd

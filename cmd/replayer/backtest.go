@@ -45,15 +45,15 @@ func backtestCommand(env *daemon.Env) *cobra.Command {
 		Short: "Play learners against delays and row orders offline, with the code that runs live",
 		Long: `Play learners against delays and row orders offline, with the code that runs live.
 
-Every learner meets every kind of delay in every row order, in parallel over the
-cores. The same flags give the same bits. Ctrl-C prints what is finished and says so;
-with --resume FILE the same command goes on from there, also after a crash.
+Every learner meets every kind of delay in every row order, in parallel over the cores.
+The same flags give the same bits. Ctrl-C prints the finished runs; with --resume FILE
+the same command continues from there, also after a crash.
 
-On a log with propensities policies are judged, too: what the log says that they would
-have earned, by eight off-policy estimators, and what speaks against believing it.
+A log with propensities also judges policies: eight off-policy estimators of what each
+would have earned, with warnings where they are not to be trusted.
 
-Rows of a log lie in temporary files without a name, in TMPDIR (else /tmp), of about 50
-bytes a row and the contexts; memory does not grow with the log.`,
+Rows of a log lie in unnamed temporary files in TMPDIR (else /tmp), about 50 bytes a row
+and the contexts. Memory does not grow with the log.`,
 		Args: daemon.NoArguments,
 		Example: `  replayer backtest
   replayer backtest --data pendigits.csv --orders 5
@@ -81,8 +81,8 @@ bytes a row and the contexts; memory does not grow with the log.`,
 			"NAME=LOW..HIGH, seven steps; may be repeated")
 		cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
 	})
-	cmd.Flags().StringVar(&b.resume, "resume", "", "file that keeps runs, those of a report's sweep and judged policies "+
-		"as they finish; what it has is not done again")
+	cmd.Flags().StringVar(&b.resume, "resume", "", "file for finished runs, a report's sweep and judged policies; a "+
+		"repeated command reuses them")
 	daemon.Bounds{"orders": {1, 1e4}}.Set(cmd.Flags())
 	grouped(cmd.Flags(), "Policies", func() { b.policies.flags(cmd.Flags()) })
 	b.showing.flags(cmd.Flags())
@@ -233,10 +233,8 @@ func (b *backtest) cast(env *replay.Rounds) ([]*policy, error) {
 	players := b.players()
 	out, labels := make([]*policy, len(players)), map[string]int{}
 	for i, l := range players {
-		source := b.source
-		if source.model = l.model; len(b.rewards) > 0 {
-			source.reward = b.rewards[0]
-		}
+		source := b.named()
+		source.model = l.model
 		p, err := source.policy(env, l.spec)
 		if err != nil {
 			return nil, err

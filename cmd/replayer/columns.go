@@ -28,9 +28,9 @@ func (c *columnFlags) flags(f *pflag.FlagSet) {
 		"played, in (0, 1]")
 	f.StringVar(&c.columns.ID, "id-column", "", "bandit log: id of the round")
 	f.StringVar(&c.features, "features", "", "bandit log: columns that are features, joined by commas; NAME:text or "+
-		"NAME:number says the type, NAME:ngrams that the words of its texts count")
-	f.StringVar(&c.columns.FeaturePrefix, "feature-prefix", "", "bandit log: columns whose names begin so are "+
-		"features, too")
+		"NAME:number sets the type, NAME:ngrams counts the words of texts")
+	f.StringVar(&c.columns.FeaturePrefix, "feature-prefix", "", "bandit log: prefix of further columns that are "+
+		"features")
 }
 
 // readMapping returns the columns of a bandit log: those of --mapping, and over them

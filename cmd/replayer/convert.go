@@ -33,9 +33,9 @@ func convertCommand(env *daemon.Env) *cobra.Command {
 		Short: "Read a log in any format, account for every line, write it in another",
 		Long: `Read a log in any format, account for every line, write it in another.
 
-LOG is a file, a folder, or - for standard input; gzip and zstd are told by their first
-bytes, the format by the content. Or it is the topics of a live system: embedded:DIR,
-nats://… or kafka://…. Every record that is read has one class:
+LOG is a file, a folder, - for standard input, or the topics of a live system:
+embedded:DIR, nats://… or kafka://…. gzip and zstd are detected by their first bytes,
+the format by the content. Every record has one class:
 read = events + duplicates + dangling + skipped + malformed.
 
 Formats: ` + logs.FormatNames() + `; bandit (CSV whose columns are named) and obd (Open
@@ -54,8 +54,8 @@ Bandit CSV or its folder). Memory does not grow with the log.`,
 	f.StringVar(&c.to, "to", "", "format to write, one of "+strings.Join(logs.WriteFormats(), ", ")+"; default: none, "+
 		"only account")
 	f.StringVar(&c.out, "out", "-", "file to write; - is standard output")
-	f.BoolVar(&c.keep, "keep-inactive", false, "write events that were not activated, too, marked so; they count as "+
-		"skipped all the same")
+	f.BoolVar(&c.keep, "keep-inactive", false, "also write events that were not activated, marked so; they still count "+
+		"as skipped")
 	f.BoolVar(&c.json, "json", false, "the account as one JSON object, on standard error if the log is written to "+
 		"standard output")
 	return cmd

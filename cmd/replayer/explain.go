@@ -29,12 +29,12 @@ what was decided, with which probability and why (the losses that the model expe
 γ, μ), which feedback the model had learned by then, the outcomes, the round's fate,
 and what learning it changed. The decision and what it taught are recomputed by the
 code that decided and learned, from the last snapshot before it; "identical" says that
-the record in the log is the one that comes out, bit for bit.
+the result equals the record in the log, bit for bit.
 
 It needs the secret seed, and works beside a running system. A decider's page shows
 the same, without the context, at /explain?id=ID of its admin port.
 
-Exit code: 0 told, 1 no such round or the log cannot be read, 2 usage.`,
+Exit code: 0 printed, 1 no such round or the log cannot be read, 2 usage.`,
 		Args: daemon.OneArgument("id of a round", "r-0-17"),
 		Example: "  replayer explain r-0-17\n  replayer explain 8f3a --log embedded:DIR --json\n  replayer explain 8f3a " +
 			"--log nats://user:password@host:4222 --name shop --seed-file shop.seed",

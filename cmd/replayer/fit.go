@@ -38,16 +38,16 @@ func fitCommand(env *daemon.Env) *cobra.Command {
 		Short: "Build a finite class of functions from a log, for the Hedge oracle",
 		Long: `Build a finite class of functions from a log, for the Hedge oracle.
 
-Ridge and logistic regressions and small trees are fitted to the first rows: each to a
-bootstrap sample of them, over some of the columns, with some regularisation. Where the
-log knows the loss of the action played only, a row weighs 1/propensity. Functions that
-predict nearly alike are kept once. The rows held out say how good each is, and how many
-of them they do not refute. Rows behind those are played: the class under the default
-learner, beside the default learners over features.
+Ridge and logistic regressions and small trees are fitted to the first rows, each to a
+bootstrap sample, over some of the columns, with some regularisation. If the log knows
+only the loss of the action played, a row weighs 1/propensity. Of functions that predict
+nearly alike one is kept. The rows held out measure each function, and how many of them
+the data do not refute. Later rows are played: by the class under the default learner,
+and for comparison by the default learners over features.
 
-A function has coefficients, or a loss a leaf, for each action by its name; or, with --over
-features, it is shared by all actions and goes by theirs: the context, the features of the
-action, and their products. Such a class knows actions that it never saw.`,
+A function has coefficients, or a loss per leaf, for each action by its name. With --over
+features it is shared by all actions, and uses the context, the features of the action,
+and their products. Such a class knows actions that it never saw.`,
 		Args: daemon.NoArguments,
 		Example: `  replayer fit --data pendigits.csv --fit-rows 2000 --out digits.class.jsonl
   replayer fit --data open_bandit_men --fit-rows 5000 --kinds ridge,trees --functions 20
@@ -58,23 +58,23 @@ action, and their products. Such a class knows actions that it never saw.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
 	f.source.flags(env, cmd.Flags(), new(logAccess))
-	cmd.Flags().StringVar(&f.source.model, "model", "", "model file, by whose actions and range the log is read")
+	cmd.Flags().StringVar(&f.source.model, "model", "", "model file with the actions and the range of the log")
 	g, o := cmd.Flags(), &f.options
-	g.IntVar(&f.data.Rows, "fit-rows", 0, "rows to fit to and to hold out, the first of the data; 0: all, and nothing "+
-		"is played")
-	g.IntVar(&f.data.Columns, "columns", 200, "columns at most; of texts the values that occur most")
-	g.StringVar(&f.over, "over", formatAuto, "what functions know actions by: names, features, or auto: features where "+
-		"the actions of a log of events have some")
-	g.IntVar(&f.data.Shared, "action-columns", 50, "with features of actions: columns of theirs at most, those that "+
-		"occur most; where the actions are always the same a name is one, too")
-	g.BoolVar(&f.data.Bandit, "bandit", false, "of data that knows the loss of every action use that of one a row, "+
-		"drawn uniformly, as a log would have it")
+	g.IntVar(&f.data.Rows, "fit-rows", 0, "number of first rows to fit to and to hold out; 0: all rows, and none is "+
+		"played")
+	g.IntVar(&f.data.Columns, "columns", 200, "maximum columns; of texts the most frequent values")
+	g.StringVar(&f.over, "over", formatAuto, "identify actions by name, by features, or auto (features if the log has "+
+		"them)")
+	g.IntVar(&f.data.Shared, "action-columns", 50, "maximum columns for features of actions, the most frequent ones; "+
+		"with a fixed set of actions a name is one, too")
+	g.BoolVar(&f.data.Bandit, "bandit", false, "use only one uniformly drawn action's loss per row, to simulate "+
+		"logged data")
 	g.IntVar(&o.Functions, "functions", o.Functions, "functions of the class")
-	g.StringSliceVar(&o.Kinds, "kinds", o.Kinds, "kinds of functions, dealt in turn: ridge, logistic, trees")
-	g.Float64Var(&o.HoldOut, "hold-out", o.HoldOut, "share of the rows, the last of them, that no function is fitted to")
-	g.Float64Var(&o.Distance, "distance", o.Distance, "functions that predict within it of another, in root mean "+
-		"square, are dropped")
-	g.Float64Var(&o.Alpha, "alpha", o.Alpha, "level at which a function survives the rows held out")
+	g.StringSliceVar(&o.Kinds, "kinds", o.Kinds, "kinds of functions, taken in turn: ridge, logistic, trees")
+	g.Float64Var(&o.HoldOut, "hold-out", o.HoldOut, "share of the rows that is held out for measuring, the last ones")
+	g.Float64Var(&o.Distance, "distance", o.Distance, "drop functions that predict within this distance of another, "+
+		"in root mean square")
+	g.Float64Var(&o.Alpha, "alpha", o.Alpha, "level of the set of functions that survive the held-out rows")
 	most := float64(codec.MaxFeatures)
 	daemon.Bounds{"rounds": {0, 1e7}, "fit-rows": {0, 1e7}, "columns": {1, most}, "action-columns": {1, most},
 		"functions": {1, 1e4},

@@ -55,9 +55,9 @@ func injectCommand(env *daemon.Env) *cobra.Command {
 		Short: "Play an environment or a file through the whole live loop",
 		Long: `Play an environment or a file through the whole live loop.
 
-Starts the log, a decider and a joiner, writes contexts, reads the decisions, and
-writes each outcome after as many later decisions as the delays say. Then sums up
-what the logs hold, and audits them.`,
+It starts the log, a decider and a joiner, writes contexts, reads decisions, and writes
+each outcome after as many later decisions as the delays say. Then it summarises the
+logs and audits them.`,
 		Args: daemon.NoArguments,
 		Example: `  replayer inject
   replayer inject --data pendigits.csv --delays pareto:1.5,10 --window 200 --log embedded:DIR
@@ -75,11 +75,11 @@ what the logs hold, and audits them.`,
 	engine.RegisterSync(f, &in.sync)
 	f.IntVar(&in.lead, "lead", 1, "maximum contexts in flight; 1 decides each after all feedback released by then is "+
 		"learned, as backtest does; larger is faster, but adds up to that much delay")
-	f.StringVar(&in.speed, "speed", "max", "pace of the contexts: max, or so many times that of the log's own times "+
+	f.StringVar(&in.speed, "speed", "max", "pace of the contexts: max, or a multiple of the log's own pace "+
 		"(1x, 10x)")
-	f.IntVar(&in.partitions, "partitions", 1, "partitions of contexts, decisions and outcomes, with a decider each")
+	f.IntVar(&in.partitions, "partitions", 1, "partitions of contexts, decisions and outcomes, each with its decider")
 	f.StringVar(&in.encoding, "encoding", "", "msgpack or json: how the records are written (default msgpack)")
-	f.StringVar(&in.seedFile, "seed-file", "", "where the secret seed of a log on servers or brokers is written "+
+	f.StringVar(&in.seedFile, "seed-file", "", "file for the secret seed of a log on servers or brokers "+
 		"(default ./hindsight.seed)")
 	daemon.Bounds{"lead": {1, 1e6}, "partitions": {1, service.MaxPartitions}}.Set(f)
 	in.showing.flags(f)
@@ -365,6 +365,7 @@ func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *inject
 		RoundsPerSecond: float64(s.Rounds) / elapsed.Seconds(),
 	}
 	in.Match.Score(r)
+	r.NamedFates(s)
 	r.Course = in.Match.Tell(s.Bins)
 	if l.showing.on() {
 		r.Contexts = in.Match.WorstContexts()

@@ -28,22 +28,22 @@ func moveCommand(env *daemon.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "move",
 		Short: "Move the log in a folder to NATS servers, verified on both sides",
-		Long: `Copy all topics of a model from a folder that nobody serves to NATS servers, which
-have none of them: every record with its offset, time and bytes. Everything that was
-decided is recomputed on both sides, and must be the same. The folder stays as it is.
+		Long: `Copy all topics of a model from a folder to NATS servers that have none of them, every
+record with its offset, time and bytes. Stop the decider first. All decisions are
+recomputed on both sides and must be the same. The folder does not change.
 
-Stopped anywhere, the same command goes on. What the servers have with other records
-is left alone, by name. Deciders then start on the servers with the same model and
-seed.
+If the command is stopped, repeat it: it continues. Streams with other records are left
+alone, and named. Then start deciders on the servers with the same model and seed.
 
-Not to Kafka: records refer to each other by offsets and times, which it gives anew.`,
+There is no move to Kafka: records refer to each other by offset and time, and Kafka
+assigns its own.`,
 		Args:    daemon.NoArguments,
 		Example: "  replayer move --log embedded:./hindsight-data --to nats://HOST:4222",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return m.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&m.log, "log", engine.DefaultLog, "log to move: embedded:DIR")
-	f.StringVar(&m.to, "to", "", "servers that take it: nats://[USER:PASSWORD@]HOST[:PORT],…")
+	f.StringVar(&m.to, "to", "", "servers to copy to: nats://[USER:PASSWORD@]HOST[:PORT],…")
 	f.StringVar(&m.name, "name", "", "model to move; default: the only one in the log")
 	f.StringVar(&m.seedFile, "seed-file", "", "the secret seed (default: the file seed in the folder of the log)")
 	m.remote = access.New(env.Getenv)

@@ -34,7 +34,7 @@ func paperCommand(env *daemon.Env) *cobra.Command {
 		Long: `Try every theorem and lower bound of the paper, with the code that runs live.
 
 Each claim is played on environments that know the truth, over many seeds, and printed
-as a table with standard errors beside what is predicted. --out keeps tables as CSV,
+as a table with standard errors and predictions. --out writes the tables as CSV,
 everything as JSON, and a picture for each.`,
 		Args: cobra.NoArgs,
 		Example: `  replayer paper --quick
@@ -43,8 +43,8 @@ everything as JSON, and a picture for each.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
-	f.BoolVar(&p.o.Quick, "quick", false, "small sizes and 5 seeds: a look, in under two minutes")
-	f.IntVar(&p.o.Seeds, "seeds", 0, "seeds a point (default 20, with --quick 5)")
+	f.BoolVar(&p.o.Quick, "quick", false, "small sizes and 5 seeds, in under two minutes")
+	f.IntVar(&p.o.Seeds, "seeds", 0, "seeds per point (default 20, with --quick 5)")
 	f.Uint64Var(&p.o.Seed, "seed", 1, "the first seed")
 	daemon.Bounds{"seeds": {1, 1e4}, "seed": anySeed}.Set(f)
 	f.StringArrayVar(&p.claims, "claim", nil, "claim to try; may be repeated (default all: "+strings.Join(claimNames(),

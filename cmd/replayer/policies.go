@@ -37,12 +37,12 @@ func (p *policies) flags(f *pflag.FlagSet) {
 		"--csv the first action, too, where rounds allow it; given without --learner, only learners that it names are "+
 		"played)")
 	f.StringVar(&p.lambda, "lambda", strconv.Itoa(ope.DefaultLambda),
-		"of clipped IPS, Switch-DR and DRos: a number, inf, or auto: of 1, 2, 5, … 1000, inf the one with the least "+
-			"estimated error, for each policy and estimator")
-	f.IntVar(&p.crossfit, "crossfit", ope.DefaultFolds, "folds in which the reward model of DM, DR and their kin is "+
-		"fitted without the rows that it judges; 0: means of all rows, without features")
-	f.IntVar(&p.bootstrap, "bootstrap", 1000, "bootstrap samples a policy; 0: none")
-	f.IntVar(&p.minEvents, "min-events", 1000, "flag a log with fewer rows")
+		"λ of clipped IPS, Switch-DR and DRos: a number, inf, or auto (of 1, 2, 5, … 1000, inf the one with the least "+
+			"estimated error, for each policy and estimator)")
+	f.IntVar(&p.crossfit, "crossfit", ope.DefaultFolds, "folds for cross-fitting the reward model of DM, DR and "+
+		"their kin; 0: means of all rows, without features")
+	f.IntVar(&p.bootstrap, "bootstrap", 1000, "bootstrap samples per policy; 0: none")
+	f.IntVar(&p.minEvents, "min-events", 1000, "warn if a log has fewer rows")
 	daemon.Bounds{"crossfit": {0, math.MaxInt16}, "bootstrap": {0, 1e5}, "min-events": {0, maxRounds}}.Set(f)
 	p.trained.flags(f)
 }
@@ -82,6 +82,14 @@ func (b *backtest) judge(ctx context.Context, env *replay.Rounds) (*judge.Evalua
 		for _, l := range b.players() {
 			specs = append(specs, l.target())
 		}
+	}
+	if env.NamesOutcomes() {
+		s := b.named()
+		p, err := s.policy(env, "")
+		if err != nil {
+			return nil, err
+		}
+		env = env.For(p.model)
 	}
 	if p.trained.log == "" && isTopics(b.source.data) {
 		p.trained.log = b.source.data
@@ -176,7 +184,7 @@ func isSnapshot(spec string) bool {
 
 // progressive returns a learner, or that of a model file, as a policy to be judged.
 func (b *backtest) progressive(env *replay.Rounds, kind, spec string) (*judge.Progressive, error) {
-	s := b.source
+	s := b.named()
 	if kind == "model" {
 		s.model, spec = spec, ""
 	}

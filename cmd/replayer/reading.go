@@ -43,9 +43,10 @@ type reading struct {
 // should be known of the log is told on env's standard error.
 func (r *reading) flags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 	r.env, r.warned, r.opened, r.access = env, map[string]bool{}, new(*replay.Rounds), a
-	f.StringVar(&r.rejects, "rejects", "", "file for every record that is read and not used, a JSON object a line")
-	f.BoolVar(&r.strict, "strict", false, "stop at the first malformed record; without it they are counted and left out")
-	f.IntVar(&r.dedup, "dedup", recent.DefaultDedup, "ids remembered to find repeats, and the events of outcomes")
+	f.StringVar(&r.rejects, "rejects", "", "file for every unused record, one JSON object per line")
+	f.BoolVar(&r.strict, "strict", false, "stop at the first malformed record (default: count and skip them)")
+	f.IntVar(&r.dedup, "dedup", recent.DefaultDedup, "number of ids remembered, to find repeats and the events "+
+		"of outcomes")
 	daemon.Bounds{"dedup": {1, 1e9}}.Set(f)
 	if f.Lookup("name") == nil {
 		a.flags(env, f)

@@ -29,7 +29,7 @@ type showing struct {
 }
 
 func (s *showing) htmlFlag(f *pflag.FlagSet) {
-	f.StringVar(&s.html, "report", "", "HTML file for the report: everything in one file, with charts, no network")
+	f.StringVar(&s.html, "report", "", "HTML file for the report, with charts; it loads nothing")
 }
 
 func (s *showing) flags(f *pflag.FlagSet) {
@@ -174,8 +174,8 @@ const (
 )
 
 func (s *showing) sweepFlag(f *pflag.FlagSet) {
-	f.StringVar(&s.sweep, "sweep", "", fmt.Sprintf("of a report: the delays, in rounds, at which each learner is played "+
-		"to show value over delay, or none; default 0,1,3,10,… up to a tenth of the first %d rounds, in %d row orders",
+	f.StringVar(&s.sweep, "sweep", "", fmt.Sprintf("for a report: delays, in rounds, at which each learner is played to "+
+		"show value over delay, or none; default 0,1,3,10,… up to a tenth of the first %d rounds, in %d row orders",
 		sweepRounds, sweepOrders))
 }
 

@@ -65,8 +65,8 @@ func (s *source) dataFlags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 // logFlags say how a log is read.
 func (s *source) logFlags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 	grouped(f, "Data", func() {
-		f.StringVar(&s.format, "format", formatAuto, "of the log: auto (by content), multiclass (labelled CSV), bandit (CSV "+
-			"whose columns are named), obd (Open Bandit CSV or its folder), or one of "+logs.FormatNames())
+		f.StringVar(&s.format, "format", formatAuto, "format of the log: auto (by content), multiclass (labelled CSV), "+
+			"bandit (CSV whose columns are named), obd (Open Bandit CSV or its folder), or one of "+logs.FormatNames())
 		s.reading.flags(env, f, a)
 		s.columnFlags.flags(f)
 	})
@@ -83,7 +83,7 @@ func (s *source) flags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 		f.IntVar(&s.rounds, "rounds", 0, fmt.Sprintf("rounds to play; 0: the whole file, or %d of an environment",
 			defaultRounds))
 	})
-	f.Uint64Var(&s.seed, "seed", 1, "of contexts, losses, delays, row orders and the secret seed")
+	f.Uint64Var(&s.seed, "seed", 1, "seed of contexts, losses, delays, row orders and the secret seed")
 	f.BoolVar(&s.json, "json", false, "one JSON object on standard output; tables and bars go to standard error")
 	s.accept = 1
 	daemon.Bounds{"rounds": {0, maxRounds}, "seed": anySeed}.Set(f)

@@ -25,14 +25,12 @@ func tailCommand(env *daemon.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "Follow a live system: fates, delays and losses as they come",
-		Long: `Follow the logs of a live system and print a line now and then: decisions a second,
-the fates of rounds and the rejects since the last line, how many decisions wait for
-their feedback, how late outcomes came (p50 and p99 of all that was read), and of the last
-1,000 rounds the share joined and the mean loss, beside an estimate of what uniform play
-would have lost in the same rounds.
+		Long: `Follow the logs of a live system and print a line at intervals: decisions per second,
+fates of rounds and rejects since the last line, decisions that wait for their feedback,
+delays of outcomes (p50 and p99 of all records read), and of the last 1,000 rounds the
+share joined, the mean loss, and an estimate of the loss of uniform play.
 
-The first line has what was read back (--last), too, but for decisions a second, which are
-those appended since.
+The first line includes the records read back (--last), except in decisions per second.
 
 It only reads, needs no secret seed, and works beside a running system. Ctrl-C ends it.`,
 		Args: daemon.NoArguments,
@@ -42,10 +40,10 @@ It only reads, needs no secret seed, and works beside a running system. Ctrl-C e
 	}
 	f := cmd.Flags()
 	t.flags(f, "log to follow", false)
-	f.DurationVar(&t.every, "every", 2*time.Second, "how often a line is printed")
-	f.Int64Var(&t.last, "last", 1000, "records before the end of each topic that are read first; -1: all")
-	f.IntVar(&t.lines, "lines", 0, "end after so many lines; 0: go on")
-	f.BoolVar(&t.json, "json", false, "a JSON object a line")
+	f.DurationVar(&t.every, "every", 2*time.Second, "time between lines")
+	f.Int64Var(&t.last, "last", 1000, "records to read back at the end of each topic; -1: all")
+	f.IntVar(&t.lines, "lines", 0, "stop after this many lines; 0: never")
+	f.BoolVar(&t.json, "json", false, "one JSON object per line")
 	daemon.Bounds{"every": {float64(time.Millisecond), 24 * float64(time.Hour)}, "last": {-1, 1 << 53},
 		"lines": {0, 1e9}}.Set(f)
 	return cmd

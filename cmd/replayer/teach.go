@@ -42,10 +42,10 @@ func teachCommand(env *daemon.Env) *cobra.Command {
 		Short: "Start a live system from a log of what another system decided",
 		Long: `Start a live system from a log of what another system decided.
 
-Each decision of the log goes in as an apprentice's: under its own id, with the action
-that was taken; its outcome follows after the log's own delay, if it came within the
-model's window. A run that was stopped goes on when the command is repeated. Then
-start a decider with the same --model and --log: it goes on with what was learned.
+Each decision of the log is played in apprentice mode, under its own id, with the action
+that was taken. Its outcome follows after the log's own delay, if it came within the
+model's window. If the command is stopped, repeat it: it continues. Then start a decider
+with the same --model and --log: it keeps what was learned.
 
 The model file must say warm: keep and have a version of at least 2: the log is taught
 as the version before.`,
@@ -58,7 +58,7 @@ as the version before.`,
 	}
 	f := cmd.Flags()
 	t.source.dataFlags(env, f, &t.access)
-	f.StringVar(&t.source.model, "model", "", "model file, the one that the decider will be started with")
+	f.StringVar(&t.source.model, "model", "", "model file of the decider that will be started")
 	f.StringVar(&t.log, "log", "", "log of the system: embedded:DIR, nats://… or kafka://…, as for the decider")
 	f.IntVar(&t.partitions, "partitions", 0,
 		"partitions of contexts, decisions and outcomes (default 1); fixed from then on")

@@ -52,6 +52,15 @@ func (b *backtest) variants(of []*policy) (out []*policy, err error) {
 	return out, nil
 }
 
+// named returns the source with the first of the formulas: policies are judged by it.
+func (b *backtest) named() source {
+	s := b.source
+	if len(b.rewards) > 0 {
+		s.reward = b.rewards[0]
+	}
+	return s
+}
+
 // variant returns the policy with another model; its label says so if it is told.
 func (p *policy) variant(label string, told bool, change func(m *model.Model) error) (*policy, error) {
 	q := *p

@@ -23,12 +23,12 @@ func verifyCommand(env *daemon.Env) *cobra.Command {
 		Use:   "verify",
 		Short: "Recompute everything that a log says was decided, and name the first difference",
 		Long: `Recompute every propensity, draw, fate and snapshot from the logs alone, and name
-the first difference. It needs the secret seed, and works beside a running system. A
-folder that nobody serves stays as it is, however old its records are.
+the first difference. It needs the secret seed, and works beside a running system. It
+does not change a folder, and drops no old records.
 
-Where what a record follows from is no longer kept, or may have gone with the tail of
-a log in a power failure, it counts as too old. Of a decision whose learner's state is
-gone, its law, the draw from it and what the rules of its model say are still checked.
+A record counts as too old if its inputs are no longer in the log, or may have been lost
+in a power cut. For a decision whose learner's state is gone, its probabilities, the draw
+and the rules of its model are still checked.
 
 Exit code: 0 identical, 1 different, 2 usage, 3 identical as far as it could be
 checked, and some records are too old for that, 4 could not run.`,

@@ -37,10 +37,9 @@ func windowCommand(env *daemon.Env) *cobra.Command {
 		Short: "Say what each window would cost, and propose one",
 		Long: `Say what each window would cost, and propose one.
 
-A round waits for its outcome as long as the window says. A long one holds the rounds
-behind it back, a short one skips rounds whose outcomes are only late. Each window is
-backtested with the same seeds: how much it skips, how late feedback is released, what
-the certificate says, and what the learner loses.`,
+A round waits for its outcome for the window. A long window holds back later rounds; a
+short one skips rounds whose outcomes are merely late. Each window is backtested with
+the same seeds: rounds skipped, delay of feedback, certificate, and loss.`,
 		Args: daemon.NoArguments,
 		Example: `  replayer window --delays pareto:1.5,10
   replayer window --data pendigits.csv --delays lognormal:20,1.5 --windows 50,100,200,400
@@ -56,8 +55,8 @@ the certificate says, and what the learner loses.`,
 	w.source.learnerFlags(cmd.Flags(), &w.learner, &w.delays)
 	w.showing.htmlFlag(cmd.Flags())
 	cmd.Flags().StringSliceVar(&w.windows, "windows", nil,
-		"windows to price: rounds, or durations for data with times; default: a ladder over what the data has")
-	cmd.Flags().IntVar(&w.seeds, "seeds", 5, "seeds a window: of contexts, losses, delays and draws")
+		"windows to price: rounds, or durations for data with times; default: a ladder over the delays of the data")
+	cmd.Flags().IntVar(&w.seeds, "seeds", 5, "seeds per window: of contexts, losses, delays and draws")
 	daemon.Bounds{"seeds": {1, 1e4}}.Set(cmd.Flags())
 	cmd.Flags().StringVar(&w.out, "out", "", "folder for window.json, window.csv and window.png")
 	return cmd

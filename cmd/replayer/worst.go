@@ -40,11 +40,11 @@ func worstCommand(env *daemon.Env) *cobra.Command {
 		Long: `Search the delays that hurt a learner most.
 
 Among all sequences of delays with a given total and a given longest delay, a seeded
-local search looks for one under which the learner loses most: it starts from random
-sequences and from plans of the book (all at the front, in bursts, at the heads of
-lines), and changes blocks of the worst so far. What it finds is written to a file that
---delays recorded:FILE takes, and compared with random sequences of the same total and
-maximum, on draws that the search did not see. The worst case is at least as bad.`,
+local search looks for one under which the learner loses most. It starts from random
+sequences and from known plans (all at the front, in bursts, at the heads of lines), and
+changes blocks of the worst so far. The result is written to a file for --delays
+recorded:FILE, and compared with random sequences of the same total and maximum, on
+draws that the search did not see. The true worst case is at least as bad.`,
 		Args: daemon.NoArguments,
 		Example: `  replayer worst
   replayer worst --env cyc:100,20 --learner exp4dale --order arrival --rounds 1000
@@ -62,8 +62,8 @@ maximum, on draws that the search did not see. The worst case is at least as bad
 	f.Int64Var(&w.max, "max", 0, "the longest delay (default that of the log's own, else 100, or a tenth of the rounds "+
 		"if that is less)")
 	f.IntVar(&w.steps, "steps", 100, "steps of the search")
-	f.IntVar(&w.batch, "batch", 4, "sequences tried a step, in parallel over the cores; the result does not depend on "+
-		"how many those are")
+	f.IntVar(&w.batch, "batch", 4, "sequences per step, in parallel over the cores; the result does not depend on "+
+		"the number of cores")
 	f.IntVar(&w.random, "random", 20, "random sequences, to start from and to compare with")
 	f.IntVar(&w.draws, "draws", 3, "runs of a sequence, each with draws of its own, that the search goes by")
 	daemon.Bounds{"rounds": {0, 1e6}, "total": {0, 1 << 53}, "max": {0, 1 << 40}, "steps": {0, 1e6}, "batch": {1, 1e4},

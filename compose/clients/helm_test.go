@@ -2,7 +2,6 @@ package clients
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,8 +9,6 @@ import (
 	"strings"
 	"testing"
 )
-
-var update = flag.Bool("update", false, "write kubernetes.yaml from the chart")
 
 // render returns what the chart makes of values, and what Helm says of an error.
 func render(t *testing.T, values ...string) (manifest, errors string) {
@@ -50,8 +47,7 @@ func TestChartMakesManifest(t *testing.T) {
 		}
 	}
 	if made != contents(t, "../kubernetes.yaml") {
-		t.Errorf("kubernetes.yaml is not what the chart makes; write it with: go test ./compose/clients -run Chart -update %s",
-			errors)
+		t.Errorf("kubernetes.yaml is not what the chart makes; write it with: .ci/helm -update %s", errors)
 	}
 }
 
@@ -68,7 +64,8 @@ func TestChart(t *testing.T) {
 		hasNot []string
 	}{
 		{[]string{"log=embedded", "storage=5Gi"}, 1, []string{"kind: StatefulSet", "--log=embedded:/var/lib/hindsight\n",
-			"storage: 5Gi", "mountPath: /var/lib/hindsight"}, []string{"NATS_", "nats:4222", "name: nats", "kind: Deployment", "PodDisruptionBudget"}},
+			"storage: 5Gi", "mountPath: /var/lib/hindsight"},
+			[]string{"NATS_", "nats:4222", "name: nats", "kind: Deployment", "PodDisruptionBudget"}},
 		{[]string{"log=nats", "replicas=5"}, 2, []string{"replicas: 5", "--log=nats://nats:4222\n", "kind: PodDisruptionBudget"},
 			[]string{"kafka", "kind: Namespace"}},
 		{[]string{"nats.address=nats://mine:4222", "args={--nats-replicas=3,--nats-ca=/ca}"}, 1,

@@ -10,12 +10,13 @@ import (
 	"testing"
 )
 
-// walk is a reader of the quickstart, with the programs of its first step.
+// walk is a reader of a page, with the programs of the first step of the quickstart.
 type walk struct {
-	dir string
-	env []string
-	at  *strings.Replacer // the page's addresses, by those in use
-	url string            // of the admin pages
+	page string
+	dir  string
+	env  []string
+	at   *strings.Replacer // the page's addresses, by those in use
+	url  string            // of the admin pages
 }
 
 // begin gives the reader free ports.
@@ -29,7 +30,7 @@ func (w *walk) begin(t *testing.T) {
 // command is what stands below a mark of the page.
 func (w *walk) command(t *testing.T, mark string) *exec.Cmd {
 	t.Helper()
-	lines := strings.TrimSpace(w.at.Replace(block(t, "../../docs/quickstart.md", mark)))
+	lines := strings.TrimSpace(w.at.Replace(block(t, w.page, mark)))
 	if !strings.Contains(lines, "\n") {
 		lines = "exec " + lines // signals reach the program
 	}
@@ -57,18 +58,39 @@ func (w *walk) starts(t *testing.T, mark string) {
 	eventually(t, "a decider that is ready", func() bool { return healthy(w.url + "/readyz") })
 }
 
-// learned returns how many rounds with a loss the decider has learned.
-func (w *walk) learned() float64 {
-	var state struct{ Losses struct{ Rounds float64 } }
+// plays runs a source of load until it has taught something.
+func (w *walk) plays(t *testing.T, mark string) {
+	t.Helper()
+	load := w.command(t, mark)
+	if err := load.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "20 rounds are learned", func() bool { return w.state().Losses.Rounds >= 20 })
+	if err := load.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = load.Wait() // it was killed
+}
+
+// shown is what the reader looks at on the page.
+type shown struct {
+	Losses  struct{ Rounds float64 } // with a loss, which the decider has learned
+	Budgets []struct {
+		Name          string
+		Rounds, Price float64
+	}
+}
+
+func (w *walk) state() (s shown) {
 	answer, err := http.Get(w.url + "/state")
 	if err != nil {
-		return 0
+		return s
 	}
 	defer answer.Body.Close()
-	if json.NewDecoder(answer.Body).Decode(&state) != nil {
-		return 0
+	if json.NewDecoder(answer.Body).Decode(&s) != nil {
+		return shown{}
 	}
-	return state.Losses.Rounds
+	return s
 }
 
 // TestQuickstart types the commands of docs/quickstart.md from the first to the last, in a clone, with free ports.
@@ -81,7 +103,7 @@ func TestQuickstart(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin, dir := t.TempDir(), t.TempDir()
-	w := &walk{dir: top, at: strings.NewReplacer(), env: append(os.Environ(), "GOBIN="+bin,
+	w := &walk{page: "../../docs/quickstart.md", dir: top, at: strings.NewReplacer(), env: append(os.Environ(), "GOBIN="+bin,
 		"PATH="+bin+":"+os.Getenv("PATH"))}
 	w.types(t, "install", "")
 	if w.dir = dir; os.Symlink(filepath.Join(top, "compose"), filepath.Join(dir, "compose")) != nil {
@@ -90,20 +112,23 @@ func TestQuickstart(t *testing.T) {
 	t.Run("decide", func(t *testing.T) {
 		w.starts(t, "decider")
 		w.types(t, "curl", `{"id":"8f3a","action":"`, `{"id":"8f3a","stored":true}`)
-		eventually(t, "the round is learned", func() bool { return w.learned() == 1 })
+		eventually(t, "the round is learned", func() bool { return w.state().Losses.Rounds == 1 })
 		w.types(t, "inside", "round 8f3a of model hindsight", "reward 1", "verify hindsight: identical")
 	})
 	t.Run("learn", func(t *testing.T) {
 		w.starts(t, "shop")
-		visitors := w.command(t, "load")
-		if err := visitors.Start(); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "clicks are learned", func() bool { return w.learned() >= 20 })
-		if err := visitors.Process.Kill(); err != nil {
-			t.Error(err)
-		}
-		_ = visitors.Wait() // it was killed
+		w.plays(t, "load")
+	})
+	t.Run("route", func(t *testing.T) {
+		own := *w
+		own.page = "../../docs/route-your-models.md"
+		own.starts(t, "route")
+		own.types(t, "ask", `{"id":"q1","action":"`, `{"id":"q1","stored":true}`)
+		own.plays(t, "play")
+		eventually(t, "the page shows what is spent", func() bool {
+			b := own.state().Budgets
+			return len(b) == 1 && b[0].Name == "cost" && b[0].Rounds >= 20 && b[0].Price > 0
+		})
 	})
 	w.types(t, "backtest", "\nlogging ", "\nuniform ", "\nlearner:dafa ", "few events: 120 rows")
 }

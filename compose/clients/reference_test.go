@@ -13,7 +13,7 @@ import (
 	"hindsight/internal/testkit"
 )
 
-var update = flag.Bool("update", false, "write the pages of HTTP and topics")
+var update = flag.Bool("update", false, "write the pages of HTTP and topics, and kubernetes.yaml from the chart")
 
 // document reads a description in YAML.
 func document(t *testing.T, path string, into any) {

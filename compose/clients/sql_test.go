@@ -30,7 +30,7 @@ func keyTypes(t *testing.T, topic, record, text string) map[string]string {
 	out := map[string]string{"type": text}
 	for key, p := range s.Defs[record].Properties {
 		switch {
-		case key == "context" || p["type"] == "string" || p["enum"] != nil:
+		case key == "context" || key == "outcomes" || p["type"] == "string" || p["enum"] != nil: // objects as text
 			out[key] = text
 		case p["type"] == "integer":
 			out[key] = "BIGINT"

@@ -2,7 +2,9 @@
 import os, sys, time
 import requests  # pip install requests
 
-route, models = os.environ.get("ROUTE", "http://127.0.0.1:8080"), os.environ["MODELS"]  # MODELS=https://openrouter.ai/api/v1
+route = os.environ.get("ROUTE", "http://127.0.0.1:8080")
+models, key = os.environ["MODELS"], os.environ.get("MODELS_KEY", "")  # MODELS=https://openrouter.ai/api/v1
+prompt = sys.argv[1]
 
 
 def post(url, body, headers={}):
@@ -13,8 +15,8 @@ def post(url, body, headers={}):
 
 decision = post(f"{route}/v1/decide", {"features": {"prompt": sys.argv[1]}})
 began = time.monotonic()
-answer = post(f"{models}/chat/completions", {"model": decision["action"], "messages": [{"role": "user", "content": sys.argv[1]}]},
-              {"Authorization": "Bearer " + os.environ.get("MODELS_KEY", "")})
+answer = post(f"{models}/chat/completions", {"model": decision["action"], "messages": [{"role": "user", "content": prompt}]},
+              {"Authorization": f"Bearer {key}"})
 known = {"tokens": answer["usage"]["completion_tokens"], "latency_ms": 1000 * (time.monotonic() - began)}
 post(f"{route}/v1/outcome", {"id": decision["id"], "outcomes": known})
 print(decision["action"], answer["choices"][0]["message"]["content"])

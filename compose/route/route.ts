@@ -2,8 +2,9 @@
 const [prompt, score] = process.argv.slice(2), env = process.env;
 const route = env.ROUTE ?? "http://127.0.0.1:8080"; // and MODELS=https://openrouter.ai/api/v1
 
-async function post(url: string, body: object, headers: object = {}) {
-  const answer = await fetch(url, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json", ...headers } });
+async function post(url, body, headers = {}) {
+  const init = { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json", ...headers } };
+  const answer = await fetch(url, init);
   if (!answer.ok) throw new Error(await answer.text());
   return answer.json();
 }

@@ -17,7 +17,9 @@ import (
 	"hindsight/internal/bounded"
 	"hindsight/internal/certs"
 	"hindsight/internal/daemon"
+	"hindsight/internal/envelope"
 	"hindsight/internal/secret"
+	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/kafka"
 	"hindsight/pkg/stream/nats"
 )
@@ -79,6 +81,7 @@ func (f *Kafka) dial(ctx context.Context, log, name string, logger *slog.Logger)
 		return nil, err
 	}
 	o.ClientID, o.Logger = name, logger
+	o.Headers = func(topic string) func(*stream.Record) []stream.Header { return envelope.NewHeaders(topic).Of }
 	if o.SASL != nil && !strings.HasPrefix(o.SASL.Name(), "SCRAM") && o.TLS == nil && logger != nil {
 		logger.Warn("the password or token for Kafka goes over the network as it is: use kafkas://")
 	}

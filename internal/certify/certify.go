@@ -232,6 +232,10 @@ func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Opt
 		c.note("actions that no surviving function thinks best are never played: all bounds hold only while the truth " +
 			"survives, and what is given up is not seen in them")
 	}
+	if s.Priced {
+		c.note("the law charges for costs at the prices of the budgets: drift and exploration are those of loss + price × " +
+			"cost, no more, and say nothing of the budgets")
+	}
 	if s.Skipped > 0 {
 		c.note("conditional on outcomes missing at random (rounds skipped and charged 1 each: %d)", s.Skipped)
 	}
@@ -276,7 +280,11 @@ func (c *Certificate) Changed() string {
 	text := fmt.Sprintf("what was played lost more than predicted, and regressions were started anew (%d); the last "+
 		"after learned rounds", c.Changes.Count)
 	for _, x := range c.Changes.Last[max(0, len(c.Changes.Last)-4):] {
-		text += fmt.Sprintf(" %d (%s)", x.Example, cmp.Or(x.Action, "all actions"))
+		of := ""
+		if x.Outcome != "" {
+			of = x.Outcome + " of "
+		}
+		text += fmt.Sprintf(" %d (%s%s)", x.Example, of, cmp.Or(x.Action, "all actions"))
 	}
 	return text
 }

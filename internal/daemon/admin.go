@@ -52,11 +52,11 @@ func (a *AdminFlag) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&a.address, "admin", defaultAdmin, "address of the admin pages: / for people and its /state and "+
 		"/explain, /metrics, /healthz, /readyz, /mode, /guard, and of a decider /certificate and /models; port 0 for a "+
 		"free one; none: off; others than loopback need a token or --admin-ca")
-	flags.StringVar(&a.token, "admin-token-file", "", "file, mode 0600, with the token that the admin pages ask for, as "+
+	flags.StringVar(&a.token, "admin-token-file", "", "file, mode 0600, with the token of the admin pages, sent as "+
 		"Bearer or as a password (or the environment variable "+AdminTokenEnv+")")
 	flags.StringVar(&a.cert, "admin-cert", "", "file with the certificate of the admin pages, which then speak TLS")
 	flags.StringVar(&a.key, "admin-key", "", "file with the key of --admin-cert")
-	flags.StringVar(&a.ca, "admin-ca", "", "file with the certificates that sign those of clients: whoever has one sees "+
+	flags.StringVar(&a.ca, "admin-ca", "", "file with the authorities of client certificates; a client with one sees "+
 		"the admin pages")
 	flags.BoolVar(&a.pprof, "pprof", false, "profiles at /debug/pprof/ of the admin pages; they show what is in memory")
 	a.flag = flags.Lookup("admin")

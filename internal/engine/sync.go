@@ -10,8 +10,8 @@ import (
 
 // RegisterSync adds the flag --sync.
 func RegisterSync(f *pflag.FlagSet, sync *string) {
-	f.StringVar(sync, "sync", embedded.SyncInterval, "what a power cut may take of an embedded log: always (nothing that "+
-		"was acknowledged or read: each waits for the disk) or interval (up to the last second)")
+	f.StringVar(sync, "sync", embedded.SyncInterval, "what a power cut can take from an embedded log: always (nothing "+
+		"acknowledged: each record waits for the disk) or interval (up to the last second)")
 }
 
 // CheckSync reports what is wrong with the value of --sync beside a log.

@@ -487,8 +487,9 @@ func (f *Follower) tellChange(before int64) {
 	if !f.warns || c.Count <= before {
 		return
 	}
+	last := c.Last[len(c.Last)-1]
 	f.logger.Warn("what is played loses more than predicted: regressions start anew; "+
 		"look whether the world, a feature or the meaning of outcomes changed",
-		"feedback", f.parsed.N, "action", cmp.Or(c.Last[len(c.Last)-1].Action, "all"),
+		"feedback", f.parsed.N, "action", cmp.Or(last.Action, "all"), "outcome", cmp.Or(last.Outcome, "loss"),
 		"changes", c.Count, "false_alarm_probability", oracle.ChangeAlarms)
 }

@@ -224,6 +224,10 @@ func readSnapshots(ctx context.Context, log stream.Log, topic string, last *code
 				c.LearnedThrough, errBadSnapshot, got, c.SHA256))
 		}
 		s, err := parseSnapshot(p.bytes)
+		if err == nil && (s.Through != c.LearnedThrough || s.Rec.Epoch != c.Epoch) {
+			return f(&Snapshot{Offset: p.offset}, fmt.Errorf("%w: of feedback %d in epoch %d, its record says %d in %d",
+				errBadSnapshot, s.Through, s.Rec.Epoch, c.LearnedThrough, c.Epoch))
+		}
 		s.Era, s.FeedbackFrom, s.Offset, s.Time = c.Era, c.FeedbackFrom, p.offset, r.Time
 		void := slices.Contains(last.Void, codec.SnapshotRef{SHA256: c.SHA256}) || last.Voids(c.Era, c.LearnedThrough) ||
 			c.Era < last.Era && !knows(last, c.Epoch)

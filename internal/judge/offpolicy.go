@@ -22,7 +22,8 @@ type OffPolicy struct {
 	log     *dataset.Table
 	sample  ope.Sample
 	files   spill.Files // in which the sample lies
-	rows    []int32     // of the log that have an outcome
+	rows    []int32     // of the log that have an outcome, of a model with named ones any
+	worth   []int32     // of rows, those whose reward is known and the sample has; nil: all
 	dropped int         // rows without one
 	learner learnerFunc
 	minimum float64 // propensity
@@ -41,7 +42,8 @@ type learnerFunc func(kind, spec string) (*Progressive, error)
 
 // OffPolicySettings are what the estimates depend on beside the log, as in JSON.
 type OffPolicySettings struct {
-	Of             string     `json:"of"` // what is estimated: the mean "reward" or "loss" of a row, on the log's scale
+	Of             string     `json:"of"`                // what is estimated: the mean "reward" or "loss" of a row, on the log's scale
+	Formula        string     `json:"formula,omitempty" csv:"-"` // of the reward, of named outcomes
 	Rows           int        `json:"rows"`
 	Events         ope.Figure `json:"events"`          // that the rows stand for
 	WithoutOutcome int        `json:"without_outcome"` // rows that are left out
@@ -73,53 +75,68 @@ func (o *OffPolicy) look() error {
 	log := o.log
 	files := &o.files
 	indices, numbers := spill.Column[int32]{In: files}, spill.Column[float64]{In: files}
-	rows, action, propensity, reward, events := indices, indices, numbers, numbers, numbers
+	rows, worth, action, propensity, reward, events := indices, indices, indices, numbers, numbers, numbers
 	for t := range o.env.Len() {
 		row := o.env.Row(t)
-		if log.Pass(t); !log.Observed(row) {
+		log.Pass(t)
+		value, known, any := o.env.Worth(t)
+		if any {
+			rows.Add(int32(t))
+		}
+		if !known {
 			o.dropped++
 			continue
 		}
-		rows.Add(int32(t))
+		worth.Add(int32(len(rows.All) - 1))
 		action.Add(log.Action[row])
 		propensity.Add(log.Props[row])
-		reward.Add(min(max(log.Value[row], log.Scale.Min), log.Scale.Max))
+		reward.Add(value)
 		if log.Weights != nil {
 			events.Add(log.Stands(row))
 		}
 		o.minimum = min(o.minimum, log.Props[row])
 		o.events += log.Stands(row)
 	}
-	o.rows = rows.All
+	if o.rows = rows.All; len(worth.All) < len(o.rows) {
+		o.worth = worth.All
+	}
 	o.sample = ope.Sample{Actions: len(o.env.Actions), Action: action.All, Propensity: propensity.All, Reward: reward.All,
 		Events: events.All}
 	switch {
 	case files.Err != nil:
 		return files.Err
-	case len(o.rows) == 0:
+	case len(o.sample.Action) == 0:
 		return errNoOutcomes
 	}
 	return nil
 }
 
-// row returns the row of the log that is judged on as number i.
+// at returns which of the rows is number i of the sample.
+func (o *OffPolicy) at(i int) int {
+	if o.worth == nil {
+		return i
+	}
+	return int(o.worth[i])
+}
+
+// row returns the row of the log that is number i of rows.
 func (o *OffPolicy) row(i int) int { return o.env.Row(int(o.rows[i])) }
 
 // Options returns the defaults for this log.
 func (o *OffPolicy) Options() ope.Options {
 	out := ope.Defaults()
-	scale := o.log.Scale
+	scale := o.env.Scale()
 	out.Range = ope.Range{Min: scale.Min, Max: scale.Max}
 	return out
 }
 
 // Settings says what estimates with these options depend on.
 func (o *OffPolicy) Settings(opt ope.Options) OffPolicySettings {
-	s := OffPolicySettings{Of: "loss", Rows: len(o.rows), WithoutOutcome: o.dropped, Actions: o.sample.Actions,
+	s := OffPolicySettings{Of: "loss", Rows: o.sample.Len(), WithoutOutcome: o.dropped, Actions: o.sample.Actions,
 		MinPropensity: o.minimum, Events: ope.Figure(o.events),
 		Lambda: ope.Figure(opt.Lambda), CrossFit: opt.Model.Folds, Bootstrap: opt.Bootstrap, Seed: opt.Seed}
-	if o.log.Kind == codec.Reward {
-		s.Of = "reward"
+	if o.log.Kind == codec.Reward || o.env.Formula() != "" {
+		s.Of, s.Formula = "reward", o.env.Formula()
 	}
 	return s
 }
@@ -132,14 +149,18 @@ func (o *OffPolicy) Evaluate(spec string, opt ope.Options) (*ope.Evaluation, err
 	}
 	sample := o.sample
 	sample.Memory, sample.Context = &judgingMemory{o: o}, o.contexts()
-	e, err := ope.Evaluate(&sample, spec, t.law, opt)
+	sums := o.newSums()
+	e, err := ope.Evaluate(&sample, spec, sums.law(t.law), opt)
+	if err == nil {
+		e.Outcomes = sums.outcomes(t.law)
+	}
 	if t.failed != nil && t.failed() != nil {
 		err = t.failed()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", spec, err)
 	}
-	e.Flags = append(e.Flags, t.flags...)
+	e.Flags = append(append(e.Flags, t.flags...), sums.flags()...)
 	if err := o.keep(spec, t, opt, e); err != nil {
 		return nil, err
 	}
@@ -156,7 +177,7 @@ func (o *OffPolicy) contexts() func(x *oracle.Input, t int) []int32 {
 	var index []int32
 	var features []oracle.Feature
 	return func(x *oracle.Input, t int) []int32 {
-		o.env.Context(&c, int(o.rows[t]))
+		o.env.Context(&c, int(o.rows[o.at(t)]))
 		index = o.log.Indices(index[:0], &c)
 		features = appendFeatures(features[:0], c.Features)
 		own := len(features)

@@ -59,8 +59,10 @@ func (o *OffPolicy) digest() string {
 		for i, t := range o.rows {
 			o.log.Pass(i)
 			o.files.Pass(i)
-			replay.HashWords(h, []int64{int64(t), int64(o.row(i)), int64(o.sample.Action[i]),
-				int64(math.Float64bits(o.sample.Reward[i])), int64(math.Float64bits(o.log.Stands(o.row(i))))})
+			row := o.row(i)
+			value, _, _ := o.env.Worth(int(t))
+			replay.HashWords(h, []int64{int64(t), int64(row), int64(o.log.Action[row]), int64(math.Float64bits(value)),
+				int64(math.Float64bits(o.log.Stands(row)))})
 		}
 		o.sum = hex.EncodeToString(h.Sum(nil))
 	})

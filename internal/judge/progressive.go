@@ -110,14 +110,19 @@ func (p *Progressive) law(dst []float64, t int) {
 	}
 	log, row := p.env.Log, p.env.Row(t)
 	slot := log.Slot(row)
-	loss := log.Loss(row, slot)
-	if math.IsNaN(loss) || p.rounds == nil {
+	loss := p.env.Loss(t, slot)
+	fate, outcomes := codec.Observed, p.env.Closed(p.feedback.Outcomes[:0], t, slot)
+	if math.IsNaN(loss) {
+		fate, loss = codec.Skipped, 0
+	}
+	if p.rounds == nil || fate == codec.Skipped && len(outcomes) == 0 {
 		return
 	}
 	// What weighs by importance must weigh by what was done and kept, not by what it would do.
 	d.Propensities[slot] = log.Kept(row)
 	p.feedback = codec.Feedback{N: p.n, Round: p.n, ID: d.ID, Epoch: p.epoch, LearnedThrough: d.LearnedThrough,
 		Gamma:   d.Gamma,
-		Actions: d.Actions, Propensities: d.Propensities, Action: slot, Fate: codec.Observed, Loss: loss, Context: d.Context}
+		Actions: d.Actions, Propensities: d.Propensities, Action: slot, Fate: fate, Loss: loss, Context: d.Context,
+		Outcomes: outcomes}
 	p.err = p.replica.Learn(&p.feedback, nil)
 }

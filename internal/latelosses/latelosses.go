@@ -16,10 +16,9 @@ import (
 
 // Comparison is of the losses that came after the window with those in time: rounds
 // that were observed, and rounds that were skipped or imputed and got a loss later
-// ([Losses]). Differ: the means differ by more than chance has it, which where
-// both are expected to be the same ever happens with a probability of at most 1 in 100,
-// at any number of looks ([Moments.Radius]). What is learned is biased then, since
-// it leaves the late ones out.
+// ([Losses]). Differ: the means differ significantly (anytime-valid test, false-alarm
+// rate at most 1 in 100: [Moments.Radius]). What is learned is then biased, since it
+// leaves the late ones out.
 type Comparison struct {
 	OnTime Figures `json:"on_time"`
 	Late   Figures `json:"late"`

@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -156,6 +157,26 @@ func TestNamedDiffering(t *testing.T) {
 		canonical := func(text string) []byte { return mustParse(t, text).Canonical() }
 		if key, _ := Differing(canonical(was), canonical(text), "loss", "reward", "oracle"); key != want {
 			t.Errorf("%s\ndiffers in %q, want %q", text, key, want)
+		}
+	}
+}
+
+// The example of the page and the kit's model are right.
+func TestNamedExamples(t *testing.T) {
+	page, err := os.ReadFile("../../docs/model-file.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "## Named outcomes\n")
+	_, rest, _ = strings.Cut(rest, "```yaml\n")
+	example, _, _ := strings.Cut(rest, "```")
+	kit, err := os.ReadFile("../../compose/route/route.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"actions: [llama, pro]\n" + example, string(kit)} {
+		if m, warnings, err := ParseWithWarnings("m.yaml", []byte(text)); err != nil || len(warnings) > 0 || len(m.Budgets) != 1 {
+			t.Errorf("%v, %v", err, warnings)
 		}
 	}
 }

@@ -17,14 +17,15 @@ type Evaluation struct {
 	// (Σw)²/Σw², of rows that stand for several events (Σcw)²/Σ(cw)²; null if no row matches
 	ESS          Figure    `json:"ess"`
 	MaxWeight    float64   `json:"max_weight"`
-	MeanWeight   float64   `json:"mean_weight"` // 1 but for chance, where propensities are right and support is there
+	MeanWeight   float64   `json:"mean_weight"` // about 1 if propensities are right and support is complete
 	MeanWeightSE Figure    `json:"mean_weight_se"`
 	Overlap      float64   `json:"overlap"`      // mean min(w,1): 1 less the total variation between the policies
 	Support      float64   `json:"support"`      // share of the policy's choices that the log played at all
 	RewardModel  string    `json:"reward_model"` // q̂: the "mean" of each action, or a "ridge" regression on features
 	Flags        []string  `json:"flags"`        // what speaks against believing the estimates, in words
 	Estimates    Estimates `json:"estimates"`
-	Course       *Course   `json:"course,omitempty"` // over the rows of the log
+	Course       *Course   `json:"course,omitempty"`   // over the rows of the log
+	Outcomes     []Outcome `json:"outcomes,omitempty"` // that the model names, and its budgets
 }
 
 // Thresholds of the flags.

@@ -47,3 +47,20 @@ func (s *Weighted) SE() float64 {
 	}
 	return s.Spread()
 }
+
+// Outcome is what a log says of one named outcome of a policy, over the rows in which it is known.
+type Outcome struct {
+	Name      string    `json:"name"`
+	Rows      int64     `json:"rows"`
+	Estimates Estimates `json:"estimates"` // ips, the mean of w·y, and snips, Σwy/Σw
+}
+
+// OutcomeOf returns the estimates of a sum of values with weights w = π/p, times the events that a row stands for, of
+// which there are so many.
+func OutcomeOf(name string, s *Weighted, events float64) Outcome {
+	n := float64(s.N)
+	mean := ratio(s.WL, n)
+	se := math.Sqrt(max(0, ratio(s.WWLL/n-mean*mean, n-1)))
+	each := events / n
+	return Outcome{name, s.N, Estimates{Normal("ips", mean/each, se/each), Normal("snips", s.Mean(), s.SE())}}
+}

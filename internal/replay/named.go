@@ -139,6 +139,88 @@ func (r *Rounds) worth(t, a int) float64 {
 	return r.named.worth.Loss(r.action(t, a), y)
 }
 
+// Worth returns what is known of the recorded action of round t of a log: the reward or loss on its scale, whether that is
+// known, and whether any outcome is.
+func (r *Rounds) Worth(t int) (value float64, known, any bool) {
+	log, row := r.Log, r.Row(t)
+	if r.named == nil {
+		known = log.Observed(row)
+		return min(max(log.Value[row], log.Scale.Min), log.Scale.Max), known, known
+	}
+	y := make([]float64, len(r.named.rules))
+	a := log.Slot(row)
+	if known = r.Outcomes(y, t, a); known {
+		value = r.named.worth.Value(r.action(t, a), y)
+	}
+	return value, known, slices.ContainsFunc(y, func(v float64) bool { return !math.IsNaN(v) })
+}
+
+// Closed appends what became of the named outcomes of action a in round t, all of them known at once.
+func (r *Rounds) Closed(dst []codec.Closed, t, a int) []codec.Closed {
+	if r.named == nil {
+		return dst
+	}
+	for k := range r.named.rules {
+		c := codec.Closed{Name: r.named.rules[k].Name, Fate: codec.Skipped, Partition: -1, Offset: -1}
+		if v := r.value(k, t, a); !math.IsNaN(v) {
+			c.Fate, c.Value, c.Partition, c.Offset = codec.Observed, v, 0, 0
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// Scale returns the range of what [Rounds.Worth] returns.
+func (r *Rounds) Scale() loop.Range {
+	if r.named == nil {
+		return r.Log.Scale
+	}
+	lo, hi := r.named.worth.Range()
+	return loop.Range{Min: lo, Max: hi}
+}
+
+// Formula returns the reward of named outcomes; "": there is one loss.
+func (r *Rounds) Formula() string {
+	if r.named == nil {
+		return ""
+	}
+	return r.named.worth.String()
+}
+
+// Named returns the names of the outcomes, and behind them of the budgets, that the model names.
+func (r *Rounds) Named() (names []string) {
+	if r.named == nil {
+		return nil
+	}
+	for k := range r.named.rules {
+		names = append(names, r.named.rules[k].Name)
+	}
+	for i := range r.named.spend {
+		names = append(names, "budget "+r.named.spend[i].Name)
+	}
+	return names
+}
+
+// NamedValues sets dst to the values of [Rounds.Named] of action a in round t; NaN: it is not known.
+func (r *Rounds) NamedValues(dst []float64, t, a int) {
+	n := len(r.named.rules)
+	r.Outcomes(dst[:n], t, a)
+	for i := range r.named.spend {
+		dst[n+i] = r.spent(i, dst[:n], t, a)
+	}
+}
+
+// spent returns what budget i has of an action whose outcomes are y; NaN: it is not known.
+func (r *Rounds) spent(i int, y []float64, t, a int) float64 {
+	of := r.named.spend[i].Of
+	for k, v := range y {
+		if of.Uses(k) && math.IsNaN(v) {
+			return v
+		}
+	}
+	return of.Value(r.action(t, a), y)
+}
+
 // action returns the name of action a of round t.
 func (r *Rounds) action(t, a int) string {
 	if r.table.Sets() {
@@ -305,17 +387,13 @@ func (m *Match) count(t, a int, weight float64, d *codec.Decision) {
 	}
 	for i := range r.spend {
 		b := &r.spend[i]
-		known := true
-		for k, v := range m.y {
-			known = known && (!b.Of.Uses(k) || !math.IsNaN(v))
-		}
 		if i < len(d.Prices) {
 			add(len(m.y)+len(r.spend)+i, 1, d.Prices[i].X)
 		}
-		if !known {
+		spent := m.rounds.spent(i, m.y, t, a)
+		if math.IsNaN(spent) {
 			continue
 		}
-		spent := b.Of.Value(m.rounds.action(t, a), m.y)
 		add(len(m.y)+i, weight, spent)
 		x := &m.debts[i]
 		over := weight * (spent/b.Limit - 1)
@@ -393,6 +471,9 @@ func (c outcomeCounts) of(name string) *outcomeCount {
 
 // ruleOf returns what the model says of an outcome as if it were its one reward; nil: it names no such outcome.
 func ruleOf(rules *loop.Rules, name string) *loop.Rules {
+	if rules == nil {
+		return nil
+	}
 	for k := range rules.Named {
 		if o := &rules.Named[k]; o.Name == name {
 			return &loop.Rules{Range: o.Range, Outcomes: o.Take}
@@ -443,6 +524,9 @@ func (r *Result) setFates(of outcomeCounts) {
 		}
 	}
 }
+
+// NamedFates gives the named outcomes of a run what the logs say became of them.
+func (r *Result) NamedFates(s *Summary) { r.setFates(s.outcomes) }
 
 // LateWarnings says of which named outcomes those that came late differ from those in time.
 func (r *Result) LateWarnings() (out []string) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Replay is what a log with propensities says of a learner that was replayed on it: its
-// mean loss in [0,1] over the policies that it had from row to row, without bias but for
+// mean loss in [0,1] over the policies that it had from row to row, unbiased except for
 // the rows that it met: it learned from those alone.
 //
 // A row whose recorded action the learner drew is accepted with probability min(1, c/p)

@@ -48,6 +48,7 @@ func Judged(e *judge.Evaluations, screen bool) *Page {
 	} else {
 		page = brief(weights, estimates)
 	}
+	page.Sections[0].add(judgedOutcomes(e.Policies))
 	page.Sections[0].add(note(judgedLegend(e, screen, biased && !screen)))
 	shared := ope.SharedFlags(e.Policies)
 	for _, f := range shared {
@@ -92,7 +93,11 @@ func judgedLegend(e *judge.Evaluations, screen, biased bool) string {
 	if events := float64(s.Events); events > float64(s.Rows) {
 		rows += fmt.Sprintf(" that stand for %s events (pdrop)", words.Count(int64(math.Round(events))))
 	}
-	text := fmt.Sprintf("Mean %s a row of %s, %d actions, smallest propensity %s; ± the standard error, %s", s.Of, rows,
+	of := s.Of
+	if s.Formula != "" {
+		of += " (" + s.Formula + ")"
+	}
+	text := fmt.Sprintf("Mean %s a row of %s, %d actions, smallest propensity %s; ± the standard error, %s", of, rows,
 		s.Actions, words.Figure(s.MinPropensity, 3), s.Method())
 	if screen {
 		text += ". The mean weight should be 1; ESS, the effective sample size, is what estimates rest on. More " +

@@ -64,6 +64,28 @@ func named(groups [][]*replay.Result) *table {
 	return t
 }
 
+// judgedOutcomes has a row a policy, with what the log says of each outcome and budget: SNIPS with its 95 % interval; nil
+// of one loss.
+func judgedOutcomes(policies []*ope.Evaluation) *table {
+	if len(policies) == 0 || len(policies[0].Outcomes) == 0 {
+		return nil
+	}
+	t := headed(2, "policy", "")
+	t.Caption = "Named outcomes and budgets of policies: SNIPS, and its 95 % interval"
+	for _, o := range policies[0].Outcomes {
+		t.Columns = append(t.Columns, column{Name: o.Name})
+	}
+	for _, p := range policies {
+		row := []string{clip(p.Policy), ""}
+		for _, o := range p.Outcomes {
+			e := o.Estimates.Get("snips")
+			row = append(row, words.Digits(float64(e.Value))+" ["+interval(e.Low, e.High)+"]")
+		}
+		t.row(row...)
+	}
+	return t
+}
+
 // outcomes is the part on the outcomes and budgets that models name.
 func (b *builder) outcomes() section {
 	s := section{ID: "outcomes", Title: "Outcomes, budgets and prices"}

@@ -252,7 +252,7 @@ func (b *builder) policies() section {
 		shown.Series = append(shown.Series, one)
 	}
 	c.Views = []view{shown}
-	s.add(b.playsTable(), c, t, b.intervals(), note(b.settings()))
+	s.add(b.playsTable(), c, t, judgedOutcomes(b.Policies), b.intervals(), note(b.settings()))
 	if b.logging() == nil {
 		s.add(note("What policies gain on the one that made the log is shown where that is judged, too: --policy logging."))
 	}

@@ -57,16 +57,15 @@ func TestBrowserPage(t *testing.T) {
 		t.Errorf("alarms: %s", text)
 	}
 	p.Hover("#chart-loss .u-over", .5, .5)
-	p.Wait(`/UTC.*played[0-9.]+uniform play \(estimate\)[0-9.]+/.test(document.querySelector("#chart-loss .legend").textContent)`)
+	p.Wait(`/UTC.*played[0-9.]+uniform play \(estimate\)[0-9.]+/.test(` +
+		`document.querySelector("#chart-loss .legend").textContent)`)
 	p.Picture("page-light")
 	browsertest.Eval[bool](p, `(document.getElementById("id").value = "`+last+
 		`", document.querySelector("#ask button").click(), true)`)
 	p.Wait(`document.getElementById("story").textContent.includes("recomputed   identical")`)
 	p.Media(browsertest.Media{Dark: true})
 	p.Picture("page-dark")
-	for _, f := range p.Accessible("page") {
-		t.Error(f)
-	}
+	p.Media(browsertest.Media{})
 	p.Size(390, 844)
 	if wide := browsertest.Eval[bool](
 		p, `document.documentElement.scrollWidth > document.documentElement.clientWidth`); wide {
@@ -91,6 +90,9 @@ func TestBrowserPage(t *testing.T) {
 	if problems := p.Problems(); len(problems) > 0 {
 		t.Errorf("%q", problems)
 	}
+	for _, f := range p.Accessible("page") {
+		t.Error(f)
+	}
 }
 
 // Where outcomes are rewards the page shows rewards, also below 0.
@@ -109,6 +111,9 @@ func TestBrowserRewards(t *testing.T) {
 	if inside := browsertest.Eval[bool](p, `drawn.loss.data.slice(1).flat().every((v) => v >= drawn.loss.scales.y.min && `+
 		`v <= drawn.loss.scales.y.max)`); !inside {
 		t.Error("a line leaves its picture")
+	}
+	if width := browsertest.Eval[float64](p, `drawn.loss.scales.x.max - drawn.loss.scales.x.min`); width > 60 {
+		t.Errorf("the time axis of some seconds is %v s long", width)
 	}
 	p.Picture("page-rewards")
 	if problems := p.Problems(); len(problems) > 0 {
@@ -145,8 +150,9 @@ func TestBrowserAlarm(t *testing.T) {
 	}
 	wrong.Store(true)
 	p.Wait(`document.querySelector(".flag.bad")?.textContent.includes("replayer verify")`)
-	p.Wait(`/In shadow .* the baseline did with a probability of .*/.test(document.getElementById("actions-says").textContent) && ` +
-		`/^The baseline answers\. In its last .* the learner would have lost .* the baseline .*95%/.test(document.getElementById("verdict").textContent)`)
+	p.Wait(`/In shadow .* the baseline did with a probability of .*/.test(` +
+		`document.getElementById("actions-says").textContent) && /^The baseline answers\. In its last .* the learner would ` +
+		`have lost .* the baseline .*95%/.test(document.getElementById("verdict").textContent)`)
 	p.Wait(`/computed [0-5] s ago/.test(document.getElementById("certificate-age")?.textContent)`)
 	p.Picture("page-alarm")
 	idle := `fetch("state").then((a) => a.json()).then((s) => (drawLoop({...s, joiner: false, idle: {decider: "", ` +

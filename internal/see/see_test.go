@@ -273,4 +273,12 @@ func TestVerdict(t *testing.T) {
 			t.Errorf("%s\nwant %s", got, want)
 		}
 	}
+	excess := -.0123
+	if got := guarded(&words.Rewards{Max: 2}, nil) + guarded(&words.Rewards{Max: 2}, &excess); got !=
+		" Beside its baseline the guard counts 0.025 more reward a round, without an interval." {
+		t.Error(got)
+	}
+	w := newWorld(t, "window: 10 rounds\nguard: {worse_by: 0.1}\n")
+	w.play(40, 1)
+	w.until("the guard", func(s *state) bool { return strings.Contains(s.Verdict, "the guard counts") })
 }

@@ -27,7 +27,7 @@ type DeciderMetrics struct {
 	changes                                      *gauge               // of an oracle that watches for them
 	snapshots                                    []prometheus.Counter // written, failed, damaged
 	snapAge, snapBytes                           *gauge
-	mode                                         *gauge
+	mode, missed                                 *gauge
 	certificate                                  certificateMetrics
 
 	snapMu sync.Mutex
@@ -63,9 +63,9 @@ func newDecider(o *owner) *DeciderMetrics {
 			"Feature values that the linear oracle of this epoch learned as 0 because max_features was reached.",
 			"it grows: the model does not see these features"),
 		Unread: o.counter("hindsight_unread_features_total",
-			"Features of decided contexts that the model does not list, and keys that no context has: nobody reads them. "+
+			"Features of decided contexts that the model does not list, and keys that no context has: they are not read. "+
 				"The log names some, and replayer explain those of one context.",
-			"it grows, and nobody sends more than the model reads on purpose: a name may be misspelt"),
+			"it grows, and no client sends more than the model reads on purpose: a name may be misspelt"),
 		Outside: o.counter("hindsight_outside_feature_values_total",
 			"Values in decided contexts outside the range that the model states for their feature ({number: [min, max]}). "+
 				"They are learned as they are; the log names some features.",
@@ -73,15 +73,18 @@ func newDecider(o *owner) *DeciderMetrics {
 		refusedExamples: o.later("hindsight_refused_examples",
 			"Examples that the linear oracle of this epoch did not learn because its memory for actions was full.", "it grows"),
 		changes: o.later("hindsight_oracle_changes",
-			"Times that the oracle of this epoch started regressions anew because what was played lost more than predicted. "+
+			"Times that the oracle of this epoch restarted regressions because the actions played lost more than predicted. "+
 				"The log says when.", "it grows: the world changed, or its noise"),
 		snapAge: o.later("hindsight_snapshot_age_seconds",
 			"Age of the last snapshot that this decider wrote or restored; of the one that writes them.",
 			"it passes a day while rounds are learned"),
 		snapBytes: o.later("hindsight_snapshot_bytes", "Size of that snapshot.", ""),
 		snapshots: o.counters("hindsight_snapshots_total",
-			"Snapshots written, those that could not be, and those found damaged at a start, which goes on from the one before.",
+			"Snapshots written, those that could not be, and those found damaged at startup, which then uses the one before.",
 			"failed or damaged grows", label{"result", []string{"written", "failed", "damaged"}}),
+		missed: o.later("hindsight_budget_missed",
+			"1 if a budget of the model is missed by more than chance explains: as a whole, and by four standard errors in about "+
+				"the last 1,000 costs learned. /state has each budget.", "it is 1"),
 		certificate: newCertificate(o),
 	}
 }
@@ -89,6 +92,15 @@ func newDecider(o *owner) *DeciderMetrics {
 func (d *DeciderMetrics) declareMode() {
 	d.mode = d.later("hindsight_mode", "Mode of the epoch at work: 0 live, 1 shadow, 2 apprentice, 3 paused.",
 		"it is not what you want it to be")
+}
+
+// Missed shows whether a budget is missed.
+func (d *DeciderMetrics) Missed(missed bool) {
+	x := 0.0
+	if missed {
+		x = 1
+	}
+	d.missed.Set(x)
 }
 
 // Mode shows the mode of the epoch at work.

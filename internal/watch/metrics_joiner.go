@@ -102,7 +102,7 @@ func foreignRecords(o *owner) prometheus.Counter {
 func (j *JoinerMetrics) declareGuard() {
 	j.guardAlarm = j.later("hindsight_guard_alarm",
 		"1 if the guard has found the learner worse than the baseline by more than worse_by since its epoch began, or has "+
-			"switched the mode for that and nobody has asked for one since, else 0; not there without a guard.",
+			"switched the mode for that and no mode was requested since, else 0; not there without a guard.",
 		"it is 1: see /guard, and switch to the baseline if the guard has not")
 	j.guardEvidence = j.later("hindsight_guard_evidence_ratio",
 		"Evidence that the learner is worse than the baseline by more than worse_by, as a share of what raises the alarm "+

@@ -10,9 +10,9 @@ const cloudMark = "specversion"
 // round's if a context itself has none, and the outcome_id of an outcome that has
 // none. header returns "" for a header that is not there.
 func CloudEventID(header func(key string) string) (id string, ok bool) {
-	for _, prefix := range [...]string{"ce_", "ce-"} {
-		if header(prefix+cloudMark) == "1.0" {
-			if id = header(prefix + "id"); id != "" {
+	for _, of := range [...]struct{ mark, id string }{{"ce_" + cloudMark, "ce_id"}, {"ce-" + cloudMark, "ce-id"}} {
+		if header(of.mark) == "1.0" {
+			if id = header(of.id); id != "" {
 				return id, true
 			}
 		}
@@ -35,6 +35,18 @@ func (r *reader) isCloudEvent() bool {
 		again.skip(0)
 	}
 	return false
+}
+
+// MediaType returns the media type of an event that a client wrote.
+func MediaType(event []byte) string {
+	r := newReader(event)
+	for s := r.open(tokMap); r.json && r.more(&s); {
+		if r.key() == cloudMark {
+			return "application/cloudevents+json"
+		}
+		r.skip(contextDepth)
+	}
+	return EncodingOf(event).ContentType()
 }
 
 // openCloudEvent reads the envelope and returns a reader at its data, and its id.

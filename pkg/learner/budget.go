@@ -3,7 +3,6 @@ package learner
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -29,9 +28,9 @@ const Never = -1
 
 // Constants of prices.
 const (
-	priceWindow   = 150     // W: rounds that a price is solved on
-	priceEvery    = 5       // costs learned from one price to the next
-	priceHalvings = 18      //
+	priceWindow   = 150 // W: rounds that a price is solved on
+	priceEvery    = 5   // costs learned from one price to the next
+	priceHalvings = 18
 	priceSweeps   = 3       // over several budgets
 	maxRoot       = 6       // of λ = r⁴, which is halved: λ ≤ 1296
 	leastPayBack  = 1000    // H
@@ -42,7 +41,7 @@ const (
 // Priced is a learner that charges for costs.
 type Priced interface {
 	Learner
-	// Prices appends the price of each budget, in the order of their names, that the last law of Propensities had.
+	// Prices appends the price of each budget, in the order of their names: that of laws until the next feedback.
 	Prices(dst []float64) []float64
 }
 
@@ -72,8 +71,6 @@ type budgets struct {
 
 // forecast is what was predicted of a round: f̂ of its actions, then for each budget their ±ĉ/B.
 type forecast []float64
-
-var _ Priced = (*DAFA)(nil)
 
 // Spend makes a learner that has learned nothing, whose oracle is [oracle.Heads], keep budgets, given in the order of
 // their names.
@@ -123,7 +120,7 @@ func (d *DAFA) expect(b *Budget) error {
 		if b.AtLeast {
 			large = 0
 		}
-		if err := d.heads.Expect(k, about, large); err != nil {
+		if err := d.heads.Expect(k, b.AtLeast, about, large); err != nil {
 			return err
 		}
 	}
@@ -150,16 +147,17 @@ func (b *Budget) inBudgets(c float64) float64 {
 // firstPrices solves for the prices before any cost is learned: with f̂ = 0 and the costs that are known beforehand.
 func (d *DAFA) firstPrices() {
 	b := &d.budgets
-	about := map[string]bool{}
+	var names []string
 	for i := range b.of {
 		for name := range b.of[i].About {
-			about[name] = true
+			names = append(names, name)
 		}
 	}
-	if len(about) == 0 {
+	if len(names) == 0 {
 		return
 	}
-	names := slices.Sorted(maps.Keys(about))
+	slices.Sort(names)
+	names = slices.Compact(names)
 	f := make(forecast, len(names), len(names)*(1+len(b.of)))
 	for i := range b.of {
 		for _, name := range names {
@@ -174,6 +172,29 @@ func (d *DAFA) firstPrices() {
 
 // Prices implements [Priced].
 func (d *DAFA) Prices(dst []float64) []float64 { return append(dst, d.budgets.price...) }
+
+// Spending is how a budget is kept.
+type Spending struct {
+	Budget *Budget // not to be changed
+	Price  float64 // λ, in units of loss for a cost of the budget's mean
+	Costs  int64   // learned, of rounds that the learner's own law decided
+	Mean   float64 // of them; NaN if there are none
+	// Expected is the mean cost of a round at this price, by what was predicted of the last rounds; NaN before any.
+	Expected float64
+}
+
+// Spending appends how each budget is kept.
+func (d *DAFA) Spending(dst []Spending) []Spending {
+	b := &d.budgets
+	d.makeRoom()
+	for i := range b.of {
+		o := &b.of[i]
+		overspent := float64(o.sign()*b.debt[i]) / float64(b.told[i])
+		dst = append(dst, Spending{o, b.price[i], b.told[i], float64(o.Mean * (1 + overspent)),
+			float64(o.Mean * o.sign() * b.spend(i))})
+	}
+	return dst
+}
 
 // foresee returns the forecast of the input that the heads have begun, which has k actions. It is scratch.
 func (d *DAFA) foresee(k int) forecast {
@@ -226,14 +247,7 @@ func (b *budgets) remember(f forecast) {
 // setPrices solves for all prices. Debts are paid back in as many rounds at least.
 func (d *DAFA) setPrices(payBack int64) {
 	b := &d.budgets
-	b.gammas = resize(b.gammas, len(b.ring))
-	most := 0
-	for j, f := range b.ring {
-		k := len(f) / (1 + len(b.of))
-		b.gammas[j] = d.gamma(k)
-		most = max(most, k)
-	}
-	b.charged, b.p = resize(b.charged, most), resize(b.p, most)
+	d.makeRoom()
 	sweeps := priceSweeps
 	if len(b.of) == 1 {
 		sweeps = 1
@@ -243,6 +257,19 @@ func (d *DAFA) setPrices(payBack int64) {
 			b.halve(i, b.target(i, payBack))
 		}
 	}
+}
+
+// makeRoom makes scratch for the rounds of the ring, and sets gammas to their γ of now.
+func (d *DAFA) makeRoom() {
+	b := &d.budgets
+	b.gammas = resize(b.gammas, len(b.ring))
+	most := 0
+	for j, f := range b.ring {
+		k := len(f) / (1 + len(b.of))
+		b.gammas[j] = d.gamma(k)
+		most = max(most, k)
+	}
+	b.charged, b.p = resize(b.charged, most), resize(b.p, most)
 }
 
 // target is ±B′/B.
@@ -373,7 +400,8 @@ func (d *DAFA) learnOutcomes(r *Round) {
 		d.heads.Update(r.Input, r.Action, r.Loss)
 	}
 	if told {
-		if b.costs++; b.costs%priceEvery == 0 {
+		// With many actions prices are solved for less often: that takes 2,700 laws.
+		if b.costs++; b.costs%max(priceEvery, int64(len(r.Input.Actions)/4)) == 0 {
 			d.setPrices(max(leastPayBack, 2*(r.N-1-r.LearnedThrough)))
 		}
 	}

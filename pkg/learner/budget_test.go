@@ -127,6 +127,10 @@ func TestBudgetLater(t *testing.T) {
 	play(was, 400)
 	state := must(was.AppendBinary(nil))
 	price := was.Prices(nil)[0]
+	s := was.Spending(nil)[0]
+	if t.Logf("%+v", s); s.Price != price || s.Costs != 400 || math.Abs(s.Mean-.4) > .06 || math.Abs(s.Expected-.4) > .02 {
+		t.Errorf("of .4 it spends %+v", s)
+	}
 	if !(price > .01) {
 		t.Fatalf("the price is %v", price)
 	}

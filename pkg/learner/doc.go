@@ -51,6 +51,16 @@
 // has the mean f⋆. So delays must not depend on losses or draws, nor contexts on them;
 // FIFO order asks for none of that. The a-priori bound holds as it stands.
 //
+// # Budgets
+//
+// With [Budget] the law is that of f̂ + Σ λ_i·ĉ_i/B_i, whose values are not bounded by 1: the inequality above holds
+// as it stands for loss + Σ λ_i·cost_i/B_i at the prices of each round, and its terms say nothing of the loss alone.
+// That a budget is kept is no theorem. What holds on every path is how λ is found: over the last rounds learned the
+// predicted spend at λ is B′, unless λ is 0 or the largest there is; so spend misses B′ by what predictions miss, and by
+// what contexts have changed since. I counts both, and B′ pays back I/H a round: a constant bias b of what is predicted
+// leaves I at b·H, and a mean cost within b·H/n of B after n rounds. Where no price meets a budget, because the cheapest
+// action is dearer, λ is the largest and all actions keep a probability.
+//
 // # EXP4-DALE
 //
 // [EXP4] takes feedback one at a time, in any order. Its n-th step learns round s = s(n),

@@ -92,11 +92,11 @@ func limitOf(j int) float64 {
 	return float64(k*(k+1)) / changeAlpha
 }
 
-// Change says that regressions were started anew, because what is played lost more than they
+// Change says that regressions were restarted, because the actions played lost more than they
 // predicted by more than chance explains.
 type Change struct {
 	Example int64  `json:"example"`           // number of the example, from 1, that raised the alarm
-	Action  string `json:"action"`            // whose regression was started anew; empty: all
+	Action  string `json:"action"`            // whose regression was restarted; empty: all
 	Outcome string `json:"outcome,omitempty"` // whose regressions they are, of [Heads]
 }
 
@@ -107,10 +107,10 @@ type Changes struct {
 }
 
 // add records a change. A recorded change is never overwritten: callers may keep Last.
-func (c *Changes) add(example int64, action string) {
+func (c *Changes) add(x Change) {
 	c.Count++
 	last := c.Last[max(0, len(c.Last)-mostChanges+1):]
-	c.Last = append(append(make([]Change, 0, len(last)+1), last...), Change{Example: example, Action: action})
+	c.Last = append(append(make([]Change, 0, len(last)+1), last...), x)
 }
 
 // watches are the watch over all examples, and what was noticed.
@@ -131,12 +131,12 @@ func (o *Linear) changed(n int32, f, y float64) (from, to int32) {
 			o.actions[i].watch = watch{}
 		}
 		o.all = watch{}
-		o.changes.add(o.fed, "")
+		o.changes.add(Change{Example: o.fed})
 		return 0, int32(len(o.actions))
 	case a.watch.add(f, y, changeOne, limitOf(int(n))):
 		a.watch = watch{}
 		clear(o.all.s[:]) // this action explains it
-		o.changes.add(o.fed, a.name)
+		o.changes.add(Change{Example: o.fed, Action: a.name})
 		return n, n + 1
 	}
 	return 0, 0
@@ -186,28 +186,36 @@ func (w *watch) read(r *wireReader, fed int64, most float64) bool {
 
 // append appends the state of the watch over all examples, and the changes.
 func (w *watches) append(b []byte) []byte {
-	b = w.all.append(b)
-	b = binary.AppendUvarint(b, uint64(w.changes.Count))
-	b = binary.AppendUvarint(b, uint64(len(w.changes.Last)))
-	for _, c := range w.changes.Last {
-		b = appendString(binary.AppendUvarint(b, uint64(c.Example)), c.Action)
+	return w.changes.append(w.all.append(b))
+}
+
+func (c *Changes) append(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(c.Count))
+	b = binary.AppendUvarint(b, uint64(len(c.Last)))
+	for _, x := range c.Last {
+		b = appendString(binary.AppendUvarint(b, uint64(x.Example)), x.Action)
 	}
 	return b
 }
 
 func (w *watches) read(r *wireReader, fed int64) bool {
-	ok := w.all.read(r, fed, 1/changeAlpha)
-	w.changes.Count = r.int64()
-	n := r.count(2)
-	if r.bad || w.changes.Count > fed || int64(n) != min(w.changes.Count, mostChanges) {
-		return false
-	}
+	ok := w.all.read(r, fed, 1/changeAlpha) && w.changes.read(r)
 	before := int64(0)
-	for range n {
-		c := Change{Example: r.int64(), Action: r.string()}
+	for _, c := range w.changes.Last {
 		ok = ok && before < c.Example && c.Example <= fed
 		before = c.Example
-		w.changes.Last = append(w.changes.Last, c)
 	}
-	return ok && !r.bad
+	return ok && w.changes.Count <= fed
+}
+
+func (c *Changes) read(r *wireReader) bool {
+	c.Count = r.int64()
+	n := r.count(2)
+	if r.bad || int64(n) != min(c.Count, mostChanges) {
+		return false
+	}
+	for range n {
+		c.Last = append(c.Last, Change{Example: r.int64(), Action: r.string()})
+	}
+	return !r.bad
 }

@@ -184,7 +184,7 @@ func TestRememberedChanges(t *testing.T) {
 	var c Changes
 	var old Changes
 	for i := range int64(40) {
-		c.add(i+1, fmt.Sprint(i))
+		c.add(Change{Example: i + 1, Action: fmt.Sprint(i)})
 		if i == 20 {
 			old = c
 		}

@@ -188,7 +188,7 @@ func (o *Shared) Update(x *Input, action int, loss float64) {
 	if o.version > 1 && o.all.add(clip01(dot(o.ridge.w, o.h)), loss, changeFrom, 1/changeAlpha) {
 		o.ridge.reset(o.o.Lambda)
 		o.all = watch{}
-		o.changes.add(o.fed, "")
+		o.changes.add(Change{Example: o.fed})
 	}
 	packedMul(o.k, o.ridge.p, o.h)
 	u, e := dot(o.k, o.h), loss-dot(o.ridge.w, o.h)

@@ -86,7 +86,7 @@ function buildLoop() {
   arrow("rejects", "M880 54 V26 H790", 786, 26, 180);
   for (const [name, y] of [["contexts", 70], ["requests", 130]]) svg.append(make("text", { x: 130, y: y + 4, "text-anchor": "end" }, name));
   box("decider", 232, 54, 180, 92, "decider");
-  box("acts", 522, 54, 130, 92, "your application");
+  box("acts", 522, 54, 130, 92, "application");
   box("joiner", 752, 54, 176, 92, "joiner");
   loop.boxes.acts.classList.add("away");
   text("topic", 184, 61, "rate");
@@ -136,14 +136,9 @@ function drawLoop(s) {
   byId("loop-says").textContent = lags.join("; ") || (decides || s.joiner ? "Nothing lags behind." : "Neither a decider nor a joiner is at work here now.");
 }
 
-// The charts are made when there is something to draw, and anew when their series change.
+// A chart is made when there is something to draw.
 const charts = {};
-function plot(id, of, c) {
-  if (!charts[id] || charts[id].of !== of) {
-    byId("chart-" + id).querySelector(".views").replaceChildren();
-    charts[id] = { of, chart: chart({ id, ...c }) };
-  } else charts[id].chart.set(c);
-}
+const plot = (id, c) => (charts[id] ? charts[id].set(c) : (charts[id] = chart({ id, ...c })));
 
 // Loss over time, or reward where outcomes are rewards.
 function drawLoss(s) {
@@ -152,8 +147,23 @@ function drawLoss(s) {
   byId("loss-title").textContent = (l.of === "reward" ? "Reward" : "Loss") + " over time";
   const points = l.buckets.map((b, i) => ({ at: Date.parse(l.start) / 1000 + i * l.bucket_seconds, ...b })).filter((b) => b.rounds > 0);
   byId("loss-says").textContent = points.length ? `Means over stretches of ${span(l.bucket_seconds)}.` : `No round has its ${l.of} yet.`;
-  if (points.length) plot("loss", l.of, { kind: "lines", x: { label: "time (UTC)", scale: "time" }, y: { label: l.of + " a round" }, at: points.map((b) => b.at),
+  if (points.length) plot("loss", { kind: "lines", x: { label: "time (UTC)", scale: "time" }, y: { label: "mean a round" }, at: points.map((b) => b.at),
     views: [{ series: [{ name: "played", y: points.map((b) => b.mean) }, { name: "uniform play (estimate)", y: points.map((b) => b.uniform_mean), aside: true }] }] });
+}
+
+// Budgets: what was spent, what is to come, and the price over the rounds.
+function drawBudgets(s) {
+  byId("budgets").hidden = !s.budgets.length;
+  if (!changed("budgets", s.budgets) || !s.budgets.length) return;
+  const head = make("tr", {}, ...["budget", "limit", "mean so far", "mean of late", "next 1,000 rounds", "price λ"].map((h) => make("th", { scope: "col" }, h)));
+  show(byId("budget-table"), make("table", {}, head, ...s.budgets.map((b) => make("tr", {}, make("td", {}, b.name), make("td", {}, (b.at_least ? "≥ " : "≤ ") + num(b.limit)),
+    make("td", { class: "state " + (b.missed ? "bad" : "good") }, b.rounds ? num(b.mean) : "–"), make("td", {}, b.late === null ? "–" : `${num(b.late)} ± ${num(b.error, 2)}`),
+    make("td", {}, num(b.next)), make("td", {}, num(b.price))))));
+  const first = s.budgets[0], at = first.points.map((p) => p.rounds);
+  const views = s.budgets.filter((b) => b.points.length === at.length).flatMap((b) => [
+    { name: b.name, series: [{ name: "mean", y: b.points.map((p) => p.mean) }, { name: "limit", y: at.map(() => b.limit), aside: true }] },
+    { name: "price of " + b.name, series: [{ name: "λ", y: b.points.map((p) => p.price) }] }]);
+  if (at.length > 1) plot("budget", views.length, { kind: "lines", x: { label: "rounds whose cost was learned" }, y: { label: "mean cost, or price λ" }, at, views });
 }
 
 function bars(into, rows, total) {
@@ -189,7 +199,7 @@ function drawDelays(s) {
   const d = s.delays.seconds, r = s.delays.rounds;
   byId("delays-says").textContent = d.n === 0 ? "No outcome yet." : `Half of the outcomes come within ${span(d.p50)}, 90% within ${span(d.p90)}, 99% within ${span(d.p99)}; the window is ${s.waiting.window_seconds === null ? "in rounds, or not known here" : span(s.waiting.window_seconds)}. ` +
     `Half of the decisions did without ${num(r.p50)} feedbacks or fewer, 99% without ${num(r.p99)} or fewer.`;
-  if (d.n) plot("delays", d.buckets.length, { kind: "bars", x: { label: "delay, at most" }, y: { label: "outcomes", zero: true }, names: d.buckets.map((b) => span(b.to)), at: d.buckets.map((b, i) => i),
+  if (d.n) plot("delays", { kind: "bars", x: { label: "delay, at most" }, y: { label: "outcomes", zero: true }, names: d.buckets.map((b) => span(b.to)), at: d.buckets.map((b, i) => i),
     views: [{ series: [{ name: "outcomes", y: d.buckets.map((b) => b.n) }] }] });
 }
 
@@ -221,7 +231,7 @@ function drawExploration(s) {
   const says = byId("draws-says");
   says.className = "quiet" + (e.refuted ? " bad" : "");
   says.textContent = e.draws === 0 ? "" : e.refuted ? "Draws do NOT follow their logged propensities: run replayer verify."
-    : `${num(e.draws)} draws were checked against their logged propensities: evidence against them ${num(e.evidence)} at most so far, the alarm is at 10000.`;
+    : `${num(e.draws)} draws were checked against their logged propensities: evidence against them ${num(e.evidence)} at most so far, the alarm is at 10,000.`;
 }
 
 const boundNames = { plausible_set: "by the functions not refuted", measured: "measured", realised_loss: "by realised loss", measured_drift: "measured drift", a_priori: "a priori" };
@@ -241,7 +251,7 @@ function drawCertificate(s) {
     if (b) rows.push(make("tr", {}, make("td", {}, name), make("td", { class: "state" }, b.void ? "void" : b.value === null ? "none" : num(b.value, 4)),
       make("td", { class: b.void ? "bad" : b.vacuous ? "warn" : "good" }, b.void ? b.void : b.vacuous ? "says nothing yet: not below the number of rounds" : `${num(b.value / c.t, 2)} a round`)));
   }
-  const parts = [make("p", { class: "quiet" }, `Bounds on the regret of ${num(c.t || 0)} rounds of epoch ${page.epoch}, `, make("span", { id: "certificate-age" }, certificateAge(s)))];
+  const parts = [make("p", { class: "quiet" }, `Bounds on the regret (${s.losses?.of === "reward" ? "missed reward: 1 is the whole range" : "loss above the best"}) of ${num(c.t || 0)} rounds of epoch ${page.epoch}, `, make("span", { id: "certificate-age" }, certificateAge(s)))];
   if (rows.length) parts.push(make("table", {}, ...rows));
   if (c.assumptions && c.assumptions.length) {
     parts.push(make("h3", {}, "On which assumptions"), make("table", {}, ...c.assumptions.map((a) => make("tr", {}, make("td", {}, a.assumption),
@@ -284,7 +294,7 @@ async function look() {
     if (!answer.ok) throw new Error("answer " + answer.status);
     const s = await answer.json();
     document.body.classList.remove("stale");
-    for (const draw of [drawHeader, drawAlarms, drawLoop, drawLoss, drawActions, drawDelays, drawFates, drawExploration, drawCertificate, drawRejects]) draw(s);
+    for (const draw of [drawHeader, drawAlarms, drawLoop, drawLoss, drawBudgets, drawActions, drawDelays, drawFates, drawExploration, drawCertificate, drawRejects]) draw(s);
     document.body.dataset.looks = String(Number(document.body.dataset.looks || 0) + 1);
   } catch (e) {
     document.body.classList.add("stale");

@@ -150,7 +150,7 @@ const axesOf = c => {
 
 const scalesOf = c => {
   const x = {time: c.x.scale === "time"};
-  if (c.x.scale === "time") x.range = (u, low, high) => low === high ? [low - 30, high + 30] : [low, high];
+  if (c.x.scale === "time") x.range = (u, low, high) => c.at.length > 1 ? [low, high] : [low - 30, low + 30];
   if (c.x.scale === "log") Object.assign(x, {distr: 3, range: (u, low, high) => [low / 1.3, high * 1.3]});
   if (c.names) x.range = (u, low, high) => [-.6, c.names.length - .4];
   const y = {};
@@ -211,7 +211,7 @@ const chart = c => {
     point(null);
     if (u) u.destroy();
     u = new uPlot({width, height: heightOf(c, width), series: out, bands, axes: axesOf(c), scales: scalesOf(c), hooks,
-      legend: {show: false}, cursor: {y: false, drag: {x: false, y: false}, points: {show: c.kind === "lines", size: 7}}, tzDate: s => uPlot.tzDate(new Date(1000 * s), "Etc/UTC"), padding: [10, crowded(c, width) ? 5 * longest(c) : 14, 0, 0]}, data, plot);
+      legend: {show: false}, cursor: {y: false, drag: {x: false, y: false}, points: {show: c.kind === "lines", size: 7}}, tzDate: s => uPlot.tzDate(new Date(1000 * s), "Etc/UTC"), padding: [10, v => crowded(c, v.width) ? 5 * longest(c) : c.x.scale === "time" ? 28 : 14, 0, 0]}, data, plot);
     drawn[c.id] = u;
   };
 

@@ -1,12 +1,15 @@
-// Command mutants plants faults in packages, one at a time, and runs the tests of the package: a
-// fault that no test finds is printed. The faults are made by rule and drawn with a seed; the source
-// tree is not written to.
+// Command mutants plants faults, one at a time, and runs the tests of the package: a fault that no test
+// finds is printed. Some are written by hand, in planted.txt, the others are made by rule and drawn with
+// a seed. The source tree is not written to.
 //
-//	go run ./internal/testkit/mutants --seed 1 --each 10 ./internal/verify ./pkg/stream/lease
+//	go run ./internal/testkit/mutants --seed 1 --each 10 ./internal/verify ./pkg/stream/kafka/open.go
+//	go run ./internal/testkit/mutants --planted internal/testkit/mutants/planted.txt
 package main
 
 import (
+	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,68 +23,128 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// equivalent lists the faults of the rules after which the program does the same: they are not planted.
+//
+//go:embed equivalent.txt
+var equivalent string
+
 func main() {
 	seed := pflag.Uint64("seed", 1, "seed of the choice")
 	each := pflag.Int("each", 10, "faults in each package")
+	planted := pflag.String("planted", "", "file of faults written by hand, planted first")
+	only := pflag.String("only", "", "plant only the faults written by hand whose names contain this text")
 	limit := pflag.Duration("limit", 3*time.Minute, "of one run of tests; a fault that makes it longer is found")
 	short := pflag.Bool("short", false, "run the tests with -short")
 	pflag.Parse()
-	alive, err := plant(pflag.Args(), *seed, *each, *limit, *short)
+	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	if alive > 0 {
+	r := &runner{dir: dir, limit: *limit, short: *short}
+	err = r.runAll(*planted, *only, pflag.Args(), *seed, *each)
+	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	fmt.Printf("seed %d: %d faults planted, %d found, %d alive\n", *seed, r.planted, r.planted-r.alive, r.alive)
+	if r.alive > 0 {
 		os.Exit(1)
 	}
 }
 
-// plant plants faults in packages and returns how many nobody found.
-func plant(packages []string, seed uint64, each int, limit time.Duration, short bool) (alive int, err error) {
-	dir, err := os.MkdirTemp("", "mutants")
-	if err != nil {
-		return 0, err
+// runner plants faults and counts those that no test finds.
+type runner struct {
+	dir   string
+	limit time.Duration
+	short bool
+
+	planted, alive int
+}
+
+func (r *runner) runAll(planted, only string, packages []string, seed uint64, each int) error {
+	if planted != "" {
+		byHand, err := readPlanted(planted)
+		if err != nil {
+			return err
+		}
+		for _, f := range byHand {
+			if !strings.Contains(f.name, only) {
+				continue
+			}
+			if err := r.plant(f); err != nil {
+				return err
+			}
+		}
 	}
-	defer os.RemoveAll(dir)
-	planted := 0
 	for _, p := range packages {
 		all, err := faults(p)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		r := rand.New(rand.NewPCG(seed, 0))
-		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		for n := 0; n < each && len(all) > 0; all = all[1:] {
-			overlay, err := write(dir, all[0])
-			if err != nil {
-				return 0, err
-			}
-			if run(limit, "go", "vet", "-overlay", overlay, p) != nil {
-				continue // it does not compile, or anybody sees it
-			}
-			n++
-			planted++
-			args := []string{"test", "-overlay", overlay, "-count=1", "-failfast", "-timeout", limit.String(), p}
-			if short {
-				args = append(args, "-short")
-			}
-			if run(limit+time.Minute, "go", args...) == nil {
-				alive++
-				fmt.Println("ALIVE", all[0])
-			} else {
-				fmt.Println("found", all[0])
+		random := rand.New(rand.NewPCG(seed, 0))
+		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		planted, alive := r.planted, r.alive
+		for ; r.planted-planted < each && len(all) > 0; all = all[1:] {
+			if err := r.plant(all[0]); err != nil {
+				return err
 			}
 		}
+		fmt.Printf("%s: %d planted, %d alive\n", p, r.planted-planted, r.alive-alive)
 	}
-	fmt.Printf("seed %d: %d faults planted, %d found, %d alive\n", seed, planted, planted-alive, alive)
-	return alive, nil
+	return nil
 }
 
-// faults returns all that the rules make of a package.
+// plant plants a fault, runs the tests and counts the fault. A fault made by rule that does not
+// compile, or that vet reports, is not counted; one written by hand that cannot be planted is alive.
+func (r *runner) plant(f *fault) error {
+	start := time.Now()
+	found, built := false, false
+	if f.to > 0 {
+		overlay, err := r.write(f)
+		if err != nil {
+			return err
+		}
+		found, built = r.test(f, overlay)
+		if built && !found && f.name == "" {
+			_, err := run(r.limit, "vet", "-overlay", overlay, f.tests)
+			built = err == nil
+		}
+	}
+	if !built && f.name == "" {
+		return nil
+	}
+	r.planted++
+	word := "found"
+	if !found {
+		word = "ALIVE"
+		r.alive++
+	}
+	fmt.Printf("%s %s (%.0f s)\n", word, f, time.Since(start).Seconds())
+	return nil
+}
+
+// test runs the tests on a fault and reports whether one of them fails, and whether it was built.
+func (r *runner) test(f *fault, overlay string) (found, built bool) {
+	args := []string{"test", "-overlay", overlay, "-count=1", "-failfast", "-timeout", r.limit.String(), f.tests}
+	if f.run != "" {
+		args = append(args, "-run", f.run)
+	}
+	if r.short {
+		args = append(args, "-short")
+	}
+	out, err := run(r.limit+time.Minute, args...)
+	built = !bytes.Contains(out, []byte("[build failed]")) && !bytes.Contains(out, []byte("[setup failed]"))
+	return err != nil && built, built
+}
+
+// faults returns all that the rules make of a package, or of one file.
 func faults(pkg string) (all []*fault, err error) {
-	names, err := filepath.Glob(filepath.Join(pkg, "*.go"))
-	if err != nil {
-		return nil, err
+	names := []string{pkg}
+	if !strings.HasSuffix(pkg, ".go") {
+		if names, err = filepath.Glob(filepath.Join(pkg, "*.go")); err != nil {
+			return nil, err
+		}
 	}
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
@@ -91,16 +154,20 @@ func faults(pkg string) (all []*fault, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, f...)
+		for _, f := range f {
+			if !strings.Contains(equivalent, "\n"+f.change()+"\n") {
+				all = append(all, f)
+			}
+		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: no Go file in which a fault could be planted; name folders, such as ./internal/verify", pkg)
+		return nil, fmt.Errorf("%s: no place for a fault; name folders or files, such as ./internal/verify", pkg)
 	}
 	return all, nil
 }
 
-// write writes a file with a fault, and what tells go to take it for the other.
-func write(dir string, f *fault) (overlay string, err error) {
+// write writes a file with a fault, and the overlay by which go takes it for the original.
+func (r *runner) write(f *fault) (overlay string, err error) {
 	text, err := os.ReadFile(f.file)
 	if err != nil {
 		return "", err
@@ -109,15 +176,15 @@ func write(dir string, f *fault) (overlay string, err error) {
 	if err != nil {
 		return "", err
 	}
-	changed := filepath.Join(dir, filepath.Base(f.file))
+	changed := filepath.Join(r.dir, filepath.Base(f.file))
 	b, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
-	overlay = filepath.Join(dir, "overlay.json")
+	overlay = filepath.Join(r.dir, "overlay.json")
 	return overlay, errors.Join(err, os.WriteFile(changed, f.apply(text), 0o600), os.WriteFile(overlay, b, 0o600))
 }
 
-// run runs a command and returns an error if it fails or takes too long.
-func run(limit time.Duration, name string, args ...string) error {
+// run runs go and returns what it prints, and an error if it fails or takes too long.
+func run(limit time.Duration, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	return exec.CommandContext(ctx, name, args...).Run()
+	return exec.CommandContext(ctx, "go", args...).CombinedOutput()
 }

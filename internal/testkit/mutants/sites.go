@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -14,17 +15,34 @@ import (
 type fault struct {
 	file     string
 	line     int
-	from, to int // bytes that are replaced
+	from, to int // bytes that are replaced; none: the text to replace is not in the file, or there twice
 	with     string
-	was      string // what stood there, shortened
+	was      string // the replaced text, shortened
+	in       string // the first line that it stands in
+	name     string // of a fault written by hand
+	tests    string // package whose tests are run
+	run      string // pattern of their names; empty: all
 }
 
 func (f *fault) String() string {
-	with := f.with
+	if f.name != "" {
+		return fmt.Sprintf("%s: %s (%s)", f.file, f.name, f.run)
+	}
+	return fmt.Sprintf("%s:%d: %s", f.file, f.line, f.change())
+}
+
+// change names what a rule does to a file, wherever the line stands by now. Where the line has more than the
+// text that is replaced it is named, too.
+func (f *fault) change() string {
+	with := strings.Join(strings.Fields(f.with), " ")
 	if with == "" {
 		with = "nothing"
 	}
-	return fmt.Sprintf("%s:%d: %s becomes %s", f.file, f.line, f.was, with)
+	change := fmt.Sprintf("%s: %s becomes %s", filepath.Base(f.file), f.was, with)
+	if f.in != f.was {
+		change += " in " + f.in
+	}
+	return change
 }
 
 // apply returns the file with the fault in it.
@@ -77,7 +95,12 @@ func (s *search) put(from, to token.Pos, with string) {
 	if len(was) > 70 {
 		was = was[:70] + "…"
 	}
-	s.found = append(s.found, &fault{file: s.name, line: a.Line, from: a.Offset, to: b.Offset, with: with, was: was})
+	begins, ends := bytes.LastIndexByte(s.text[:a.Offset], '\n')+1, len(s.text)
+	if n := bytes.IndexByte(s.text[a.Offset:], '\n'); n >= 0 {
+		ends = a.Offset + n
+	}
+	s.found = append(s.found, &fault{file: s.name, line: a.Line, from: a.Offset, to: b.Offset, with: with, was: was,
+		in: strings.TrimSpace(string(s.text[begins:ends])), tests: "./" + filepath.Dir(s.name)})
 }
 
 // visit notes the faults of a node. What only words a message is left alone.
@@ -85,6 +108,10 @@ func (s *search) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.CallExpr:
 		return !words(n)
+	case *ast.ReturnStmt: // a value beside an error says nothing
+		if k := len(n.Results); k > 1 && isError(n.Results[k-1]) {
+			return false
+		}
 	case *ast.BinaryExpr:
 		for _, op := range swaps[n.Op] {
 			with := s.slice(n.X) + " " + op.String() + " " + s.slice(n.Y)
@@ -114,6 +141,19 @@ func (s *search) visit(n ast.Node) bool {
 	return true
 }
 
+// isError reports whether an expression that is returned is an error by its looks.
+func isError(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return strings.HasPrefix(x.Name, "err") || strings.HasPrefix(x.Name, "Err")
+	case *ast.SelectorExpr:
+		return strings.HasPrefix(strings.ToLower(x.Sel.Name), "err")
+	case *ast.CallExpr:
+		return words(x)
+	}
+	return false
+}
+
 func (s *search) slice(n ast.Node) string {
 	return string(s.text[s.fset.Position(n.Pos()).Offset:s.fset.Position(n.End()).Offset])
 }
@@ -125,7 +165,7 @@ func words(call *ast.CallExpr) bool {
 		return f.Name == "panic"
 	case *ast.SelectorExpr:
 		switch f.Sel.Name {
-		case "Info", "Warn", "Error", "Debug", "Lock", "Unlock", "Close", "Stop":
+		case "Info", "Warn", "Error", "Debug", "Lock", "Unlock", "Close", "Stop", "Fail":
 			return true
 		}
 		if x, ok := f.X.(*ast.Ident); ok {

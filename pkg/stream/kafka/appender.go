@@ -23,8 +23,9 @@ type appender struct {
 	log       *Log
 	sender    sender
 	ack       stream.AckFunc
-	hard      int // most bytes of a batch
-	soft      int // of one with more than one record
+	hard      int                                  // most bytes of a batch
+	soft      int                                  // of one with more than one record
+	headers   func(*stream.Record) []stream.Header // what a record gets beside its own; nil: none
 	producer  int64
 	epoch     int16
 	sequence  int32     // of the next batch; touched by run alone
@@ -55,6 +56,9 @@ func (l *Log) newAppender(p place, ack stream.AckFunc, hard int) *appender {
 		fill: &batch{}, spare: &batch{}}
 	a.sender = sender{line: line{c: l.c, p: p}, search: -1}
 	a.fill.reset()
+	if l.c.o.Headers != nil {
+		a.headers = l.c.o.Headers(p.Topic)
+	}
 	a.ctx, a.cancel = context.WithCancel(l.c.ctx)
 	return a
 }
@@ -77,6 +81,7 @@ func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error)
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
+	more := a.more(r)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for {
@@ -84,7 +89,7 @@ func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error)
 			return 0, a.dead
 		}
 		b, before := a.fill, len(a.fill.b)
-		b.add(r, "")
+		b.add(r, more)
 		if b.count == 1 && len(b.b) <= a.hard || b.count <= maxRecords && len(b.b) <= a.soft {
 			a.sent++
 			if b.count == 1 {
@@ -102,6 +107,14 @@ func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error)
 			return 0, err
 		}
 	}
+}
+
+// more returns the headers that a record gets beside its own.
+func (a *appender) more(r *stream.Record) []stream.Header {
+	if a.headers == nil {
+		return nil
+	}
+	return a.headers(r)
 }
 
 // wait waits, without the lock, for something to change.

@@ -53,13 +53,10 @@ func (b *batch) reset() {
 	b.b, b.count = b.b[:batchHead], 0
 }
 
-// add appends a record.
-func (b *batch) add(r *stream.Record, nonce string) {
-	start, headers := len(b.b), len(r.Headers)
+// add appends a record, with headers beside its own.
+func (b *batch) add(r *stream.Record, more []stream.Header) {
+	start, headers := len(b.b), len(r.Headers)+len(more)
 	if r.Type != "" {
-		headers++
-	}
-	if nonce != "" {
 		headers++
 	}
 	o := append(b.b, 0, 0) // no attributes, the batch's time
@@ -70,11 +67,10 @@ func (b *batch) add(r *stream.Record, nonce string) {
 	if r.Type != "" {
 		o = appendHeader(o, stream.HeaderType, r.Type)
 	}
-	for i := range r.Headers {
-		o = appendHeader(o, r.Headers[i].Key, r.Headers[i].Value)
-	}
-	if nonce != "" {
-		o = appendHeader(o, headerNonce, nonce)
+	for _, headers := range [...][]stream.Header{r.Headers, more} {
+		for i := range headers {
+			o = appendHeader(o, headers[i].Key, headers[i].Value)
+		}
 	}
 	var size [binary.MaxVarintLen64]byte
 	b.b = slices.Insert(o, start, size[:binary.PutVarint(size[:], int64(len(o)-start))]...)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ func encode(recs []stream.Record, pid int64, epoch int16, sequence int32, now in
 	var b batch
 	b.reset()
 	for i := range recs {
-		b.add(&recs[i], "")
+		b.add(&recs[i], nil)
 	}
 	b.seal(pid, epoch, sequence, now)
 	return b.b
@@ -155,7 +156,7 @@ func TestBatchAllocs(t *testing.T) {
 	fill := func() {
 		b.reset()
 		for range 100 {
-			b.add(&r, "")
+			b.add(&r, nil)
 		}
 		b.seal(1, 2, 3, 4)
 	}
@@ -192,7 +193,10 @@ func TestAppendAndReadAllocs(t *testing.T) {
 	}
 	k := fake(t)
 	defer k.Close()
-	c := client(t, k, Options{})
+	headers := []stream.Header{{Key: "content-type", Value: "application/json"}, {Key: "at", Value: "2026-11-23T10:00:00Z"}}
+	c := client(t, k, Options{Headers: func(string) func(*stream.Record) []stream.Header {
+		return func(*stream.Record) []stream.Header { return headers }
+	}})
 	defer c.Close()
 	ctx := context.Background()
 	a := open(t, c, "t", 1)
@@ -221,6 +225,11 @@ func TestAppendAndReadAllocs(t *testing.T) {
 		for left := n; left > 0; left -= len(dst) {
 			if dst, err = rd.Next(ctx, dst[:0]); err != nil {
 				t.Fatal(err)
+			}
+			for i := range dst {
+				if h := dst[i].Headers; dst[i].Type == "" && !slices.Equal(h, headers) {
+					t.Fatalf("headers %v", h)
+				}
 			}
 		}
 	}) / n

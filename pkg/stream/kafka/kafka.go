@@ -73,6 +73,10 @@ type Options struct {
 	// one less than there are copies, but at least 1.
 	Replication, MinISR int
 
+	// Headers returns, for the appenders of a topic, what headers a record gets beside its own. They are
+	// used before the next call. nil: none.
+	Headers func(topic string) func(*stream.Record) []stream.Header
+
 	// Dial makes the connections; nil: a net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"slices"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -147,7 +148,7 @@ func (a *appender) tryFence(ctx context.Context, me owner) error {
 	r := stream.Record{Type: "probe"}
 	var b batch
 	b.reset()
-	b.add(&r, "")
+	b.add(&r, nil)
 	b.seal(me.id, me.epoch-1, 0, time.Now().UnixMilli())
 	p, c := &a.sender.p, a.log.c
 	return c.atLeader(ctx, p, func(cn *conn) (int16, error) {
@@ -178,7 +179,7 @@ func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (i
 	nonce := hex.EncodeToString(random[:])
 	var b batch
 	b.reset()
-	b.add(&r, nonce)
+	b.add(&r, append(slices.Clip(a.more(&r)), stream.Header{Key: headerNonce, Value: nonce}))
 	if len(b.b) > a.hard {
 		return 0, fmt.Errorf("%w: %d bytes, the limit is %d", stream.ErrTooLarge, len(b.b), a.hard)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"strings"
 
 	"github.com/segmentio/kafka-go/compress"
 
@@ -136,6 +137,9 @@ type decoder struct {
 	last  int64 // offset of the record before
 	known names
 
+	headers []stream.Header // of records that were taken: allocated for many at once
+	text    strings.Builder // of their values, likewise
+
 	keepNonce bool
 }
 
@@ -170,16 +174,7 @@ func (d *decoder) record(r *stream.Record) error {
 	}
 	r.Time *= 1e6
 	r.Key, r.Value = f.varbytes(), f.varbytes()
-	headers := f.varint()
-	if headers < 0 || headers > int64(len(f.b)) {
-		f.bad = true
-	}
-	for range headers {
-		if f.bad {
-			break
-		}
-		d.header(&f, r)
-	}
+	d.readHeaders(&f, r)
 	if f.bad || len(f.b) > 0 || r.Offset <= d.last || r.Offset >= d.s.next {
 		return fmt.Errorf("%w: record %d of it has a wrong layout", ErrCorrupt, d.s.count-d.left)
 	}
@@ -190,16 +185,46 @@ func (d *decoder) record(r *stream.Record) error {
 	return nil
 }
 
-func (d *decoder) header(f *fields, r *stream.Record) {
-	key, value := f.varbytes(), f.varbytes()
-	if f.bad {
-		return
+// Room for headers is made for so many, and for so many bytes of their values, at once: who keeps one keeps as much.
+const (
+	manyHeaders = 64
+	manyText    = 4 << 10
+)
+
+func (d *decoder) readHeaders(f *fields, r *stream.Record) {
+	n := f.varint()
+	if n < 0 || n > int64(len(f.b)) {
+		f.bad = true
 	}
-	if string(key) == stream.HeaderType {
-		r.Type = d.known.of(value)
-		return
+	if len(d.headers) >= manyHeaders {
+		d.headers = make([]stream.Header, 0, 2*manyHeaders)
 	}
-	r.Headers = append(r.Headers, stream.Header{Key: d.known.of(key), Value: string(value)})
+	from := len(d.headers)
+	for range n {
+		key, value := f.varbytes(), f.varbytes()
+		switch {
+		case f.bad:
+			return
+		case string(key) == stream.HeaderType:
+			r.Type = d.known.of(value)
+		default:
+			d.headers = append(d.headers, stream.Header{Key: d.known.of(key), Value: d.value(value)})
+		}
+	}
+	if to := len(d.headers); to > from {
+		r.Headers = d.headers[from:to:to]
+	}
+}
+
+// value returns the value of a header.
+func (d *decoder) value(b []byte) string {
+	if d.text.Cap()-d.text.Len() < len(b) {
+		d.text.Reset()
+		d.text.Grow(max(manyText, len(b)))
+	}
+	from := d.text.Len()
+	d.text.Write(b)
+	return d.text.String()[from:]
 }
 
 // dropNonce leaves out the header that is ours alone.
