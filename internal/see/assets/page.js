@@ -231,7 +231,7 @@ function drawExploration(s) {
   const says = byId("draws-says");
   says.className = "quiet" + (e.refuted ? " bad" : "");
   says.textContent = e.draws === 0 ? "" : e.refuted ? "Draws do NOT follow their logged propensities: run replayer verify."
-    : `${num(e.draws)} draws were checked against their logged propensities: evidence against them ${num(e.evidence)} at most so far, the alarm is at 10000.`;
+    : `${num(e.draws)} draws were checked against their logged propensities: evidence against them ${num(e.evidence)} at most so far, the alarm is at 10,000.`;
 }
 
 const boundNames = { plausible_set: "by the functions not refuted", measured: "measured", realised_loss: "by realised loss", measured_drift: "measured drift", a_priori: "a priori" };
@@ -251,7 +251,7 @@ function drawCertificate(s) {
     if (b) rows.push(make("tr", {}, make("td", {}, name), make("td", { class: "state" }, b.void ? "void" : b.value === null ? "none" : num(b.value, 4)),
       make("td", { class: b.void ? "bad" : b.vacuous ? "warn" : "good" }, b.void ? b.void : b.vacuous ? "says nothing yet: not below the number of rounds" : `${num(b.value / c.t, 2)} a round`)));
   }
-  const parts = [make("p", { class: "quiet" }, `Bounds on the regret of ${num(c.t || 0)} rounds of epoch ${page.epoch}, `, make("span", { id: "certificate-age" }, certificateAge(s)))];
+  const parts = [make("p", { class: "quiet" }, `Bounds on the regret (${s.losses?.of === "reward" ? "missed reward: 1 is the whole range" : "loss above the best"}) of ${num(c.t || 0)} rounds of epoch ${page.epoch}, `, make("span", { id: "certificate-age" }, certificateAge(s)))];
   if (rows.length) parts.push(make("table", {}, ...rows));
   if (c.assumptions && c.assumptions.length) {
     parts.push(make("h3", {}, "On which assumptions"), make("table", {}, ...c.assumptions.map((a) => make("tr", {}, make("td", {}, a.assumption),
