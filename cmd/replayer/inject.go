@@ -365,6 +365,7 @@ func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *inject
 		RoundsPerSecond: float64(s.Rounds) / elapsed.Seconds(),
 	}
 	in.Match.Score(r)
+	r.NamedFates(s)
 	r.Course = in.Match.Tell(s.Bins)
 	if l.showing.on() {
 		r.Contexts = in.Match.WorstContexts()

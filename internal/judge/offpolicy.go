@@ -43,7 +43,7 @@ type learnerFunc func(kind, spec string) (*Progressive, error)
 // OffPolicySettings are what the estimates depend on beside the log, as in JSON.
 type OffPolicySettings struct {
 	Of             string     `json:"of"`                // what is estimated: the mean "reward" or "loss" of a row, on the log's scale
-	Formula        string     `json:"formula,omitempty"` // of the reward, of named outcomes
+	Formula        string     `json:"formula,omitempty" csv:"-"` // of the reward, of named outcomes
 	Rows           int        `json:"rows"`
 	Events         ope.Figure `json:"events"`          // that the rows stand for
 	WithoutOutcome int        `json:"without_outcome"` // rows that are left out

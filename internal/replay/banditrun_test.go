@@ -396,6 +396,7 @@ func liveOn(t *testing.T, log stream.Log, tr *Trial, speed string, look func(log
 	look(log)
 	r := &Result{Rounds: s.Rounds, Pending: s.Pending, Fates: s.Fates, LateLosses: s.LateLosses, Delays: s.Delays}
 	in.Score(r)
+	r.NamedFates(s)
 	if before.Rounds != s.Rounds {
 		t.Errorf("Run waited for %d of %d rounds", before.Rounds, s.Rounds)
 	}

@@ -11,6 +11,7 @@ import (
 	"hindsight/internal/access"
 	"hindsight/internal/engine"
 	"hindsight/internal/join"
+	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/internal/verify"
 	"hindsight/pkg/codec"
@@ -56,11 +57,17 @@ func TestInjectEqualsBacktest(t *testing.T) {
 	for _, e := range engines {
 		for _, c := range []struct {
 			learner, delays string
-			arrival         bool
-		}{{"dafa", "none", false}, {"dafa", "exp:50", false}, {"egreedy:0.1", "exp:50", true}} {
+			arrival, named  bool
+		}{{"dafa", "none", false, false}, {"dafa", "exp:50", false, false}, {"egreedy:0.1", "exp:50", true, false},
+			{"dafa", "exp:50,c=exp:5+never:0.1", false, true}} {
 			t.Run(fmt.Sprint(e.name, " ", c.delays, " arrival=", c.arrival), func(t *testing.T) {
 				t.Parallel()
-				tr := trialOf(t, environment(t, "sigmoid", 1, rounds), c.learner, "100", c.delays)
+				var tr *Trial
+				if c.named {
+					tr = namedTrial(t, rounds, c.delays)
+				} else {
+					tr = trialOf(t, environment(t, "sigmoid", 1, rounds), c.learner, "100", c.delays)
+				}
 				tr.Model.Arrival = c.arrival
 				want, trace := decisionsOf(t, tr)
 				live, v := liveOn(t, e.open(t), tr, "", func(log stream.Log) {
@@ -73,7 +80,18 @@ func TestInjectEqualsBacktest(t *testing.T) {
 				}
 				var played Result
 				trace.match.Score(&played)
-				found := func(r *Result) string { return asJSON(t, r.MeanLoss) + " " + asJSON(t, r.Regret) }
+				played.setFates(trace.Outcomes)
+				for i := range played.Outcomes { // a live run leaves rounds waiting that the end of a backtest closes
+					o, l := &played.Outcomes[i], &live.Outcomes[i]
+					if o.Late == 0 || o.Imputed+o.Skipped == 0 || l.Late == 0 || l.Observed == 0 || l.Observed > o.Observed {
+						t.Errorf("%+v\n%+v", o.OutcomeFates, l.OutcomeFates)
+					}
+					o.OutcomeFates, l.OutcomeFates = OutcomeFates{}, OutcomeFates{}
+					o.Lateness, l.Lateness = latelosses.Comparison{}, latelosses.Comparison{}
+				}
+				found := func(r *Result) string {
+					return asJSON(t, r.MeanLoss) + " " + asJSON(t, r.Regret) + asJSON(t, r.Outcomes) + asJSON(t, r.Budgets)
+				}
 				if got, want := found(live), found(&played); got != want {
 					t.Errorf("live it was %s, the backtest found %s", got, want)
 				}
@@ -94,7 +112,8 @@ func opened(t *testing.T, log string) stream.Log {
 
 // exact is what a decision says of the learner, to the bit.
 func exact(d *codec.Decision) string {
-	return fmt.Sprintf("%d through %d plays %d of %x with %x", d.N, d.LearnedThrough, d.Action, d.Propensities, d.Gamma)
+	return fmt.Sprintf("%d through %d plays %d of %x with %x at %x", d.N, d.LearnedThrough, d.Action, d.Propensities, d.Gamma,
+		d.Prices)
 }
 
 // decisionsOf returns what the backtest of a trial decides.

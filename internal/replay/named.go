@@ -471,6 +471,9 @@ func (c outcomeCounts) of(name string) *outcomeCount {
 
 // ruleOf returns what the model says of an outcome as if it were its one reward; nil: it names no such outcome.
 func ruleOf(rules *loop.Rules, name string) *loop.Rules {
+	if rules == nil {
+		return nil
+	}
 	for k := range rules.Named {
 		if o := &rules.Named[k]; o.Name == name {
 			return &loop.Rules{Range: o.Range, Outcomes: o.Take}
@@ -521,6 +524,9 @@ func (r *Result) setFates(of outcomeCounts) {
 		}
 	}
 }
+
+// NamedFates gives the named outcomes of a run what the logs say became of them.
+func (r *Result) NamedFates(s *Summary) { r.setFates(s.outcomes) }
 
 // LateWarnings says of which named outcomes those that came late differ from those in time.
 func (r *Result) LateWarnings() (out []string) {

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/random"
 )
 
 func namedModel(t testing.TB, text string) *model.Model {
@@ -140,4 +142,27 @@ func TestNameOutcomes(t *testing.T) {
 	if err := UseOutcomes(m, env); err == nil || !strings.Contains(err.Error(), "the outcome c is 8, which is not in [0, 3]") {
 		t.Error(err)
 	}
+}
+
+// namedTrial is a run of a model with two stages and a budget on rounds of three actions, of which each next one is better
+// and dearer.
+func namedTrial(t testing.TB, rounds int, spec string) *Trial {
+	t.Helper()
+	var text strings.Builder
+	random := random.New(1, "named trial")
+	for i := range rounds {
+		u := func(k int) float64 { return random.Uniform(uint64(i), uint64(k)) }
+		fmt.Fprintf(&text, `{"features":{"h":%v},"arms":{"x":{"q":%v,"c":%v},"y":{"q":%v,"c":%v},"z":{"q":%v,"c":%v}}}`+"\n",
+			u(0), u(1)/2, u(2), u(3)*(1-u(0)/2), 1+3*u(4), .5+u(5)/2, 5+5*u(6))
+	}
+	env := readEvents(t, text.String(), dataset.Options{}, logs.Options{})
+	m := namedModel(t, "name: replay\nactions: [x, y, z]\nreward: q - c/100\noutcomes: {q: {window: 100r}, c: {max: 10, "+
+		"window: 20r, missing: {impute: 5}}}\nbudget: {spent: {of: c, mean_at_most: 2, about: {x: 0.5, y: 2, z: 8}}}\n")
+	m.Resolve(env.Columns, 3)
+	env = env.For(m)
+	d, err := delay.Parse(spec, env.DelayOptions(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Trial{Rounds: env, Delays: d, Model: m, Label: "dafa", Seed: 1}
 }

@@ -13,6 +13,7 @@ import (
 	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/latelosses"
+	"hindsight/internal/loop"
 	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -29,14 +30,15 @@ type Summary struct {
 	Certificate Certificate
 	Bins        []delay.Bin // the histogram of delays
 
-	finals Finals
+	finals   Finals
+	outcomes outcomeCounts // that the model names
 }
 
 // Summarize reads the logs of a model and learns all of its feedback with a replica
 // of its own.
 func Summarize(ctx context.Context, log stream.Log, name, spec string, build follow.Build) (*Summary, error) {
 	t := join.TopicsOf(name)
-	s := &Summary{}
+	s := &Summary{outcomes: outcomeCounts{}}
 	partitions, err := topics.Partitions(ctx, log, name)
 	if err != nil {
 		return nil, err
@@ -152,6 +154,7 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 				if s.finals.Note(&f); f.Stage == 0 {
 					s.Rounds++
 					s.Fates.addFate(f.Fate)
+					s.outcomes.add(&f, audit.Rules(f.Epoch))
 					late.AddFeedback(&losses, &f, audit.Rules(f.Epoch))
 				}
 			}
@@ -178,6 +181,7 @@ func (s *Summary) readRejects(ctx context.Context, log stream.Log, topic string,
 		offset    int64
 	}
 	seen := map[identity]bool{}
+	var o codec.Outcome
 	return stream.Scan(ctx, log, topic, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
 		if r.Type != "" {
 			return nil
@@ -189,6 +193,9 @@ func (s *Summary) readRejects(ctx context.Context, log stream.Log, topic string,
 		if id := (identity{rej.Topic, rej.Partition, rej.Offset}); rej.Topic == "outcomes" && !seen[id] {
 			seen[id] = true
 			s.Fates.addReject(rej.Reason)
+			if rej.Reason == codec.ReasonLate && codec.ParseOutcome(&o, rej.Bytes) == nil {
+				s.outcomes.late(&o, &loop.Rules{}, 0)
+			}
 			late.AddReject(&rej)
 		}
 		return nil

@@ -112,6 +112,9 @@ func TestBrowserRewards(t *testing.T) {
 		`v <= drawn.loss.scales.y.max)`); !inside {
 		t.Error("a line leaves its picture")
 	}
+	if width := browsertest.Eval[float64](p, `drawn.loss.scales.x.max - drawn.loss.scales.x.min`); width > 60 {
+		t.Errorf("the time axis of some seconds is %v s long", width)
+	}
 	p.Picture("page-rewards")
 	if problems := p.Problems(); len(problems) > 0 {
 		t.Errorf("%q", problems)

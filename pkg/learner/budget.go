@@ -3,7 +3,6 @@ package learner
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -141,16 +140,17 @@ func (b *Budget) inBudgets(c float64) float64 {
 // firstPrices solves for the prices before any cost is learned: with f̂ = 0 and the costs that are known beforehand.
 func (d *DAFA) firstPrices() {
 	b := &d.budgets
-	about := map[string]bool{}
+	var names []string
 	for i := range b.of {
 		for name := range b.of[i].About {
-			about[name] = true
+			names = append(names, name)
 		}
 	}
-	if len(about) == 0 {
+	if len(names) == 0 {
 		return
 	}
-	names := slices.Sorted(maps.Keys(about))
+	slices.Sort(names)
+	names = slices.Compact(names)
 	f := make(forecast, len(names), len(names)*(1+len(b.of)))
 	for i := range b.of {
 		for _, name := range names {
