@@ -77,6 +77,7 @@ func (p *process) becomes(addr string, code int, text string) {
 // TestAdmin follows two processes through a life on a server: without a joiner, at
 // work, with the server away, and at work again; a second joiner stands by.
 func TestAdmin(t *testing.T) {
+	t.Parallel()
 	s := newShared(t, 1)
 	d := s.decider("--joiner=false", "--admin", "127.0.0.1:0")
 	pages := d.admin()

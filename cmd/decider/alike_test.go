@@ -23,6 +23,7 @@ var stopLine = regexp.MustCompile(`msg="decider stops" .*learned_through=(\d+) l
 // decision was made with what its learner was then, is in the audit.)
 func TestLearnersOfProcesses(t *testing.T) {
 	notShort(t)
+	t.Parallel()
 	counts := []int{2}
 	if long(0, 1) > 0 {
 		counts = []int{1, 2, 4}

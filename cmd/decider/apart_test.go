@@ -18,6 +18,7 @@ import (
 // under load: the other one waits for it and goes on, on whatever port the decider
 // listens after that.
 func TestApart(t *testing.T) {
+	t.Parallel()
 	seed := testSeed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()

@@ -21,6 +21,7 @@ import (
 // goes on as from the state that was copied.
 func TestBackupServers(t *testing.T) {
 	notShort(t)
+	t.Parallel()
 	seed := testSeed(t)
 	dir := t.TempDir()
 	model, seedFile := writeModel(t, dir, shop), filepath.Join(dir, "seed")

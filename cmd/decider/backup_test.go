@@ -25,6 +25,7 @@ import (
 // was copied.
 func TestBackup(t *testing.T) {
 	notShort(t)
+	t.Parallel()
 	seed := testSeed(t)
 	dir := t.TempDir()
 	old, backup, restored := filepath.Join(dir, "old"), filepath.Join(dir, "backup"), filepath.Join(dir, "restored")
@@ -167,6 +168,7 @@ func copyFolder(t *testing.T, from, to string) {
 // harmed.
 func TestEmbeddedPaused(t *testing.T) {
 	notShort(t)
+	t.Parallel()
 	seed := testSeed(t)
 	dir := t.TempDir()
 	args := []string{"--log", "embedded:" + dir, "--listen", "127.0.0.1:0", "--model", writeModel(t, dir, shop)}

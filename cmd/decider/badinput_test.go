@@ -114,6 +114,7 @@ func TestBadRequests(t *testing.T) {
 // TestBadRecords holds that each record of a topic that is not right ends in rejects,
 // once, with its bytes and the reason.
 func TestBadRecords(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, decider(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model",
 		writeModel(t, dir, strings.Replace(shop, "300ms", "2s", 1)), "--admin", "none")).ready()

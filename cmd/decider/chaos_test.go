@@ -28,6 +28,7 @@ func chaosCount() (faults, slow int) {
 // be lost, decided twice or joined twice, and who was paused must change nothing.
 func TestChaos(t *testing.T) {
 	notShort(t)
+	t.Parallel()
 	faults, slow := chaosCount()
 	runChaos(t, newOnNATS(t), faults, slow)
 }

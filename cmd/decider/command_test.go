@@ -22,6 +22,7 @@ import (
 
 // TestStopUnderLoad stops a decider politely in the middle of everything.
 func TestStopUnderLoad(t *testing.T) {
+	t.Parallel()
 	seed := testSeed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
@@ -137,6 +138,7 @@ func finish(t testing.TB, cmd *exec.Cmd) result {
 
 // TestRefused holds that what cannot work is said at once, with what to do.
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, []byte("x"), 0o644); err != nil {
@@ -210,6 +212,7 @@ func TestReadOnlyFolder(t *testing.T) {
 // TestModelOfTheLog holds that a log goes on only with its own model and seed, or a
 // newer version.
 func TestModelOfTheLog(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	log := []string{"--log", "embedded:" + dir, "--listen", "127.0.0.1:0"}
 	with := func(model string, more ...string) *exec.Cmd {

@@ -47,6 +47,7 @@ func long(quick, thorough int) int {
 // by HTTP, at any moment of its life. Nothing that was acknowledged may be lost, nothing
 // decided twice, and all of it must be computed again from the logs.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	seed := testSeed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()

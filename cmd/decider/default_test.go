@@ -28,6 +28,7 @@ func TestMemory(t *testing.T) {
 // the default: without a model file it is refused, the refusal names the line, and a model
 // file with that line goes on.
 func TestOlderDefault(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	log := []string{"--log", "embedded:" + dir, "--listen", "127.0.0.1:0"}
 	old := append(
@@ -45,6 +46,7 @@ func TestOlderDefault(t *testing.T) {
 
 // TestOracleLine: the start says which oracle it is, why, and what it costs.
 func TestOracleLine(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ model, says string }{
 		{"", "3 regressions an action, as large as the columns seen, the third on random features while actions × " +
 			"(columns + 128)² ≤ 1e6; at most 1.08 GB in all"},

@@ -112,6 +112,7 @@ func (a *asker) ask() bool {
 // with everything that was told.
 func TestDiskFull(t *testing.T) {
 	notShort(t)
+	t.Parallel()
 	for _, c := range []struct {
 		name, says, readyz string // small records still fit below the limit, so that readyz comes and goes
 		fill, free         func(t *testing.T, a *asker, dir string)
@@ -129,6 +130,7 @@ func TestDiskFull(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "disk")
 			mount(t, "none", dir, "tmpfs", 0, "size=24m,mode=0700")
 			if c.name == "limit" {

@@ -176,6 +176,7 @@ func TestKeysCommand(t *testing.T) {
 // TestHTTPStandby holds that a decider that stands by answers for the one that decides, and for itself after that.
 func TestHTTPStandby(t *testing.T) {
 	notShort(t)
+	t.Parallel()
 	s := newShared(t, 1)
 	owner := s.decider().ready()
 	s.shares(map[*process]int{owner: 1})
@@ -211,6 +212,7 @@ func TestHTTPStandby(t *testing.T) {
 
 // TestSDKHTTPClients has each of the shortest programs ask for a decision and report its outcome.
 func TestSDKHTTPClients(t *testing.T) {
+	t.Parallel()
 	p := start(t, decider(t, "--log", "embedded:"+t.TempDir(), "--listen", "127.0.0.1:0")).ready()
 	const dir = "../../compose/clients/http"
 	source, err := os.ReadFile(filepath.Join(dir, "ask.ts"))

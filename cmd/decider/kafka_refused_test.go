@@ -1,11 +1,12 @@
 package main
 
 import (
-	"net"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -19,6 +20,7 @@ func TestKafkaRefuses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: go test without it runs this")
 	}
+	t.Parallel()
 	plain, _ := kafkatest.Fake(t, 1)
 	few, _ := kafkatest.Fake(t, 1, kfake.SeedTopics(2, "shop.contexts"))
 	users, _ := kafkatest.Fake(t, 1, kfake.EnableSASL(), kfake.EnableACLs(),
@@ -102,15 +104,22 @@ func TestKafkaRefuses(t *testing.T) {
 	}
 }
 
-// closedPort returns an address where nobody listens.
+// closedPort returns an address where nobody listens until the test ends.
 func closedPort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Cleanup(func() { syscall.Close(fd) }) // till then nobody else gets the port
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint("127.0.0.1:", at.(*syscall.SockaddrInet4).Port)
 }
 
 // TestKafkaLogsIn starts deciders as users of every kind of password, and shows none.

@@ -18,8 +18,10 @@ import (
 // requests on a NATS server beside, and have one learner.
 func TestKafkaShared(t *testing.T) {
 	notShort(t)
+	t.Parallel()
 	for _, partitions := range []int{1, 3} {
 		t.Run(fmt.Sprint("partitions=", partitions), func(t *testing.T) {
+			t.Parallel()
 			server := natstest.Start(t, natstest.Options{})
 			kafkaShared(newBrokered(t, partitions, "--nats", server.URL()), server)
 		})
@@ -121,6 +123,7 @@ func TestKafkaApart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: go test without it runs this")
 	}
+	t.Parallel()
 	s := newBrokered(t, 1)
 	d := s.decider("--joiner=false", "--nats", "none")
 	j := start(t, feedbackJoiner(t, s.args...)).ready()
@@ -145,6 +148,7 @@ func TestKafkaApart(t *testing.T) {
 // knows that it has lost its part, changes nothing, and gets a part again.
 func TestKafkaPaused(t *testing.T) {
 	notShort(t)
+	t.Parallel()
 	s := newBrokered(t, 2, "--nats", "none")
 	a := s.decider().ready()
 	a.owns(2)

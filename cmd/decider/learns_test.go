@@ -65,6 +65,7 @@ func TestDefaultLearns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes ten seconds, and longer under the race detector")
 	}
+	t.Parallel()
 	for i, c := range []struct {
 		name string
 		rows int
@@ -130,6 +131,7 @@ func lossUnless(right string) func(string) float64 {
 // texts and as numbers that are there or not: an absent number is told from one that is
 // there, so that both learn alike. A constant answer loses .5 at best.
 func TestSparseNumbersLive(t *testing.T) {
+	t.Parallel()
 	articles := []string{"politics", "sports", "music", "food", "finance", "health", "camping"}
 	likes := map[string]string{"Tom morning": "politics", "Tom afternoon": "music", "Anna morning": "sports",
 		"Anna afternoon": "politics"}

@@ -3,12 +3,15 @@ package main
 import (
 	"bufio"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -45,6 +48,16 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(scratch)
+	flag.Parse()
+	const most = "test.parallel"
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == most })
+	if !asked { // they wait for processes, mostly
+		if err := flag.Set(most, strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	return m.Run()
 }
 

@@ -204,6 +204,7 @@ func TestSecretsEmbedded(t *testing.T) {
 // the arguments, right and wrong, with the server there and away: it is seen nowhere.
 func TestSecretsServers(t *testing.T) {
 	notShort(t)
+	t.Parallel()
 	server := natstest.Start(t, natstest.Options{Users: []natstest.User{{Name: "shop", Password: plantedPassword}}})
 	dir := t.TempDir()
 	seed, password, wrong := plant(t, dir, "seed", plantedSeed), plant(t, dir, "password", plantedPassword),

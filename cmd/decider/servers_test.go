@@ -111,6 +111,7 @@ func TestServersTLS(t *testing.T) {
 // Then the server goes away for a while, and comes back.
 func TestServersApart(t *testing.T) {
 	notShort(t)
+	t.Parallel()
 	seed := testSeed(t)
 	s := newShared(t, 1)
 	d := s.decider("--joiner=false")

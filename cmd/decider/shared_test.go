@@ -128,6 +128,7 @@ func (s *shared) answered() {
 // over, nothing is lost or decided twice, and one that wakes up late changes nothing.
 func TestShared(t *testing.T) {
 	notShort(t)
+	t.Parallel()
 	seed := testSeed(t)
 	r := rand.New(rand.NewPCG(seed, 7))
 	s := newShared(t, 2)

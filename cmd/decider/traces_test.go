@@ -235,6 +235,7 @@ func (c *collector) check(t *testing.T, id, parent string) {
 // TestTracesCollectorHangs holds that decisions do not wait for a collector that takes spans and never answers, nor
 // does the end of the process.
 func TestTracesCollectorHangs(t *testing.T) {
+	t.Parallel()
 	over := make(chan struct{})
 	hung := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-over }))
 	defer hung.Close()

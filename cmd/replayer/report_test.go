@@ -245,15 +245,13 @@ func TestBrowserReport(t *testing.T) {
 		p.PDF("report")
 		p.Picture("report-paper")
 	})
-	t.Run("accessible", func(t *testing.T) {
-		for _, f := range p.Accessible("report") {
-			t.Error(f)
-		}
-	})
 	if got := p.Problems(); len(got) > 0 {
 		t.Errorf("problems: %q", got)
 	}
 	if got := p.Requests(); len(got) != 1 && !(len(got) == 2 && strings.HasPrefix(got[1], "data:")) {
 		t.Errorf("the page asked for %q", got)
+	}
+	for _, f := range p.Accessible("report") {
+		t.Error(f)
 	}
 }

@@ -65,25 +65,32 @@ func (w *walk) plays(t *testing.T, mark string) {
 	if err := load.Start(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "20 rounds are learned", func() bool { return w.learned() >= 20 })
+	eventually(t, "20 rounds are learned", func() bool { return w.state().Losses.Rounds >= 20 })
 	if err := load.Process.Kill(); err != nil {
 		t.Error(err)
 	}
 	_ = load.Wait() // it was killed
 }
 
-// learned returns how many rounds with a loss the decider has learned.
-func (w *walk) learned() float64 {
-	var state struct{ Losses struct{ Rounds float64 } }
+// shown is what the reader looks at on the page.
+type shown struct {
+	Losses  struct{ Rounds float64 } // with a loss, which the decider has learned
+	Budgets []struct {
+		Name          string
+		Rounds, Price float64
+	}
+}
+
+func (w *walk) state() (s shown) {
 	answer, err := http.Get(w.url + "/state")
 	if err != nil {
-		return 0
+		return s
 	}
 	defer answer.Body.Close()
-	if json.NewDecoder(answer.Body).Decode(&state) != nil {
-		return 0
+	if json.NewDecoder(answer.Body).Decode(&s) != nil {
+		return shown{}
 	}
-	return state.Losses.Rounds
+	return s
 }
 
 // TestQuickstart types the commands of docs/quickstart.md from the first to the last, in a clone, with free ports.
@@ -105,7 +112,7 @@ func TestQuickstart(t *testing.T) {
 	t.Run("decide", func(t *testing.T) {
 		w.starts(t, "decider")
 		w.types(t, "curl", `{"id":"8f3a","action":"`, `{"id":"8f3a","stored":true}`)
-		eventually(t, "the round is learned", func() bool { return w.learned() == 1 })
+		eventually(t, "the round is learned", func() bool { return w.state().Losses.Rounds == 1 })
 		w.types(t, "inside", "round 8f3a of model hindsight", "reward 1", "verify hindsight: identical")
 	})
 	t.Run("learn", func(t *testing.T) {
@@ -118,6 +125,10 @@ func TestQuickstart(t *testing.T) {
 		own.starts(t, "route")
 		own.types(t, "ask", `{"id":"q1","action":"`, `{"id":"q1","stored":true}`)
 		own.plays(t, "play")
+		eventually(t, "the page shows what is spent", func() bool {
+			b := own.state().Budgets
+			return len(b) == 1 && b[0].Name == "cost" && b[0].Rounds >= 20 && b[0].Price > 0
+		})
 	})
 	w.types(t, "backtest", "\nlogging ", "\nuniform ", "\nlearner:dafa ", "few events: 120 rows")
 }

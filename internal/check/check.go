@@ -28,6 +28,22 @@ type Rules struct {
 	Clip         bool
 	Arrival      bool // feedback in the order of arrival
 	Early        bool // also of rounds decided while more than a third of the earlier ones were outstanding
+
+	// Named are outcomes that the model names, in the order of their names. Then the windows are the longest of theirs,
+	// and Impute, DefaultLoss, Min, Max and Clip are those of no outcome.
+	Named []Named `json:",omitempty"`
+}
+
+// Named is an outcome that a model names. The sum of all with their weights is the reward.
+type Named struct {
+	Name         string
+	WindowRounds int64
+	WindowNanos  int64
+	Max          float64 // of its values, whose least is 0
+	Impute       bool
+	Default      float64
+	Last         bool // the last record counts, else the first
+	Weight       float64
 }
 
 // Reply is an answer that somebody got to a request for a decision.
@@ -66,6 +82,7 @@ type Report struct {
 	Waiting   int            // rounds without feedback
 	Unread    int            // contexts and outcomes without a fate
 	Fates     map[string]int // of rounds
+	Stages    int            // records of earlier stages
 	Rejects   map[string]int // reasons of outcomes and contexts ("contexts/malformed"), each that must be once
 	Repeated  int            // rejects written more than once
 	Void      int            // rejects of cuts that were lost
@@ -98,6 +115,7 @@ type checker struct {
 
 	total    int64 // feedbacks
 	fed      map[place]*codec.Feedback
+	stages   map[place][]*codec.Feedback // records of earlier stages
 	marks    []placed
 	eras     []*codec.FeedbackMark // marks that begin one
 	lastEra  int64
@@ -142,7 +160,7 @@ type round struct {
 // is wrong with their content is in the report.
 func Run(ctx context.Context, log stream.Log, name string, partitions int, options ...Options) (*Report, error) {
 	c := &checker{name: name, n: partitions, r: &Report{Fates: map[string]int{}, Rejects: map[string]int{}},
-		epochs: map[int64]*epoch{}, byID: map[string][]*round{}, fed: map[place]*codec.Feedback{},
+		epochs: map[int64]*epoch{}, byID: map[string][]*round{}, fed: map[place]*codec.Feedback{}, stages: map[place][]*codec.Feedback{},
 		cuts: map[cutOf]cutRecord{}, expected: map[place][]*expected{}, refused: map[place]*refusal{}}
 	if len(options) > 0 {
 		c.o = options[0]

@@ -2,6 +2,7 @@ package check
 
 import (
 	"math"
+	"slices"
 
 	"hindsight/pkg/codec"
 )
@@ -28,6 +29,8 @@ func (w *waiting) take(s *said, at *moment) string {
 		return codec.ReasonMismatch
 	}
 	switch s.Kind {
+	case codec.Named:
+		return codec.ReasonMalformed
 	case codec.Withdrawn:
 		w.end(codec.WithdrawnRound, "", 0, at.time)
 	case codec.Activated:
@@ -61,6 +64,10 @@ func (r *Rules) loss(s *said) (float64, bool) {
 
 // close ends the wait of a round without an outcome.
 func (w *waiting) close(at int64, reason string) {
+	if w.outs != nil {
+		w.closeNamed(at, reason)
+		return
+	}
 	if w.rules.Impute {
 		w.end(codec.Imputed, reason, w.rules.DefaultLoss, at)
 		return
@@ -79,7 +86,10 @@ func (w *waiting) waits() bool {
 }
 
 // reasonAfter is why an outcome of a round with a fate is rejected.
-func reasonAfter(f *codec.Feedback) string {
+func reasonAfter(f *codec.Feedback, rules *Rules) string {
+	if rules != nil && f.Fate == codec.Observed && slices.ContainsFunc(rules.Named, func(o Named) bool { return o.Last }) {
+		return codec.ReasonLate
+	}
 	if f.Fate == codec.Observed || f.Fate == codec.WithdrawnRound {
 		return codec.ReasonDuplicate
 	}

@@ -210,7 +210,11 @@ func (h *history) feed(where string, r *record, f *codec.Feedback) {
 	}
 	h.n = f.N
 	c.total = f.N
-	c.r.Fates[f.Fate.String()]++
+	if f.Stage == 0 {
+		c.r.Fates[f.Fate.String()]++
+	} else {
+		c.r.Stages++
+	}
 	h.once(where, f)
 	if h.lost != "" {
 		return
@@ -244,7 +248,14 @@ func (h *history) once(where string, f *codec.Feedback) {
 	case !d.copiedBy(f):
 		c.fail("%s: feedback %d differs from its decision, round %d of partition %d", where, f.N, f.Round, f.Partition)
 	}
-	c.fed[at] = f
+	if f.Stage == 0 {
+		c.fed[at] = f
+		return
+	}
+	if k := len(c.stages[at]); k != f.Stage-1 {
+		c.fail("%s: feedback %d is of stage %d of a round that had %d", where, f.N, f.Stage, k)
+	}
+	c.stages[at] = append(c.stages[at], f)
 }
 
 // fill copies a decision to its feedback.

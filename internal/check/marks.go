@@ -106,8 +106,13 @@ func (t *twin) goBack(steps []step, m *codec.FeedbackMark) string {
 		t.past[at] = true
 		if w := t.rounds[f.ID]; f.Reason != codec.ReasonDuplicateID && (w == nil || w.n < f.N) {
 			t.rounds[f.ID] = &waiting{n: f.N, fate: f}
+			if e := t.c.epochs[f.Epoch]; e != nil {
+				t.rounds[f.ID].rules = e.rules
+			}
 		}
+		t.finals = append(t.finals, f.N)
 	}
+	slices.Sort(t.finals)
 	for k := range steps {
 		s := &steps[k]
 		if s.mark != nil {

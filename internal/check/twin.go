@@ -12,8 +12,9 @@ type twin struct {
 	n         int64 // of the last feedback
 	now       int64 // log time reached
 	cut, era  int64
-	eraN      int64 // feedback before this era
-	forgotten int64 // rounds with feedback up to this N are not remembered
+	eraN      int64   // feedback before this era
+	forgotten int64   // rounds with feedback up to this N are not remembered
+	finals    []int64 // N of the feedbacks of rounds; others are records of stages
 	limits    codec.Limits
 	parts     []twinPart
 	line      []*waiting // in the order in which their decisions were taken
@@ -46,8 +47,12 @@ type waiting struct {
 	*round
 	rules     *Rules // nil: the record of its epoch was lost
 	time, cut int64
-	fate      *codec.Feedback // nil: it has none yet
-	n         int64           // of its feedback; 0: it waits
+	fate      *codec.Feedback     // nil: it has none yet
+	n         int64               // of its feedback; 0: it waits
+	outs      []out               // of a model that names outcomes
+	told      int                 // stages that were told
+	counts    map[string][]string // by outcome, the ids of records that count
+	ends      func(*Named) int64
 }
 
 // told is a log time, and the cut that took the decision.
@@ -72,7 +77,7 @@ func newTwin(c *checker) *twin {
 // time moves on, rounds are closed by the log times of decisions that are no later.
 func (t *twin) take(cut *codec.Cut, ranges []taken) {
 	t.cut = cut.Cut
-	t.forgotten = max(t.forgotten, t.n-t.limits.Dedup)
+	t.forget()
 	for _, m := range order(ranges, false, func(p int) int64 { return t.parts[p].time }) {
 		t.tell(m.time)
 		t.decision(&m)
@@ -147,6 +152,7 @@ func (t *twin) decision(m *moment) {
 	if e := t.c.epochs[d.Epoch]; e != nil {
 		w.rules = e.rules
 	}
+	t.name(w)
 	t.line = append(t.line, w)
 	switch {
 	case t.known(d.ID) != nil:
@@ -184,11 +190,15 @@ func (t *twin) outcome(m *moment) {
 	case w == nil:
 		t.reject(m, codec.ReasonOrphan)
 	case w.n > 0 && w.n <= t.eraN && m.record.Offset < t.parts[m.partition].again && m.record.Time <= w.fate.ClosedAt:
-		if f := w.fate; f.OutcomePartition != m.partition || f.OutcomeOffset != m.record.Offset {
+		if !w.counted(m) {
 			t.reject(m, codec.ReasonDuplicate) // it may have been rejected in an earlier era
 		}
 	case w.fate != nil:
-		t.reject(m, reasonAfter(w.fate))
+		t.reject(m, reasonAfter(w.fate, w.rules))
+	case w.outs != nil && (s.Kind == codec.Named || s.Kind == codec.Loss || s.Kind == codec.Reward):
+		if reason := t.takeNamed(w, s, m); reason != "" {
+			t.reject(m, reason)
+		}
 	case t.now > t.deadline(w):
 		t.reject(m, codec.ReasonLate)
 	default:
@@ -237,6 +247,7 @@ func (t *twin) pass(time int64) {
 
 // settle closes rounds at the head of the line whose windows are over, and releases those with a fate.
 func (t *twin) settle() {
+	t.settleStages()
 	for t.past == nil && len(t.line) > 0 {
 		w := t.line[0]
 		if w.fate == nil {
@@ -262,7 +273,9 @@ func (t *twin) leave(w *waiting) {
 	f := *w.fate
 	w.fill(&f)
 	f.N, f.Time = t.n, w.time
+	f.Outcomes = w.closed(0)
 	t.due = append(t.due, f)
+	t.finals = append(t.finals, t.n)
 }
 
 // reject notes that an outcome must be rejected.

@@ -111,7 +111,8 @@ func TestBatchRefusals(t *testing.T) {
 		{"[" + strings.Repeat(`{},`, maxBatch) + "{}]", web, 413, "at most 1000"},
 		{`{"context":{}}`, web, 400, "a JSON array"},
 		{strings.Repeat("[", 1e5), web, 400, "a JSON array"},
-		{`[]`, "Authorization: Bearer " + keys["desk"], 403, "keys add desk decide,outcome"},
+		{`[]`, "Authorization: Bearer " + keys["desk"], 403,
+			"the key of desk has not the role decide or outcome: add one with: decider keys add desk decide"},
 		{`[]`, "", 401, "no such key"},
 	} {
 		if got := w.call("POST", "/v1/batch", c.body, c.header); got.status != c.status || !strings.Contains(
@@ -161,5 +162,53 @@ func TestPages(t *testing.T) {
 		if got := w.call("GET", c.path, "", web); got.status != 403 {
 			t.Errorf("%.40s without the role: %d", c.path, got.status)
 		}
+	}
+}
+
+// TestPolicies: of two functions the rounds refute one, and the list then has the other alone. What cannot be listed is
+// refused by name.
+func TestPolicies(t *testing.T) {
+	w := open(t, setting{model: class, files: map[string][]byte{"c.jsonl": []byte(
+		`{"hindsight_class":1,"kind":"linear","features":["hour"],"actions":["x","y"]}
+{"prior":1,"w":[[0,0.9],[0,0.1]]}
+{"prior":1,"w":[[0,0.1],[0,0.9]]}
+`)}})
+	list := func(query string) (page struct {
+		LearnedThrough       int64 `json:"learned_through"`
+		Functions, Surviving int
+		Models               []struct {
+			Function int
+			P        float64 `json:"p_value"`
+		}
+	}) {
+		got := w.call("GET", "/v1/policies"+query, "")
+		if err := json.Unmarshal(got.body, &page); err != nil || got.status != 200 {
+			t.Fatalf("%v: %d %s", err, got.status, got.body)
+		}
+		return page
+	}
+	if page := list(""); page.Functions != 2 || page.Surviving != 2 || len(page.Models) != 2 {
+		t.Errorf("before any round: %+v", page)
+	}
+	const rounds = 200
+	for i := range rounds {
+		d := w.decide(fmt.Sprintf(`{"id":"p%d","features":{"hour":3},"actions":["x","y"]}`, i))
+		if got := w.call("POST", "/v1/outcome", fmt.Sprintf(`{"id":"p%d","loss":%v}`, i,
+			map[string]int{"x": 1}[d.Action])); got.status != 202 {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+	}
+	for list("").LearnedThrough < rounds {
+	}
+	if page := list(""); page.Surviving != 1 || len(page.Models) != 1 || page.Models[0].Function != 0 ||
+		page.Models[0].P < .05 {
+		t.Errorf("after %d rounds: %+v", rounds, page)
+	}
+	if page := list("?limit=0"); page.Surviving != 1 || len(page.Models) != 0 {
+		t.Errorf("of none: %+v", page)
+	}
+	if p := w.call("GET", "/v1/policies?alpha=2", "").problem(t); p.Status != 400 ||
+		!strings.Contains(p.Detail, "alpha is 2: give a level") {
+		t.Errorf("%+v", p)
 	}
 }

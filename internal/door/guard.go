@@ -92,11 +92,11 @@ func (g *guard) client(r *http.Request, needs role) (c client, p *problem) {
 		"Ocp-Apim-Subscription-Key: KEY")
 }
 
-// without says that a client has not a role.
+// without says that a client has not a role, or none of several.
 func (c *client) without(needs role) *problem {
-	return newProblem(http.StatusForbidden,
-		fmt.Sprintf("the key of %s has not the role %s: add one with: decider keys add "+
-			"%[1]s %[2]s", c.name, needs))
+	one, _, _ := strings.Cut(needs.String(), " ")
+	return newProblem(http.StatusForbidden, fmt.Sprintf("the key of %s has not the role %s: add one with: decider keys add "+
+		"%[1]s %s", c.name, needs, one))
 }
 
 // keyOf returns the key that a request has; "": none.

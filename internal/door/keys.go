@@ -46,10 +46,16 @@ var (
 )
 
 func (r role) String() string {
-	if i := slices.Index(roles, r); i >= 0 {
-		return roleNames[i]
+	var names []string
+	for i, one := range roles {
+		if one == r {
+			return roleNames[i]
+		}
+		if one&r == one {
+			names = append(names, roleNames[i])
+		}
 	}
-	return "decide,outcome" // of a batch
+	return strings.Join(names, " or ")
 }
 
 // parseRole reads one or several roles with commas between them.

@@ -69,7 +69,9 @@ func TestRefusals(t *testing.T) {
 		{"gzip bomb", "POST", "/v1/outcome", bomb, []string{"Content-Encoding: gzip"}, 413, "also when it is inflated"},
 		{"1 MiB, more than a record", "POST", "/v1/decide", spaces(context1, maxBody), nil, 413, "the context is too large"},
 		{"JSON depth of 100,000", "POST", "/v1/decide", depth, nil, 400, "too deeply"},
-		{"no JSON", "POST", "/v1/decide", "{", nil, 400, ""},
+		{"no JSON", "POST", "/v1/decide", "{", nil, 400, "the bytes end too early"},
+		{"an id that is none", "POST", "/v1/decide", `{"id":7,"actions":["x"]}`, nil, 400, "id: want text"},
+		{"a loss that is none", "POST", "/v1/outcome", `{"id":"a","loss":"1"}`, nil, 400, "loss: want a number"},
 		{"no body", "POST", "/v1/decide", "", []string{"Content-Type: application/json"}, 400, "the body is empty"},
 		{"a batch that is none", "POST", "/v1/batch", `[{"context":{}},5]`, nil, 400, ": unexpected number at byte 17"},
 		{"an outcome without a value", "POST", "/v1/outcome", `{"id":"a"}`, nil, 400, ""},
@@ -81,7 +83,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		got := w.call(c.method, c.path, c.body, c.headers...)
 		if p := got.problem(t); got.status != c.status || p.Status != c.status || !strings.Contains(p.Detail, c.says) ||
-			p.Title != http.StatusText(c.status) {
+			p.Title != http.StatusText(c.status) || strings.Contains(p.Detail, "corrupt") {
 			t.Errorf("%s: %d %+v; want %d, %q", c.name, got.status, p, c.status, c.says)
 		}
 		for name := range got.header {

@@ -111,7 +111,7 @@ func (o *Outcomes) store(m stream.Message, start time.Time) {
 		err = parsed.Validate()
 	}
 	if err != nil {
-		refuse(CodeOf(err), err.Error(), "")
+		refuse(CodeOf(err), WhyOf(err), "")
 		return
 	}
 	id := strings.Clone(parsed.ID)

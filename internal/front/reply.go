@@ -50,6 +50,11 @@ func CodeOf(err error) int {
 	return 400
 }
 
+// WhyOf returns what is wrong with a request that cannot be taken as it is. The codec speaks of records.
+func WhyOf(err error) string {
+	return strings.ReplaceAll(err.Error(), codec.ErrCorrupt.Error()+": ", "")
+}
+
 // RecordedHeader asks for the decision that the id of a request has, whatever the context that it was made of. Without
 // the header a request whose id was used for another context is refused.
 const RecordedHeader = "hindsight-recorded"

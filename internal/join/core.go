@@ -491,16 +491,21 @@ type markAt struct {
 	seq    uint64
 	offset int64 // -1: not yet acknowledged
 	cut, n int64
-	forgot int64 // the last feedback that is not remembered there
+	forgot int64 // the last feedback that need not be remembered there
 }
 
-// markFrom returns what a mark log keeps of a mark. One of a joiner without cuts does not say what is remembered.
+// markFrom returns what a mark log keeps of a mark.
 func (l *markLog) markFrom(seq uint64, offset int64, m *codec.FeedbackMark) markAt {
-	x := markAt{seq, offset, loop.CutOf(m), m.N, m.Remembers - 1}
-	if loop.WithoutCuts(m) {
-		x.forgot = m.N - l.dedup
+	return markAt{seq, offset, loop.CutOf(m), m.N, l.forgot(m)}
+}
+
+// forgot returns the last feedback that need not be remembered at a mark. One of a joiner without cuts does not say it.
+func (l *markLog) forgot(m *codec.FeedbackMark) int64 {
+	n := m.N - l.dedup
+	if !loop.WithoutCuts(m) {
+		n = min(n, m.Remembers-1)
 	}
-	return x
+	return n
 }
 
 func (l *markLog) add(seq uint64, m *codec.FeedbackMark) {
@@ -525,10 +530,10 @@ func (l *markLog) ack(seq uint64, offset int64) {
 func (l *markLog) refer(m *codec.FeedbackMark, oldest, told int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	forgot := m.Remembers - 1
+	forgot := l.forgot(m)
 	m.From, m.FromCut, m.Memory = -1, m.Cut, -1
 	if oldest <= m.Cut {
-		m.FromCut, forgot = -1, -1 // the logs' beginning, unless there is a mark
+		m.FromCut, forgot = -1, -l.dedup // the logs' beginning, unless there is a mark
 		for i := range l.marks {
 			if x := &l.marks[i]; x.offset >= 0 && x.cut < oldest {
 				m.From, m.FromCut, forgot = x.offset, x.cut, x.forgot

@@ -143,7 +143,7 @@ func (d *Decider) addPrices(dst *codec.Decision) {
 	if len(rules.Budgets) == 0 {
 		return
 	}
-	if l, ok := d.replica.epoch.Learner.(interface{ Prices(dst []float64) []float64 }); ok {
+	if l, ok := d.replica.epoch.Learner.(learner.Priced); ok {
 		d.prices = l.Prices(d.prices[:0])
 		for i, x := range d.prices {
 			dst.Prices = append(dst.Prices, codec.Price{Name: rules.Budgets[i], X: x})

@@ -64,7 +64,7 @@ func TestNamedBuild(t *testing.T) {
 		if err := l.UnmarshalBinary(state); err != nil {
 			t.Fatal(err)
 		}
-		if p, ok := l.(learner.Priced); ok && strings.Contains(text, "budget") { // solved when costs are next learned
+		if p, ok := l.(*learner.DAFA); ok && strings.Contains(text, "budget") { // solved when costs are next learned
 			for n := range int64(5) {
 				law, gamma := l.Propensities(nil, options())
 				l.Learn(&learner.Round{Input: options(), Action: 1, Propensities: law, Gamma: gamma, N: 401 + n, LearnedThrough: 400 + n,

@@ -128,7 +128,7 @@ func TestAlarms(t *testing.T) {
 			v["hindsight_log_time_seconds"] += 400 * float64(at/later)
 		},
 		"DrawsDoNotFollowLaws": set("hindsight_draw_evidence", math.Inf(1)), "ClassRefuted": set("hindsight_class_refuted",
-			1), "WorseThanBaseline": set("hindsight_guard_alarm", 1),
+			1), "WorseThanBaseline": set("hindsight_guard_alarm", 1), "BudgetMissed": set("hindsight_budget_missed", 1),
 		"LateLossesDiffer": set("hindsight_late_losses_differ", 1),
 		"WorseThanUniform": set("hindsight_recent_excess_loss", .1),
 		"NothingExplored":  set("hindsight_propensity_entropy_ratio", 0),

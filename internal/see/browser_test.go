@@ -65,9 +65,7 @@ func TestBrowserPage(t *testing.T) {
 	p.Wait(`document.getElementById("story").textContent.includes("recomputed   identical")`)
 	p.Media(browsertest.Media{Dark: true})
 	p.Picture("page-dark")
-	for _, f := range p.Accessible("page") {
-		t.Error(f)
-	}
+	p.Media(browsertest.Media{})
 	p.Size(390, 844)
 	if wide := browsertest.Eval[bool](
 		p, `document.documentElement.scrollWidth > document.documentElement.clientWidth`); wide {
@@ -92,6 +90,9 @@ func TestBrowserPage(t *testing.T) {
 	if problems := p.Problems(); len(problems) > 0 {
 		t.Errorf("%q", problems)
 	}
+	for _, f := range p.Accessible("page") {
+		t.Error(f)
+	}
 }
 
 // Where outcomes are rewards the page shows rewards, also below 0.
@@ -110,6 +111,9 @@ func TestBrowserRewards(t *testing.T) {
 	if inside := browsertest.Eval[bool](p, `drawn.loss.data.slice(1).flat().every((v) => v >= drawn.loss.scales.y.min && `+
 		`v <= drawn.loss.scales.y.max)`); !inside {
 		t.Error("a line leaves its picture")
+	}
+	if width := browsertest.Eval[float64](p, `drawn.loss.scales.x.max - drawn.loss.scales.x.min`); width > 60 {
+		t.Errorf("the time axis of some seconds is %v s long", width)
 	}
 	p.Picture("page-rewards")
 	if problems := p.Problems(); len(problems) > 0 {

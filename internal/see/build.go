@@ -31,7 +31,7 @@ func (s *See) state(now time.Time) *state {
 		UpSeconds: now.Sub(s.began).Seconds(),
 		Deciders:  []int{}, Fates: map[string]int64{}, Refused: map[string]float64{}, Rejects: []reject{},
 		Alarms:  []alarmState{},
-		Actions: actions{Most: []actionShare{}}, Losses: losses{Buckets: []bucket{}}, Elsewhere: s.watch.elsewhere}
+		Actions: actions{Most: []actionShare{}}, Losses: losses{Buckets: []bucket{}}, Budgets: []budget{}, Elsewhere: s.watch.elsewhere}
 	if err := s.o.Health.Ready(); err != nil {
 		out.Why = err.Error()
 	} else {
@@ -134,6 +134,9 @@ func (out *state) scope(v *watch.View, m *moment) {
 		watch.Known(v.Exploration.Entropy), v.Draws, watch.Known(v.Evidence), v.Refuted
 	e.Effective, e.Largest = watch.Known(r.Effective), watch.Known(r.Largest)
 	out.losses(v)
+	for i := range v.Spends {
+		out.Budgets = append(out.Budgets, kept(&v.Spends[i]))
+	}
 	x := &v.Shadow
 	out.Shadow = shadow{Decisions: x.Decisions, Agreement: watch.Known(x.Agreement), Rounds: x.Rounds,
 		Uncovered: watch.Known(x.Uncovered), Excess: watch.Known(x.Excess), Error: watch.Known(x.StdErr),
@@ -206,6 +209,16 @@ func (out *state) losses(v *watch.View) {
 			Uniform: watch.Known(uniform),
 			Mean:    watch.Known(v.Rewards.Shown(loss)), UniformMean: watch.Known(v.Rewards.Shown(uniform))})
 	}
+}
+
+func kept(s *watch.Spend) budget {
+	b := budget{Name: s.Budget.Name, Limit: s.Budget.Mean, AtLeast: s.Budget.AtLeast, Price: watch.Known(s.Price),
+		Rounds: s.Costs, Mean: watch.Known(s.Mean), Late: watch.Known(s.Late), Error: watch.Known(s.Error),
+		Next: watch.Known(1000 * s.Expected), Missed: s.Missed, Points: []spent{}}
+	for _, p := range s.Points {
+		b.Points = append(b.Points, spent{p.Rounds, watch.Known(p.Price), watch.Known(p.Mean)})
+	}
+	return b
 }
 
 func instant(ns int64) *time.Time {

@@ -31,7 +31,8 @@ type state struct {
 	Shadow shadow `json:"shadow"`
 	// how often the learner would have done what its baseline did, in the last rounds of mode apprentice
 	Apprentice apprentice `json:"apprentice"`
-	Losses     losses     `json:"losses"` // what rounds were worth beside uniform play
+	Losses     losses     `json:"losses"`  // what rounds were worth beside uniform play
+	Budgets    []budget   `json:"budgets"` // how each budget of the model is kept; looked at every 5 s
 	// how late outcomes come, and how many feedbacks decisions did without
 	Delays delays `json:"delays"`
 	// rounds released since the start, or since the snapshot that the process started from, by fate
@@ -172,6 +173,28 @@ type bucket struct {
 
 	Mean        *float64 `json:"mean"`         // their mean as losses.of says
 	UniformMean *float64 `json:"uniform_mean"` // the estimate for uniform play, on the same scale
+}
+
+// budget is how one budget is kept.
+type budget struct {
+	Name    string   `json:"name"`     // by the model
+	Limit   float64  `json:"limit"`    // what the mean is to be at most, or at least
+	AtLeast bool     `json:"at_least"` // it is to be at least that
+	Price   *float64 `json:"price"`    // λ: the loss that a cost as large as the limit is charged
+	Rounds  int64    `json:"rounds"`   // whose cost was learned since the limit was set
+	Mean    *float64 `json:"mean"`     // of them
+	Late    *float64 `json:"late"`     // mean of about the last 1,000 of them
+	Error   *float64 `json:"error"`    // standard error of that
+	Next    *float64 `json:"next"`     // what the next 1,000 rounds are predicted to cost together
+	Missed  bool     `json:"missed"`   // as a whole, and of late by four standard errors
+	Points  []spent  `json:"points"`   // over the rounds, since this process started
+}
+
+// spent is a stretch of rounds whose cost was learned.
+type spent struct {
+	Rounds int64    `json:"rounds"` // whose cost had been learned at its end
+	Price  *float64 `json:"price"`  // λ then
+	Mean   *float64 `json:"mean"`   // of the costs in it
 }
 
 // delays is how late outcomes are.

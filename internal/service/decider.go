@@ -13,6 +13,7 @@ import (
 	"hindsight/internal/intake"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
+	"hindsight/internal/topics"
 	"hindsight/internal/trace"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
@@ -332,6 +333,9 @@ func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy b
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for len(in.Batch) > 0 {
+		if err := d.sameEncoding(&in.Batch[0]); err != nil {
+			return true, err
+		}
 		if err := d.follower.TakeHead(ctx); err != nil {
 			return true, err
 		}
@@ -346,6 +350,15 @@ func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy b
 	d.goOn()
 	d.show()
 	return true, d.Err()
+}
+
+// sameEncoding refuses to decide beside a joiner that began the model in another encoding: it may have begun after this
+// process looked, and before it decides anything it reads the joiner's open record.
+func (d *Decider) sameEncoding(r *stream.Record) error {
+	if r.Type != stream.TypeOpen || d.decides() != nil || codec.EncodingOf(r.Value) == d.cfg.Encoding {
+		return nil
+	}
+	return topics.OtherEncoding(d.cfg.Name, codec.EncodingOf(r.Value), d.cfg.Encoding)
 }
 
 // takeSnapshot hands the state to the writer when it is time for a snapshot: after so

@@ -217,3 +217,24 @@ func TestOtherEncoding(t *testing.T) {
 		}
 	}
 }
+
+// TestLaterEncoding: a decider that was opened while the topics were empty ends before it decides anything, if the
+// joiner then began the model in another encoding.
+func TestLaterEncoding(t *testing.T) {
+	log := mem.New(mem.Options{Clock: clock()})
+	ts := createTopics(t, log, "m", 1)
+	c := SystemConfig{Log: log, Name: "m", Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")},
+		Build: testBuild, Seed: []byte("seed"), Partitions: 1, Logger: slog.New(slog.DiscardHandler),
+		Metrics: watch.NewMetrics(nil, nil), Sharing: sharesAll{}, Encoding: codec.JSON}
+	d, err := OpenDecider(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, _, err := log.Open(t.Context(), ts.Feedback, 0, stream.OpenOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.StepFeedback(t.Context(), 0); !errors.Is(err, topics.ErrEncoding) || !fatal(err) {
+		t.Errorf("%v", err)
+	}
+}

@@ -64,7 +64,7 @@ func (d *Decider) requestOf(m stream.Message, start time.Time) {
 	res := d.decide(m.Data, front.RequestID(&m), loop.Source{Offset: loop.RequestSource})
 	switch {
 	case res.Verdict == loop.Invalid:
-		refuse(front.CodeOf(res.Err), res.Err.Error(), res.ID)
+		refuse(front.CodeOf(res.Err), front.WhyOf(res.Err), res.ID)
 	case res.Verdict == loop.Conflict && recorded == "":
 		d.conflict(&res, m, refuse)
 	case res.Verdict != loop.Decided:
@@ -79,7 +79,7 @@ func (d *Decider) requestOf(m stream.Message, start time.Time) {
 func (d *Decider) find(m stream.Message) {
 	var c codec.Context
 	if err := codec.ParseContext(&c, m.Data); err != nil {
-		front.Refuser(&m, d.cfg.Metrics, "decide")(front.CodeOf(err), err.Error(), "")
+		front.Refuser(&m, d.cfg.Metrics, "decide")(front.CodeOf(err), front.WhyOf(err), "")
 	} else if n, ok := d.heart.Find(c.ID); ok {
 		d.repeat(&repeat{n, m, ""})
 	} else {

@@ -52,7 +52,8 @@ func TestSimulation(t *testing.T) {
 		"overflows",
 		"repeats in another partition", "crashes", "replaced", "faults", "epochs", "replies", "duplicate replies",
 		"snapshots", "cut snapshots",
-		"minted anew", "states compared", "cuts", "skewed cuts", "switches", "shadow", "apprentice", "paused"} {
+		"minted anew", "states compared", "cuts", "skewed cuts", "switches", "shadow", "apprentice", "paused",
+		"stages"} {
 		if total[k] < n/100 {
 			t.Errorf("%q happened %d times in %d runs", k, total[k], n)
 		}

@@ -124,6 +124,7 @@ func newSim(t testing.TB, seed int64, plant planted) *sim {
 		now: 1e15, version: 1, states: map[int64]string{}, counted: map[string]int{}}
 	s.o.coarsen(seed)
 	s.o.skews(seed)
+	s.o.names(seed)
 	if seed%4 == 2 {
 		s.o.encoding = codec.JSON
 	}
@@ -207,6 +208,10 @@ func (s *sim) build(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 	}
 	if s.plant.silence {
 		rules.DefaultLoss = .5
+	}
+	if r.Named != nil {
+		l, err := s.nameOutcomes(&r, rules)
+		return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: l}, err
 	}
 	return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: learner.NewDAFA(reg, schedule)}, nil
 }
@@ -352,7 +357,7 @@ func (s *sim) openJoiner() *simJoiner {
 	}
 	var err error
 	w.j, err = OpenJoiner(s.ctx, SystemConfig{Log: simLog{w.p}, Source: &follow.Source{Name: "m", Version: s.version,
-		Model: simModel(s.o.rules, s.version)},
+		Model: simModel(ofVersion(s.o.rules, s.version), s.version)},
 		Build: s.build, Seed: simKey, Partitions: s.o.partitions, Encoding: s.o.encoding, MaxPending: s.o.pending, Dedup: 1000,
 		MarkEvery: s.o.markEvery, Owner: w.p.name, Logger: slog.New(slog.DiscardHandler)})
 	if !s.check(w.p.name, "open", err) {

@@ -256,7 +256,7 @@ func (u *users) writeOutcome() {
 	}
 	if u.s.o.coarse && r.IntN(3) == 0 { // the same and another one, anywhere
 		u.append(u.s.topics.Outcomes, r.IntN(u.s.o.partitions), &stream.Record{Key: []byte(o.ID), Value: data})
-		o.Value, o.Kind = float64(r.IntN(5))/4, codec.Loss
+		o.Value, o.Kind, o.Values = float64(r.IntN(5))/4, codec.Loss, nil
 		data, p = codec.AppendOutcomeJSON(nil, &o), r.IntN(u.s.o.partitions)
 	}
 	if u.s.outcomes != nil && r.IntN(4) == 0 && r.IntN(3) > 0 {
@@ -279,17 +279,20 @@ func (u *users) outcome(d *codec.Decision) codec.Outcome {
 	if r.IntN(4) == 0 {
 		o.Kind = codec.Reward
 	}
+	if u.s.o.rules.Named != nil && r.IntN(20) > 0 {
+		u.named(&o)
+	}
 	switch k := r.IntN(30); {
 	case k == 0:
-		o.Kind, o.Value = codec.Withdrawn, 0
-	case k == 1:
+		o.Kind, o.Value, o.Values = codec.Withdrawn, 0, nil
+	case k == 1 && o.Kind != codec.Named:
 		o.Value = 2
 	case k == 2:
 		o.Action = "another"
 	case k == 3:
 		o.ID = fmt.Sprintf("nobody%d", u.serial)
 	case k == 4:
-		o.Kind, o.Value = codec.Activated, 0
+		o.Kind, o.Value, o.Values = codec.Activated, 0, nil
 	case k == 5 && u.s.o.guesses:
 		o.ID = fmt.Sprintf("c%d", u.serial+1+r.IntN(4))
 	case k < 12 && u.s.o.guesses && u.s.o.coarse && len(u.pastIDs) > 0: // perhaps not decided yet
@@ -313,8 +316,11 @@ func (u *users) settle() {
 	u.look()
 	for i := range u.seen {
 		d := &u.seen[i]
-		u.append(u.s.topics.Outcomes, u.s.partitionOf(d.ID),
-			&stream.Record{Value: codec.AppendOutcomeJSON(nil, &codec.Outcome{ID: d.ID, Kind: codec.Loss, Value: .5})})
+		o := codec.Outcome{ID: d.ID, Kind: codec.Loss, Value: .5}
+		if u.s.o.rules.Named != nil { // a round waits for its window where the last outcome counts
+			o.Kind, o.Value = codec.Withdrawn, 0
+		}
+		u.append(u.s.topics.Outcomes, u.s.partitionOf(d.ID), &stream.Record{Value: codec.AppendOutcomeJSON(nil, &o)})
 	}
 	u.seen = nil
 }

@@ -59,6 +59,9 @@ func (s *sim) countReasons() {
 		if r.Type != "" || codec.ParseFeedback(&f, r.Value) != nil {
 			return
 		}
+		if f.Stage > 0 {
+			s.counted["stages"]++
+		}
 		switch f.Reason {
 		case codec.ReasonOverflow:
 			s.counted["overflows"]++

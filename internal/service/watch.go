@@ -10,6 +10,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/internal/words"
+	"hindsight/pkg/learner"
 	"hindsight/pkg/stream"
 )
 
@@ -80,6 +81,9 @@ func (d *Decider) showCertificate() {
 		return
 	}
 	d.m.Weights(ep.Learner)
+	if l, ok := ep.Learner.(*learner.DAFA); ok && len(ep.Rules.Budgets) > 0 {
+		d.m.Missed(d.cfg.Metrics.Scope().Spends(d.follower.Replica().LearnedThrough(), l.Spending(nil)))
+	}
 	o := certify.Options{Outstanding: d.outstanding(), Arrival: ep.Rules.Arrival, Late: d.cfg.Insight.lateLosses(),
 		Decided: d.rounds(d.appendOpen(nil, valuesOfSecond))}
 	if f, ok := certify.Measure(ep.Learner, &o); ok {

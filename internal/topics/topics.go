@@ -91,10 +91,15 @@ func Encoding(ctx context.Context, log stream.Log, name, asked string) (codec.En
 	}
 	e, err := codec.ParseEncoding(asked)
 	if err == nil && known && e != have {
-		return have, fmt.Errorf("model %q: %w: start without --encoding, which goes on in %s, or give a model with "+
-			"--encoding %s another name", name, ErrEncoding, have, e)
+		return have, OtherEncoding(name, have, e)
 	}
 	return e, err
+}
+
+// OtherEncoding returns the error of a process that was to go on in another encoding than a model has.
+func OtherEncoding(name string, have, asked codec.Encoding) error {
+	return fmt.Errorf("model %q: %w: start without --encoding, which goes on in %s, or give a model with "+
+		"--encoding %s another name", name, ErrEncoding, have, asked)
 }
 
 // encoding reports false if nothing was written. All records of a model have one encoding, but for

@@ -3,9 +3,11 @@ package verify
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"hindsight/internal/join/testkit"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -173,6 +175,10 @@ var semantic = []planted{
 		e.Cause = codec.AlarmCause(1)
 		e.SHA256 = fmt.Sprintf("%x", sha256.Sum256(e.LoggedModel()))
 	}), ofFeedback},
+	{"epoch: by a guard, of no alarm", "cause", announced(func(e *codec.Epoch) {
+		e.Cause = "guard: for no reason"
+		e.SHA256 = fmt.Sprintf("%x", sha256.Sum256(e.LoggedModel()))
+	}), ofFeedback},
 	{"epoch: another model", "files", announced(func(e *codec.Epoch) { e.Model[len(e.Model)-2] ^= 1 }), ofFeedback},
 
 	{"context refused: for no reason", "reason",
@@ -222,6 +228,10 @@ var semantic = []planted{
 	{"snapshot: learned_through", "learned_through bytes", snapshotted(func(s *codec.Snapshot) { s.LearnedThrough++ }),
 		ofSnapshots},
 	{"snapshot: bytes", "bytes", snapshotted(func(s *codec.Snapshot) { s.Bytes[len(s.Bytes)-1] ^= 1 }), ofSnapshots},
+	{"snapshot: another state", "bytes", snapshotted(func(s *codec.Snapshot) {
+		s.Bytes[len(s.Bytes)-3] ^= 1
+		s.SHA256 = fmt.Sprintf("%x", sha256.Sum256(s.Bytes))
+	}), ofSnapshots},
 	{"snapshot: a key", "key", func(_ *world, r *stream.Record) bool {
 		r.Key = []byte("key")
 		return r.Type == ""
@@ -263,5 +273,40 @@ func TestVerifyPlants(t *testing.T) {
 			}
 			t.Error("no record has a place for it")
 		})
+	}
+}
+
+// TestReplayLearnsLater has a decision say that it learned feedback which its own cut, or a later one, gave. All
+// else follows from that.
+func TestReplayLearnsLater(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine: nothing for the race detector")
+	}
+	w := testkit.New(t, 200, "plain")
+	w.Run(100)
+	made := madeOf(w)
+	var cuts []stream.Record
+	var parsed []codec.Cut
+	for _, r := range made.all["f/0"] {
+		var c codec.Cut
+		if r.Type == codec.TypeCut && codec.ParseCut(&c, r.Value) == nil {
+			c.Decisions, c.Outcomes = slices.Clone(c.Decisions), slices.Clone(c.Outcomes)
+			cuts, parsed = append(cuts, r), append(parsed, c)
+		}
+	}
+	if !edit(made, "d/0", "", func(r *stream.Record) bool {
+		var d codec.Decision
+		if codec.ParseDecision(&d, r.Value) != nil {
+			return false
+		}
+		d.LearnedThrough = 1 << 20
+		r.Value = codec.AppendDecision(nil, &d)
+		return true
+	}) {
+		t.Fatal("no decision")
+	}
+	v := replayLog(t, w, rejoin(t, w, made, cuts, parsed))
+	if first := v.report.First; first == nil || first.Field != "decisions.learned_through" || v.report.Differences != 1 {
+		t.Errorf("%d differences, the first %+v", v.report.Differences, first)
 	}
 }

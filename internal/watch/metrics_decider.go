@@ -27,7 +27,7 @@ type DeciderMetrics struct {
 	changes                                      *gauge               // of an oracle that watches for them
 	snapshots                                    []prometheus.Counter // written, failed, damaged
 	snapAge, snapBytes                           *gauge
-	mode                                         *gauge
+	mode, missed                                 *gauge
 	certificate                                  certificateMetrics
 
 	snapMu sync.Mutex
@@ -82,6 +82,9 @@ func newDecider(o *owner) *DeciderMetrics {
 		snapshots: o.counters("hindsight_snapshots_total",
 			"Snapshots written, those that could not be, and those found damaged at startup, which then uses the one before.",
 			"failed or damaged grows", label{"result", []string{"written", "failed", "damaged"}}),
+		missed: o.later("hindsight_budget_missed",
+			"1 if a budget of the model is missed by more than chance explains: as a whole, and by four standard errors in about "+
+				"the last 1,000 costs learned. /state has each budget.", "it is 1"),
 		certificate: newCertificate(o),
 	}
 }
@@ -89,6 +92,15 @@ func newDecider(o *owner) *DeciderMetrics {
 func (d *DeciderMetrics) declareMode() {
 	d.mode = d.later("hindsight_mode", "Mode of the epoch at work: 0 live, 1 shadow, 2 apprentice, 3 paused.",
 		"it is not what you want it to be")
+}
+
+// Missed shows whether a budget is missed.
+func (d *DeciderMetrics) Missed(missed bool) {
+	x := 0.0
+	if missed {
+		x = 1
+	}
+	d.missed.Set(x)
 }
 
 // Mode shows the mode of the epoch at work.

@@ -51,6 +51,9 @@ type Scope struct {
 	delays   Histogram // seconds from decision to outcome
 	released Histogram // feedbacks that were released and not learned at the decision (σ)
 
+	spends       []spendWindow // by budget
+	spentThrough int64         // feedback learned when they were looked at
+
 	epoch   int64
 	rewards *words.Rewards // of it
 
@@ -211,6 +214,8 @@ type View struct {
 	Delays    Histogram // seconds from decision to outcome
 	Released  Histogram // rounds: feedbacks not yet learned at the decision
 
+	Spends []Spend // of budgets
+
 	Rejects []keptReject // the last ones, some of each reason, newest first
 	Head    *lineHead    // nil: no round waits, or no joiner is here
 }
@@ -228,6 +233,7 @@ func (s *Scope) View() View {
 	for f := codec.Observed; f <= codec.WithdrawnRound; f++ {
 		v.Fates[f] = s.fates[f]
 	}
+	v.Spends = s.spending()
 	v.Rejects = slices.Clone(s.rejects)
 	slices.Reverse(v.Rejects)
 	if s.waiting {

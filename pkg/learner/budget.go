@@ -3,7 +3,6 @@ package learner
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -29,15 +28,22 @@ const Never = -1
 
 // Constants of prices.
 const (
-	priceWindow   = 150     // W: rounds that a price is solved on
-	priceEvery    = 5       // costs learned from one price to the next
-	priceHalvings = 18      //
+	priceWindow   = 150 // W: rounds that a price is solved on
+	priceEvery    = 5   // costs learned from one price to the next
+	priceHalvings = 18
 	priceSweeps   = 3       // over several budgets
 	maxRoot       = 6       // of λ = r⁴, which is halved: λ ≤ 1296
 	leastPayBack  = 1000    // H
 	leastCost     = 0x1p-12 // of what is predicted of a cost, in budgets: never nothing, and never less
 	largeCost     = 8       // in budgets: a change is looked for among smaller ones
 )
+
+// Priced is a learner that charges for costs.
+type Priced interface {
+	Learner
+	// Prices appends the price of each budget, in the order of their names: that of laws until the next feedback.
+	Prices(dst []float64) []float64
+}
 
 // budgets hold the prices λ of costs at what the budgets allow:
 //
@@ -114,7 +120,7 @@ func (d *DAFA) expect(b *Budget) error {
 		if b.AtLeast {
 			large = 0
 		}
-		if err := d.heads.Expect(k, about, large); err != nil {
+		if err := d.heads.Expect(k, b.AtLeast, about, large); err != nil {
 			return err
 		}
 	}
@@ -141,16 +147,17 @@ func (b *Budget) inBudgets(c float64) float64 {
 // firstPrices solves for the prices before any cost is learned: with f̂ = 0 and the costs that are known beforehand.
 func (d *DAFA) firstPrices() {
 	b := &d.budgets
-	about := map[string]bool{}
+	var names []string
 	for i := range b.of {
 		for name := range b.of[i].About {
-			about[name] = true
+			names = append(names, name)
 		}
 	}
-	if len(about) == 0 {
+	if len(names) == 0 {
 		return
 	}
-	names := slices.Sorted(maps.Keys(about))
+	slices.Sort(names)
+	names = slices.Compact(names)
 	f := make(forecast, len(names), len(names)*(1+len(b.of)))
 	for i := range b.of {
 		for _, name := range names {
@@ -163,7 +170,7 @@ func (d *DAFA) firstPrices() {
 	b.ring = ring
 }
 
-// Prices appends the price of each budget, in the order of their names: that of laws until the next feedback.
+// Prices implements [Priced].
 func (d *DAFA) Prices(dst []float64) []float64 { return append(dst, d.budgets.price...) }
 
 // Spending is how a budget is kept.
@@ -393,7 +400,8 @@ func (d *DAFA) learnOutcomes(r *Round) {
 		d.heads.Update(r.Input, r.Action, r.Loss)
 	}
 	if told {
-		if b.costs++; b.costs%priceEvery == 0 {
+		// With many actions prices are solved for less often: that takes 2,700 laws.
+		if b.costs++; b.costs%max(priceEvery, int64(len(r.Input.Actions)/4)) == 0 {
 			d.setPrices(max(leastPayBack, 2*(r.N-1-r.LearnedThrough)))
 		}
 	}

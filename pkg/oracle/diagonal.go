@@ -175,13 +175,23 @@ type diagonals struct {
 	places  int
 	lambda  float64
 	actions []diagonal
-	own     []weight  // of the terms of actions themselves; nil: none was learned
-	begins  []float64 // by action: w of the constant before anything is learned
+	own     []weight // of the terms of actions themselves; nil: none was learned
 }
 
 // diagonal is the regression of one action. Columns that are not there yet have w = 0 and v = 1/λ; so have
 // the places while none was learned.
-type diagonal struct{ cols, terms []weight }
+type diagonal struct {
+	cols, terms []weight
+	begin       float64 // w of the constant before anything is learned
+}
+
+// begin sets where the regression of an action begins.
+func (d *diagonals) begin(n int32, v float64) {
+	for int(n) >= len(d.actions) {
+		d.actions = append(d.actions, diagonal{})
+	}
+	d.actions[n].begin = v
+}
 
 // at returns w·x and u for an action, which may be -1: one that was never learned.
 func (d *diagonals) at(n int32, z []float64, terms, own []Term) (m, u float64) {
@@ -191,7 +201,7 @@ func (d *diagonals) at(n int32, z []float64, terms, own []Term) (m, u float64) {
 	}
 	fresh := 1 / d.lambda
 	if len(a.cols) == 0 {
-		m = d.begun(n)
+		m = a.begin
 	}
 	for i, x := range z[:len(a.cols)] {
 		if x != 0 {
@@ -231,7 +241,7 @@ func (d *diagonals) learn(n int32, z []float64, terms, own []Term, e, u float64)
 	}
 	a := &d.actions[n]
 	if len(a.cols) == 0 {
-		a.cols = append(a.cols, weight{d.begun(n), 1 / d.lambda})
+		a.cols = append(a.cols, weight{a.begin, 1 / d.lambda})
 	}
 	for len(a.cols) < len(z) {
 		a.cols = append(a.cols, weight{v: 1 / d.lambda})
@@ -288,7 +298,7 @@ func (d *diagonals) reset(n int32) {
 	}
 	if c := d.actions[n].cols; len(c) > 0 {
 		clearWeights(c, d.lambda)
-		c[0].w = d.begun(n)
+		c[0].w = d.actions[n].begin
 	}
 	clearWeights(d.actions[n].terms, d.lambda)
 	clearWeights(d.own, d.lambda)

@@ -41,7 +41,6 @@ type Heads struct {
 	at   [][]float64 // scratch: predictions of the heads for x
 	done []bool      // scratch: there are predictions
 	x    *Input      // of them, until the call that set it returns
-	undo [][]byte    // what heads were before they are restored
 }
 
 var _ Regressor = (*Heads)(nil)
@@ -164,6 +163,22 @@ func (h *Heads) Regret() (sum float64) {
 	return sum
 }
 
+// Counts returns the sizes of the largest head, and what all of them could not do.
+func (h *Heads) Counts() (n LinearCounts) {
+	for k := range h.heads {
+		o, ok := h.heads[k].Regressor.(interface{ Counts() LinearCounts })
+		if !ok {
+			continue
+		}
+		c := o.Counts()
+		n.Fed, n.Columns, n.Actions = max(n.Fed, c.Fed), max(n.Columns, c.Columns), max(n.Actions, c.Actions)
+		n.FeaturesDropped += c.FeaturesDropped
+		n.ActionsDropped += c.ActionsDropped
+		n.Resets += c.Resets
+	}
+	return n
+}
+
 // OrderFree implements [Regressor].
 func (h *Heads) OrderFree() bool {
 	for k := range h.heads {
@@ -203,14 +218,25 @@ func (h *Heads) AppendBinary(b []byte) (_ []byte, err error) {
 
 // UnmarshalBinary implements [Regressor]. A head that the snapshot does not have goes on as it is, one that only
 // the snapshot has is left out. Of 1 − y or y is what the snapshot's heads learned.
-func (h *Heads) UnmarshalBinary(b []byte) (err error) {
+func (h *Heads) UnmarshalBinary(b []byte) error {
+	before, err := h.AppendBinary(nil)
+	if err != nil {
+		return err
+	}
+	if err = h.read(b); err != nil && h.read(before) != nil {
+		panic("heads do not read what they wrote")
+	}
+	return err
+}
+
+// read is UnmarshalBinary that leaves some heads changed if it fails.
+func (h *Heads) read(b []byte) error {
 	r := wireReader{b: b}
 	if v := r.byte(); v != headsVersion {
 		return versionError("heads", v, headsVersion)
 	}
-	lost, fed := r.float(), r.int64()
 	var changes Changes
-	ok := changes.read(&r)
+	lost, fed, ok := r.float(), r.int64(), changes.read(&r)
 	for i := range changes.Last {
 		changes.Last[i].Outcome = r.string()
 	}
@@ -218,55 +244,36 @@ func (h *Heads) UnmarshalBinary(b []byte) (err error) {
 	if r.bad || !ok || !(lost >= 0 && lost <= float64(fed)) {
 		return snapshotError("heads", "damaged header")
 	}
-	h.undo = make([][]byte, len(h.heads))
-	was := slices.Clone(h.heads)
-	if err := h.readHeads(&r, n); err != nil {
-		for k, b := range h.undo {
-			if b == nil {
-				continue
-			}
-			if was[k].expect(); was[k].UnmarshalBinary(b) != nil {
-				panic("a head does not read what it wrote")
-			}
-		}
-		h.heads, h.undo = was, nil
-		return err
-	}
-	h.lost, h.fed, h.changes, h.undo = lost, fed, changes, nil
-	return nil
-}
-
-// readHeads reads the state of n heads; undo gets what they were.
-func (h *Heads) readHeads(r *wireReader, n int) (err error) {
 	for range n {
-		name, good := r.string(), r.byte()
-		p := r.take(8)
-		if r.bad || good > 1 {
-			return snapshotError("heads", "damaged head")
-		}
-		state := r.take(binary.LittleEndian.Uint64(p))
-		if r.bad {
-			return snapshotError("heads", "it is cut short")
-		}
-		k := h.Head(name)
-		if k < 0 {
-			continue
-		}
-		if h.undo[k] != nil {
-			return snapshotError("heads", "an outcome twice")
-		}
-		o := &h.heads[k]
-		if h.undo[k], err = o.AppendBinary(nil); err != nil {
+		if err := h.readHead(&r); err != nil {
 			return err
 		}
-		if err = o.UnmarshalBinary(state); err != nil {
-			return fmt.Errorf("outcome %q: %w", name, err)
-		}
-		o.Good = good == 1
-		o.expect()
 	}
 	if len(r.b) != 0 {
 		return snapshotError("heads", "wrong length")
+	}
+	h.lost, h.fed, h.changes = lost, fed, changes
+	return nil
+}
+
+func (h *Heads) readHead(r *wireReader) error {
+	name, good, size := r.string(), r.byte(), r.take(8)
+	if r.bad || good > 1 {
+		return snapshotError("heads", "damaged head")
+	}
+	state := r.take(binary.LittleEndian.Uint64(size))
+	if r.bad {
+		return snapshotError("heads", "it is cut short")
+	}
+	k := h.Head(name)
+	if k < 0 {
+		return nil
+	}
+	o := &h.heads[k]
+	o.Good = good == 1
+	o.expect()
+	if err := o.UnmarshalBinary(state); err != nil {
+		return fmt.Errorf("outcome %q: %w", name, err)
 	}
 	return nil
 }
@@ -289,14 +296,15 @@ func (o *Head) changes() (c Changes, ok bool) {
 }
 
 // Expect has a head that has learned nothing begin, for each action, at a value that is roughly right instead of 0,
-// and predict without optimism, as costs are: they are to be known, not hoped for. nil: no value is known. A change is
-// looked for among values up to large, where that is more than 0: of costs small ones matter, too.
-func (h *Heads) Expect(k int, about map[string]float64, large float64) error {
+// and predict without optimism, as costs are: they are to be known, not hoped for. nil: no value is known. good says
+// whether more is better, so that a change for the worse is noticed; it is looked for among values up to large, where
+// that is more than 0: of costs small ones matter, too.
+func (h *Heads) Expect(k int, good bool, about map[string]float64, large float64) error {
 	o := &h.heads[k]
 	if _, ok := o.Regressor.(expecting); !ok {
 		return fmt.Errorf("the oracle of outcome %q cannot begin at a value: take auto, linear or diagonal", o.Name)
 	}
-	o.sober, o.about, o.large = true, about, large
+	o.Good, o.sober, o.about, o.large = good, true, about, large
 	o.expect()
 	return nil
 }
@@ -351,21 +359,7 @@ func (b *beginning) watched(v float64) float64 {
 func (o *Aggregate) begin(n int32) {
 	f, v := &o.fadings[n], o.lin.actions[n].begin
 	f.plain.begin, f.random.begin, f.random.constant = v, v, len(o.fourier.phase)
-	o.wide.begin(n, v)
-}
-
-// begin sets the w of the constant of an action before anything is learned of it.
-func (d *diagonals) begin(n int32, v float64) {
-	for int(n) >= len(d.begins) {
-		d.begins = append(d.begins, 0)
+	if o.wide.places > 0 {
+		o.wide.begin(n, v)
 	}
-	d.begins[n] = v
-}
-
-// begun returns it.
-func (d *diagonals) begun(n int32) float64 {
-	if n >= 0 && int(n) < len(d.begins) {
-		return d.begins[n]
-	}
-	return 0
 }

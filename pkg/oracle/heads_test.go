@@ -49,7 +49,7 @@ var weights, weightsOfB, one = []float64{-1, .5}, []float64{-.75, .125}, []float
 func newHeads(kind func() oracle.Regressor) *oracle.Heads {
 	h := must(oracle.NewHeads([]oracle.Head{{Name: "quality", Regressor: kind(), Good: true},
 		{Name: "usd", Regressor: kind()}}, byName))
-	if err := h.Expect(1, map[string]float64{"a": .25, "b": .5}, 0); err != nil {
+	if err := h.Expect(1, false, map[string]float64{"a": .25, "b": .5}, 0); err != nil {
 		panic(err)
 	}
 	return h
@@ -132,7 +132,7 @@ func TestHeadsExpect(t *testing.T) {
 	}
 	hashed := must(oracle.NewShared(oracle.SharedOptions{Hashed: 8}))
 	h := must(oracle.NewHeads([]oracle.Head{{Name: "usd", Regressor: hashed}}, byName))
-	if err := h.Expect(0, nil, 0); err == nil {
+	if err := h.Expect(0, false, nil, 0); err == nil {
 		t.Error("a head that cannot begin at a value is asked to")
 	}
 }
@@ -158,6 +158,9 @@ func TestHeadsChanges(t *testing.T) {
 	}
 	for _, h := range []*oracle.Heads{h, restored} {
 		c, ok := h.Changes()
+		if n := h.Counts(); n != (oracle.LinearCounts{Fed: 600, Columns: 1, Actions: 1}) {
+			t.Errorf("%+v", n)
+		}
 		if !ok || c.Count != 1 || len(c.Last) != 1 || c.Last[0].Outcome != "usd" || c.Last[0].Example < 300 {
 			t.Errorf("%+v, %v", c, ok)
 		}
@@ -176,7 +179,7 @@ func TestHeadsByName(t *testing.T) {
 	state := must(h.AppendBinary(nil))
 	other := must(oracle.NewHeads([]oracle.Head{{Name: "latency", Regressor: kind()}, {Name: "usd", Regressor: kind()},
 		{Name: "quality", Regressor: kind()}}, func(string) (float64, []float64) { return 0, []float64{1, 1, 1} }))
-	if err := errors.Join(other.Expect(1, nil, 0), other.UnmarshalBinary(state)); err != nil {
+	if err := errors.Join(other.Expect(1, false, nil, 0), other.UnmarshalBinary(state)); err != nil {
 		t.Fatal(err)
 	}
 	predict := func(h *oracle.Heads, name string) string {

@@ -151,6 +151,21 @@ function drawLoss(s) {
     views: [{ series: [{ name: "played", y: points.map((b) => b.mean) }, { name: "uniform play (estimate)", y: points.map((b) => b.uniform_mean), aside: true }] }] });
 }
 
+// Budgets: what was spent, what is to come, and the price over the rounds.
+function drawBudgets(s) {
+  byId("budgets").hidden = !s.budgets.length;
+  if (!changed("budgets", s.budgets) || !s.budgets.length) return;
+  const head = make("tr", {}, ...["budget", "limit", "mean so far", "mean of late", "next 1,000 rounds", "price λ"].map((h) => make("th", { scope: "col" }, h)));
+  show(byId("budget-table"), make("table", {}, head, ...s.budgets.map((b) => make("tr", {}, make("td", {}, b.name), make("td", {}, (b.at_least ? "≥ " : "≤ ") + num(b.limit)),
+    make("td", { class: "state " + (b.missed ? "bad" : "good") }, b.rounds ? num(b.mean) : "–"), make("td", {}, b.late === null ? "–" : `${num(b.late)} ± ${num(b.error, 2)}`),
+    make("td", {}, num(b.next)), make("td", {}, num(b.price))))));
+  const first = s.budgets[0], at = first.points.map((p) => p.rounds);
+  const views = s.budgets.filter((b) => b.points.length === at.length).flatMap((b) => [
+    { name: b.name, series: [{ name: "mean", y: b.points.map((p) => p.mean) }, { name: "limit", y: at.map(() => b.limit), aside: true }] },
+    { name: "price of " + b.name, series: [{ name: "λ", y: b.points.map((p) => p.price) }] }]);
+  if (at.length > 1) plot("budget", views.length, { kind: "lines", x: { label: "rounds whose cost was learned" }, y: { label: "mean cost, or price λ" }, at, views });
+}
+
 function bars(into, rows, total) {
   show(into, make("div", { class: rows.some((r) => r[2] !== null && r[2] !== undefined) ? "rows valued" : "rows" }, ...rows.flatMap(([name, n, value, means]) => {
     const fill = make("div", { class: "fill" });
@@ -216,7 +231,7 @@ function drawExploration(s) {
   const says = byId("draws-says");
   says.className = "quiet" + (e.refuted ? " bad" : "");
   says.textContent = e.draws === 0 ? "" : e.refuted ? "Draws do NOT follow their logged propensities: run replayer verify."
-    : `${num(e.draws)} draws were checked against their logged propensities: evidence against them ${num(e.evidence)} at most so far, the alarm is at 10000.`;
+    : `${num(e.draws)} draws were checked against their logged propensities: evidence against them ${num(e.evidence)} at most so far, the alarm is at 10,000.`;
 }
 
 const boundNames = { plausible_set: "by the functions not refuted", measured: "measured", realised_loss: "by realised loss", measured_drift: "measured drift", a_priori: "a priori" };
@@ -236,7 +251,7 @@ function drawCertificate(s) {
     if (b) rows.push(make("tr", {}, make("td", {}, name), make("td", { class: "state" }, b.void ? "void" : b.value === null ? "none" : num(b.value, 4)),
       make("td", { class: b.void ? "bad" : b.vacuous ? "warn" : "good" }, b.void ? b.void : b.vacuous ? "says nothing yet: not below the number of rounds" : `${num(b.value / c.t, 2)} a round`)));
   }
-  const parts = [make("p", { class: "quiet" }, `Bounds on the regret of ${num(c.t || 0)} rounds of epoch ${page.epoch}, `, make("span", { id: "certificate-age" }, certificateAge(s)))];
+  const parts = [make("p", { class: "quiet" }, `Bounds on the regret (${s.losses?.of === "reward" ? "missed reward: 1 is the whole range" : "loss above the best"}) of ${num(c.t || 0)} rounds of epoch ${page.epoch}, `, make("span", { id: "certificate-age" }, certificateAge(s)))];
   if (rows.length) parts.push(make("table", {}, ...rows));
   if (c.assumptions && c.assumptions.length) {
     parts.push(make("h3", {}, "On which assumptions"), make("table", {}, ...c.assumptions.map((a) => make("tr", {}, make("td", {}, a.assumption),
@@ -279,7 +294,7 @@ async function look() {
     if (!answer.ok) throw new Error("answer " + answer.status);
     const s = await answer.json();
     document.body.classList.remove("stale");
-    for (const draw of [drawHeader, drawAlarms, drawLoop, drawLoss, drawActions, drawDelays, drawFates, drawExploration, drawCertificate, drawRejects]) draw(s);
+    for (const draw of [drawHeader, drawAlarms, drawLoop, drawLoss, drawBudgets, drawActions, drawDelays, drawFates, drawExploration, drawCertificate, drawRejects]) draw(s);
     document.body.dataset.looks = String(Number(document.body.dataset.looks || 0) + 1);
   } catch (e) {
     document.body.classList.add("stale");

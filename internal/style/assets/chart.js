@@ -150,7 +150,7 @@ const axesOf = c => {
 
 const scalesOf = c => {
   const x = {time: c.x.scale === "time"};
-  if (c.x.scale === "time") x.range = (u, low, high) => low === high ? [low - 30, high + 30] : [low, high];
+  if (c.x.scale === "time") x.range = (u, low, high) => c.at.length > 1 ? [low, high] : [low - 30, low + 30];
   if (c.x.scale === "log") Object.assign(x, {distr: 3, range: (u, low, high) => [low / 1.3, high * 1.3]});
   if (c.names) x.range = (u, low, high) => [-.6, c.names.length - .4];
   const y = {};

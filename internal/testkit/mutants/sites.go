@@ -18,6 +18,7 @@ type fault struct {
 	from, to int // bytes that are replaced; none: the text to replace is not in the file, or there twice
 	with     string
 	was      string // the replaced text, shortened
+	in       string // the first line that it stands in
 	name     string // of a fault written by hand
 	tests    string // package whose tests are run
 	run      string // pattern of their names; empty: all
@@ -30,13 +31,18 @@ func (f *fault) String() string {
 	return fmt.Sprintf("%s:%d: %s", f.file, f.line, f.change())
 }
 
-// change names what a rule does to a file, wherever the line stands by now.
+// change names what a rule does to a file, wherever the line stands by now. Where the line has more than the
+// text that is replaced it is named, too.
 func (f *fault) change() string {
 	with := strings.Join(strings.Fields(f.with), " ")
 	if with == "" {
 		with = "nothing"
 	}
-	return fmt.Sprintf("%s: %s becomes %s", filepath.Base(f.file), f.was, with)
+	change := fmt.Sprintf("%s: %s becomes %s", filepath.Base(f.file), f.was, with)
+	if f.in != f.was {
+		change += " in " + f.in
+	}
+	return change
 }
 
 // apply returns the file with the fault in it.
@@ -89,8 +95,12 @@ func (s *search) put(from, to token.Pos, with string) {
 	if len(was) > 70 {
 		was = was[:70] + "…"
 	}
+	begins, ends := bytes.LastIndexByte(s.text[:a.Offset], '\n')+1, len(s.text)
+	if n := bytes.IndexByte(s.text[a.Offset:], '\n'); n >= 0 {
+		ends = a.Offset + n
+	}
 	s.found = append(s.found, &fault{file: s.name, line: a.Line, from: a.Offset, to: b.Offset, with: with, was: was,
-		tests: "./" + filepath.Dir(s.name)})
+		in: strings.TrimSpace(string(s.text[begins:ends])), tests: "./" + filepath.Dir(s.name)})
 }
 
 // visit notes the faults of a node. What only words a message is left alone.
@@ -137,7 +147,7 @@ func isError(x ast.Expr) bool {
 	case *ast.Ident:
 		return strings.HasPrefix(x.Name, "err") || strings.HasPrefix(x.Name, "Err")
 	case *ast.SelectorExpr:
-		return strings.HasPrefix(x.Sel.Name, "Err")
+		return strings.HasPrefix(strings.ToLower(x.Sel.Name), "err")
 	case *ast.CallExpr:
 		return words(x)
 	}

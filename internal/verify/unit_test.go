@@ -1,0 +1,97 @@
+package verify
+
+import (
+	"bytes"
+	"hash/maphash"
+	"testing"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// TestRejectCutOff: of a record too large for a reject the first bytes are kept, at least so many.
+func TestRejectCutOff(t *testing.T) {
+	record := bytes.Repeat([]byte("x"), codec.MaxRejectBytes+10)
+	for kept, ok := range map[int]bool{codec.MaxRejectBytes: true, codec.MaxRejectBytes + 1: true,
+		codec.MaxRejectBytes - 1: false, len(record) - 1: true, len(record): false} {
+		for size, ok := range map[int]bool{len(record): ok, len(record) - 1: false, len(record) + 1: false} {
+			x := rejectIndex{seed: maphash.MakeSeed()}
+			info := rejectInfo{kept: kept, size: size, bytes: maphash.Bytes(x.seed, record[:kept]),
+				id: maphash.String(x.seed, "")}
+			if field, _, _ := x.compare(&info, &stream.Record{Value: record}); (field == "") != ok {
+				t.Errorf("%d bytes kept of %d, said to be %d: %q", kept, len(record), size, field)
+			}
+		}
+	}
+}
+
+// TestKnownDifferences: a difference that two attempts find is reported alone.
+func TestKnownDifferences(t *testing.T) {
+	both, one := Difference{Topic: "t", Offset: 1}, Difference{Topic: "t", Offset: 2, foreign: true}
+	v := &verification{found: map[site]Difference{}}
+	v.differ(one)
+	if v.keepKnown(map[site]Difference{both.site(): both}) || v.report.Differences != 1 || v.report.Foreign != 1 {
+		t.Errorf("kept though none is known: %+v", v.report)
+	}
+	v.differ(both)
+	if !v.keepKnown(map[site]Difference{both.site(): both}) || v.report.Differences != 1 || v.report.Foreign != 0 ||
+		v.report.First.Offset != 1 || v.report.Beside != nil {
+		t.Errorf("%+v", v.report)
+	}
+}
+
+// TestLeftOutBySkew: a record that a cut left out is excused by the skew of clocks, and where a log's clock ran
+// through a stretch of time twice, with the skew on both sides.
+func TestLeftOutBySkew(t *testing.T) {
+	heart := (&verification{}).newFates(nil, nil).history.Heart(codec.Limits{Heart: loop.Heart, Pending: 10, Dedup: 10})
+	if err := heart.Take(&codec.Cut{Cut: 1, Time: 1000}, nil); err != nil {
+		t.Fatal(err)
+	}
+	const skew = 10
+	for _, c := range []struct {
+		time    int64
+		offset  int64
+		twice   []stretch
+		suspect bool
+	}{
+		{989, 5, nil, true}, {990, 5, nil, false}, {1000, 5, nil, false}, {989, 4, nil, false},
+		{205, 5, []stretch{{100, 200}}, false}, {210, 5, []stretch{{100, 200}}, false},
+		{211, 5, []stretch{{100, 200}}, true}, {95, 5, []stretch{{100, 200}}, false},
+		{90, 5, []stretch{{100, 200}}, false}, {89, 5, []stretch{{100, 200}}, true},
+		{150, 5, []stretch{{100, 200}}, false}, {300, 5, []stretch{{100, 200}, {290, 295}}, false},
+	} {
+		v := &verification{found: map[site]Difference{}, partitions: 1}
+		l := newLegality(v, 2)
+		l.skew, l.twice, l.was[0] = skew, c.twice, 5
+		l.take(0, true, c.offset, c.time, heart, func(field string, want, got any) Difference {
+			return Difference{Field: field}
+		})
+		v.settle()
+		if got := v.report.Differences > 0; got != c.suspect {
+			t.Errorf("%+v: suspected %v", c, got)
+		}
+	}
+}
+
+// TestTwice: where a log's clock goes back, the stretch that it runs through again is noted, and one that
+// touches the last is one with it.
+func TestTwice(t *testing.T) {
+	l := newLegality(&verification{Config: Config{OneClock: true}}, 2)
+	for i, x := range []int64{100, 200, 150, 180, 250, 240, 400, 390} {
+		l.pass(0, int64(i), x)
+	}
+	l.pass(0, 3, 1) // was passed
+	want := []stretch{{150, 200}, {240, 250}, {390, 400}}
+	if len(l.twice) != len(want) || l.told != 400 || l.skew != 0 {
+		t.Fatalf("%v, told %d", l.twice, l.told)
+	}
+	for i := range want {
+		if l.twice[i] != want[i] {
+			t.Errorf("%v, want %v", l.twice, want)
+		}
+	}
+	if other := newLegality(&verification{}, 2); other.skew != 10e9 {
+		t.Errorf("skew %d", other.skew)
+	}
+}
