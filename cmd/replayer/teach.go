@@ -124,6 +124,9 @@ func (t *teach) lesson(ctx context.Context) (*inject.Lesson, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := replay.UseOutcomes(live, env); err != nil {
+		return nil, daemon.Usagef("%v", err)
+	}
 	lesson, err := inject.NewLesson(env, live)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.source.model, err)
