@@ -120,15 +120,15 @@ func TestArms(t *testing.T) {
 	}
 }
 
-// NameOutcomes takes what a formula uses, in the ranges of the data.
+// NameOutcomes takes the outcomes of the data, in their ranges there.
 func TestNameOutcomes(t *testing.T) {
 	env := readEvents(t, armsText, dataset.Options{}, logs.Options{})
 	m, _ := ModelFor(env, "replay", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 7})
 	if err := UseOutcomes(m, env); err == nil || !strings.Contains(err.Error(), "has the outcomes c, q, and the model has one") {
 		t.Error(err)
 	}
-	if err := NameOutcomes(m, env, "2*q", m.Window); err != nil || len(m.Named) != 1 || m.Named[0].Name != "q" ||
-		m.Named[0].Range != (loop.Range{Min: .25, Max: 1}) || m.Window.Rounds != 7 {
+	if err := NameOutcomes(m, env, "2*q", m.Window); err != nil || len(m.Named) != 2 || m.Named[1].Name != "q" ||
+		m.Named[1].Range != (loop.Range{Min: .25, Max: 1}) || m.Window.Rounds != 7 {
 		t.Errorf("%v %+v", err, m.Named)
 	}
 	if err := NameOutcomes(m, env, "q - p", m.Window); err == nil {
