@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -108,11 +109,13 @@ func rare[T any](b []byte, parse func([]byte) (T, error)) error {
 // and whole numbers as integers where it asks for those.
 func (d *described) packed(t *testing.T, s map[string]any, v any) []byte {
 	t.Helper()
-	b, err := msgpack.Marshal(d.native(t, s, v))
-	if err != nil {
+	var b bytes.Buffer
+	e := msgpack.NewEncoder(&b)
+	e.SetSortMapKeys(true) // as the programs write names
+	if err := e.Encode(d.native(t, s, v)); err != nil {
 		t.Fatal(err)
 	}
-	return b
+	return b.Bytes()
 }
 
 func (d *described) native(t *testing.T, s map[string]any, v any) any {

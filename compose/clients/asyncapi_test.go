@@ -195,9 +195,11 @@ func written() map[string][][]byte {
 	reject := filled[codec.Reject]()
 	reject.Topic, reject.Reason = "outcomes", codec.ReasonLate
 	feedback.Reason = codec.ReasonOverflow
+	last := *feedback
+	last.Stage = 0
 	out := map[string][][]byte{
 		"decision":      {codec.AppendDecision(nil, decision)},
-		"feedback":      {codec.AppendFeedback(nil, feedback)},
+		"feedback":      {codec.AppendFeedback(nil, feedback), codec.AppendFeedback(nil, &last)},
 		"epoch":         {codec.AppendEpoch(nil, epoch), codec.AppendEpoch(nil, warm)},
 		"class":         {codec.AppendClass(nil, filled[codec.Class]())},
 		"decisionMark":  {codec.AppendDecisionMark(nil, filled[codec.DecisionMark]())},
@@ -220,7 +222,7 @@ func written() map[string][][]byte {
 	named.Actions[0].Features = nil
 	vector.Features = nil
 	out["context"] = [][]byte{codec.AppendContext(nil, named), codec.AppendContext(nil, vector)}
-	for kind := codec.Loss; kind <= codec.Activated; kind++ {
+	for kind := codec.Loss; kind <= codec.Named; kind++ {
 		o := filled[codec.Outcome]()
 		o.Kind = kind
 		out["outcome"] = append(out["outcome"], codec.AppendOutcome(nil, o))

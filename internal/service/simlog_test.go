@@ -39,6 +39,7 @@ type wire struct {
 	plant  planted
 
 	reached [2]map[int]int64 // where cuts have left decisions and outcomes, by partition
+	last    *codec.Feedback  // of a stage, of those spoilt
 }
 
 func (p *process) op() error {
@@ -359,4 +360,6 @@ type planted struct {
 	limits bool                                      // a joiner goes by limits that no mark tells of
 	cut    func(w *wire, c *codec.Cut)               // spoils some cuts on their way
 	mark   func(w *wire, m *codec.FeedbackMark) bool // spoils a joiner's mark; false: it is as it was
+	// spoils some of the feedback of models that name outcomes
+	feedback func(w *wire, f *codec.Feedback)
 }

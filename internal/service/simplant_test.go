@@ -32,6 +32,10 @@ func TestSimulationFindsPlantedFaults(t *testing.T) {
 		"the position of a cut goes back":                  {cut: goBack},
 		"a cut sums one record less":                       {cut: sumShort},
 		"a restart reads from a mark that is too new":      {mark: fromTooNew},
+		"a stage is told twice":                            {feedback: stageAgain},
+		"a stage is told before an earlier one":            {feedback: stageAhead},
+		"a named outcome is dropped":                       {feedback: dropOutcome},
+		"a named outcome is not on its own scale":          {feedback: normalise},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -10,10 +11,17 @@ import (
 
 // spoil changes what a joiner writes to the feedback log, as a planted fault says.
 func (w *wire) spoil(r *stream.Record) {
-	if w.plant.cut == nil && w.plant.mark == nil {
+	if w.plant.cut == nil && w.plant.mark == nil && w.plant.feedback == nil {
 		return
 	}
 	switch r.Type {
+	case "":
+		var f codec.Feedback
+		if w.plant.feedback != nil && codec.ParseFeedback(&f, slices.Clone(r.Value)) == nil && len(f.Outcomes) > 0 &&
+			w.rng.IntN(8) == 0 {
+			w.plant.feedback(w, &f)
+			r.Value = codec.AppendFeedback(nil, &f)
+		}
 	case codec.TypeMark:
 		m, err := codec.ParseFeedbackMark(r.Value)
 		if err != nil {
@@ -42,6 +50,44 @@ func (w *wire) spoil(r *stream.Record) {
 				w.reached[i][x.Partition] = x.Next
 			}
 		}
+	}
+}
+
+// stageAgain writes a record of a stage in place of the next feedback, so that it is there twice.
+func stageAgain(w *wire, f *codec.Feedback) {
+	if last := w.last; last != nil && f.Stage == 0 {
+		n := f.N
+		*f = *last
+		f.N = n
+	}
+	if f.Stage > 0 {
+		w.last = f
+	}
+}
+
+// stageAhead has a round's feedback be that of its second stage.
+func stageAhead(_ *wire, f *codec.Feedback) {
+	if f.Stage == 0 {
+		f.Stage, f.Fate, f.Reason, f.Loss, f.OutcomePartition, f.OutcomeOffset = 2, 0, "", 0, -1, -1
+		for i := range f.Outcomes {
+			f.Outcomes[i].Stage = 0
+		}
+	} else {
+		f.Stage++
+	}
+}
+
+// dropOutcome leaves the last outcome out.
+func dropOutcome(_ *wire, f *codec.Feedback) {
+	if len(f.Outcomes) > 1 {
+		f.Outcomes = f.Outcomes[:len(f.Outcomes)-1]
+	}
+}
+
+// normalise writes the value of an outcome as a learner sees it, not on its own scale.
+func normalise(_ *wire, f *codec.Feedback) {
+	for i := range f.Outcomes {
+		f.Outcomes[i].Value /= 4
 	}
 }
 

@@ -64,12 +64,6 @@ type Learner interface {
 	encoding.BinaryUnmarshaler
 }
 
-// Priced is a learner that may charge for costs.
-type Priced interface {
-	// Prices appends the price of each budget, in the order of their names: that of laws until the next feedback.
-	Prices(dst []float64) []float64
-}
-
 // Certified is a learner that keeps the sums of a regret certificate.
 type Certified interface {
 	Learner
