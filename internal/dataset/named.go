@@ -168,7 +168,8 @@ func (b *Table) Outcome(name string) *Outcome {
 			return &b.Outcomes[i]
 		}
 	}
-	if b.Value != nil && name == b.Kind.String() {
+	known := func(v float64) bool { return !math.IsNaN(v) }
+	if name == b.Kind.String() && slices.ContainsFunc(b.Value, known) {
 		return &Outcome{Name: name, Value: b.Value, Came: b.Came}
 	}
 	return nil

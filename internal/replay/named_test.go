@@ -61,6 +61,11 @@ func TestNamedLog(t *testing.T) {
 	if in := env.Intake; in.Joined != 2 || in.Extra != 1 || in.Rows != 5 {
 		t.Fatalf("%+v", in)
 	}
+	q, c := env.Log.Outcome("q"), env.Log.Outcome("c")
+	if start := env.Log.Decided[0]; q.Came[0]-start != 30e9 || c.Came[0]-start != 5e9 || q.Came[1]-start != 40e9 ||
+		!math.IsInf(q.Value[2], 1) || !math.IsNaN(q.Value[3]) || env.Log.Outcome("loss") != nil {
+		t.Errorf("%+v %+v", q, c)
+	}
 	m := namedModel(t, "actions: [x, y]\nlearner: {fixed: x}\nreward: q - c/10\noutcomes: {q: {window: 60s}, c: {max: 10, window: 10s, "+
 		"missing: {impute: 1}}}\n")
 	r := runNamed(t, env, m, "recorded")
