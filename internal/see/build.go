@@ -214,7 +214,7 @@ func (out *state) losses(v *watch.View) {
 func kept(s *watch.Spend) budget {
 	b := budget{Name: s.Budget.Name, Limit: s.Budget.Mean, AtLeast: s.Budget.AtLeast, Price: watch.Known(s.Price),
 		Rounds: s.Costs, Mean: watch.Known(s.Mean), Late: watch.Known(s.Late), Error: watch.Known(s.Error),
-		Next: watch.Known(1000 * s.Expected), Missed: s.Missed, Points: []spent{}}
+		Next: watch.Known(1000 * s.Expected), Missed: s.Missed, Strange: s.Strange, Points: []spent{}}
 	for _, p := range s.Points {
 		b.Points = append(b.Points, spent{p.Rounds, watch.Known(p.Price), watch.Known(p.Mean)})
 	}

@@ -187,7 +187,9 @@ type budget struct {
 	Error   *float64 `json:"error"`    // standard error of that
 	Next    *float64 `json:"next"`     // what the next 1,000 rounds are predicted to cost together
 	Missed  bool     `json:"missed"`   // as a whole, and of late by four standard errors
-	Points  []spent  `json:"points"`   // over the rounds, since this process started
+	// costs learned here that were over 100 times what the model says they are about, or below a hundredth
+	Strange int64   `json:"strange"`
+	Points  []spent `json:"points"` // over the rounds, since this process started
 }
 
 // spent is a stretch of rounds whose cost was learned.

@@ -44,8 +44,9 @@ type Decider struct {
 	carry    []byte // of carried
 	unread   unread
 	outside  unread
-	unmarked bool  // contexts were rejected that no record in decisions tells of
-	refused  int64 // offset behind the last reject that was acknowledged; 0: none is known
+	strange  map[string]int64 // costs that were warned of, by budget
+	unmarked bool             // contexts were rejected that no record in decisions tells of
+	refused  int64            // offset behind the last reject that was acknowledged; 0: none is known
 	seen     tail
 	refit    refit
 	closed   bool
@@ -76,7 +77,7 @@ type Decider struct {
 // learner from the last snapshot and the feedback behind it.
 func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
 	d := &Decider{cfg: cfg, topics: join.TopicsOf(cfg.Name), brief: front.NewBrief(), wakeup: make(chan struct{}, 1),
-		feedback: make(chan struct{}, 1), snapshot: make(chan *follow.Snapshot, 1)}
+		feedback: make(chan struct{}, 1), snapshot: make(chan *follow.Snapshot, 1), strange: map[string]int64{}}
 	d.spawn = func(f func()) { go f() }
 	d.cfg.complete()
 	d.m = d.cfg.Metrics.Decider(cfg.Partition)

@@ -82,12 +82,29 @@ func (d *Decider) showCertificate() {
 	}
 	d.m.Weights(ep.Learner)
 	if l, ok := ep.Learner.(*learner.DAFA); ok && len(ep.Rules.Budgets) > 0 {
-		d.m.Missed(d.cfg.Metrics.Scope().Spends(d.follower.Replica().LearnedThrough(), l.Spending(nil)))
+		budgets := l.Spending(nil)
+		d.m.Missed(d.cfg.Metrics.Scope().Spends(d.follower.Replica().LearnedThrough(), budgets))
+		d.warnStrange(budgets)
 	}
 	o := certify.Options{Outstanding: d.outstanding(), Arrival: ep.Rules.Arrival, Late: d.cfg.Insight.lateLosses(),
 		Decided: d.rounds(d.appendOpen(nil, valuesOfSecond))}
 	if f, ok := certify.Measure(ep.Learner, &o); ok {
 		d.m.Certificate(&f)
+	}
+}
+
+// warnStrange warns of costs in what may be another unit, at first and whenever there are twice as many.
+func (d *Decider) warnStrange(budgets []learner.Spending) {
+	for _, b := range budgets {
+		n, warned := b.Strange, d.strange[b.Budget.Name]
+		if n < warned { // another learner counts
+			warned = 0
+		}
+		if d.cfg.Partition == 0 && n > 2*warned {
+			d.strange[b.Budget.Name] = n
+			d.cfg.Logger.Warn("costs are over 100 times what the model says they are about, or below a hundredth: look whether "+
+				"an outcome is in another unit, and at the constants", "budget", b.Budget.Name, "costs", n, "of", b.Costs)
+		}
 	}
 }
 

@@ -28,6 +28,7 @@ const Never = -1
 
 // Constants of prices.
 const (
+	farOff        = 100 // from what a cost is about: perhaps it is in another unit
 	priceWindow   = 150 // W: rounds that a price is solved on
 	priceEvery    = 5   // costs learned from one price to the next
 	priceHalvings = 18
@@ -38,8 +39,9 @@ const (
 	largeCost     = 8       // in budgets: a change is looked for among smaller ones
 )
 
-// Priced is a learner that may charge for costs.
+// Priced is a learner that charges for costs.
 type Priced interface {
+	Learner
 	// Prices appends the price of each budget, in the order of their names: that of laws until the next feedback.
 	Prices(dst []float64) []float64
 }
@@ -66,6 +68,7 @@ type budgets struct {
 
 	v, charged, p, gammas []float64 // scratch
 	known                 []Outcome // scratch, by head
+	strange               []int64   // costs far from what they are about, for people; no part of the state
 }
 
 // forecast is what was predicted of a round: f̂ of its actions, then for each budget their ±ĉ/B.
@@ -78,7 +81,7 @@ func (d *DAFA) Spend(of []Budget) error {
 		return errors.New("budgets are kept for an oracle of named outcomes, from its first round on")
 	}
 	b := budgets{of: of, price: make([]float64, len(of)), debt: make([]float64, len(of)), told: make([]int64, len(of)),
-		known: make([]Outcome, len(d.heads.Heads()))}
+		known: make([]Outcome, len(d.heads.Heads())), strange: make([]int64, len(of))}
 	for i := range of {
 		if !(of[i].Mean > 0) || math.IsInf(of[i].Mean, 0) {
 			return fmt.Errorf("budget %s: the mean is %v: it must be positive", of[i].Name, of[i].Mean)
@@ -180,6 +183,8 @@ type Spending struct {
 	Mean   float64 // of them; NaN if there are none
 	// Expected is the mean cost of a round at this price, by what was predicted of the last rounds; NaN before any.
 	Expected float64
+	// Strange counts costs learned here that were over 100 times what their action's are about, or below a hundredth.
+	Strange int64
 }
 
 // Spending appends how each budget is kept.
@@ -190,7 +195,7 @@ func (d *DAFA) Spending(dst []Spending) []Spending {
 		o := &b.of[i]
 		overspent := float64(o.sign()*b.debt[i]) / float64(b.told[i])
 		dst = append(dst, Spending{o, b.price[i], b.told[i], float64(o.Mean * (1 + overspent)),
-			float64(o.Mean * o.sign() * b.spend(i))})
+			float64(o.Mean * o.sign() * b.spend(i)), b.strange[i]})
 	}
 	return dst
 }
@@ -349,12 +354,19 @@ func (b *budgets) tell(r *Round) (told bool) {
 		if sum -= o.Mean; !counts {
 			sum = 0
 		}
+		whole := counts
 		for k, w := range w {
 			if w != 0 && b.known[k].Known {
 				sum += float64(w * b.known[k].Value)
+			} else if w != 0 {
+				whole = false
 			}
 		}
 		told = told || counts
+		about := o.About[r.Input.Actions[r.Action].Name]
+		if c := sum + o.Mean; whole && about > 0 && (c > farOff*about || farOff*c < about) {
+			b.strange[i]++
+		}
 		if r.Borrowed {
 			continue
 		}

@@ -32,7 +32,7 @@ func (b *budgets) appendBinary(dst []byte) []byte {
 func (b *budgets) readBinary(src []byte) (n budgets, fresh bool, rest []byte, err error) {
 	r := stateReader{b: src}
 	n = budgets{of: b.of, price: make([]float64, len(b.of)), debt: make([]float64, len(b.of)),
-		told: make([]int64, len(b.of)), known: make([]Outcome, len(b.known))}
+		told: make([]int64, len(b.of)), known: make([]Outcome, len(b.known)), strange: make([]int64, len(b.of))}
 	count := r.int64()
 	same, found := count == int64(len(b.of)), 0
 	for j := int64(0); j < count && !r.bad; j++ {

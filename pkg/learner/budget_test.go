@@ -194,3 +194,19 @@ func TestBudgetBad(t *testing.T) {
 		}
 	}
 }
+
+// A cost that is far from what its action's are about is counted, whole costs only, and changes nothing that is learned.
+func TestBudgetStrange(t *testing.T) {
+	of := ofCosts("spend", .4)
+	of.About = map[string]float64{"a": 1e-3, "b": 2, "c": 100}
+	d := costed(func() oracle.Regressor { return newLinear() }, of)
+	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}}
+	for n, usd := range []float64{.05, .06, .9, 1, .4, .6} { // costs are twice that: of a, a, b, b, c and c
+		law, gamma := d.Propensities(nil, x)
+		d.Learn(&learner.Round{Input: x, Action: n / 2, Propensities: law, Gamma: gamma, N: int64(n) + 1, Partial: true,
+			LearnedThrough: int64(n), Outcomes: []learner.Outcome{{}, {Known: true, Value: usd}}})
+	}
+	if s := d.Spending(nil)[0]; s.Strange != 2 || s.Costs != 6 { // .12 of a is more than .1, .8 of c less than 1
+		t.Errorf("%+v", s)
+	}
+}
