@@ -35,12 +35,10 @@ func food(t *testing.T, args ...string) *process {
 		"embedded:" + t.TempDir(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)...)).ready()
 }
 
-// TestPersonalizerPage runs the calls of docs/migrate-from-personalizer.md, word for word but for the
+// TestSDKPersonalizerPage runs the calls of docs/migrate-from-personalizer.md, word for word but for the
 // address; in apprentice mode the first action is what is answered.
-func TestPersonalizerPage(t *testing.T) {
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("curl is not installed: what docs/migrate-from-personalizer.md types is not tried")
-	}
+func TestSDKPersonalizerPage(t *testing.T) {
+	needsCurl(t)
 	p := food(t)
 	calls := strings.ReplaceAll(typed(t, "../../docs/migrate-from-personalizer.md", "calls"),
 		"http://127.0.0.1:8080", p.http())

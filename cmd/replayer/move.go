@@ -63,7 +63,7 @@ func (m *move) check() error {
 	}
 	if access.IsKafka(m.to) {
 		return daemon.Usagef("--to %s: Kafka gives records new offsets, from 0 on, with places of its own between them, and "+
-			"new times; marks, decisions and rejects name the old ones. Move to NATS servers, or begin anew on Kafka",
+			"new times; marks, decisions and rejects name the old ones. Move to NATS servers, or begin a new log on Kafka",
 			access.Show(m.to))
 	}
 	if !access.IsNATS(m.to) {
@@ -113,7 +113,7 @@ func (m *move) move(ctx context.Context, from, to *engine.Engine, dir string, se
 	for _, topic := range topics {
 		if err := source.CopyTopic(ctx, target, topic, config); err != nil {
 			if errors.Is(err, nats.ErrOther) {
-				err = fmt.Errorf("%w: it goes on there, or is another log; to move this one all the same remove the streams %s_…",
+				err = fmt.Errorf("%w: it continues there, or is another log; to move this one anyway remove the streams %s_…",
 					err, m.name)
 			}
 			return err

@@ -98,5 +98,5 @@ func hint(j *replay.Journal) string {
 	if j == nil {
 		return "; with --resume FILE they are kept"
 	}
-	return " and kept; the same command goes on"
+	return " and kept; the same command continues"
 }

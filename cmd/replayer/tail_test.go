@@ -90,7 +90,7 @@ func TestTail(t *testing.T) {
 		Getenv: func(string) string { return "" },
 		Stdin:  strings.NewReader(""), Stdout: out, Stderr: &stderr}
 	daemon.Run(ctx, env, command(env))
-	if want := "nobody serves " + dir + ": this is what it holds, and no decider can be started on it until this " +
+	if want := "no decider serves " + dir + ": this is what it holds, and no decider can be started on it until this " +
 		"ends\n"; !strings.HasPrefix(stderr.String(), want) {
 		t.Errorf("%q, want %q", &stderr, want)
 	}

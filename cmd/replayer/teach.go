@@ -124,6 +124,9 @@ func (t *teach) lesson(ctx context.Context) (*inject.Lesson, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := replay.UseOutcomes(live, env); err != nil {
+		return nil, daemon.Usagef("%v", err)
+	}
 	lesson, err := inject.NewLesson(env, live)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", t.source.model, err)
@@ -167,7 +170,7 @@ func (t *teach) play(ctx context.Context, system *service.SystemConfig, lesson *
 		Lead: 1, Rules: lesson.Model.Rules(), Partitions: system.Partitions, Rounds: lesson.Rounds(), Delays: lesson.Delays(),
 		Taught: true}, "teach")
 	if ctx.Err() != nil {
-		fmt.Fprintln(t.env.Stderr, "stopped; the same command goes on from here")
+		fmt.Fprintln(t.env.Stderr, "stopped; the same command continues from here")
 	}
 	return err
 }

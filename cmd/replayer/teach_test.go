@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
@@ -69,6 +70,35 @@ func TestTeachForms(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTeachNamed: a log with named outcomes teaches a model that names them, of two windows, and the live model goes on
+// with what it learned.
+func TestTeachNamed(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	for i := range 40 {
+		at := func(s int) string { return time.Unix(1.6e9+int64(10*i+s), 0).UTC().Format(time.RFC3339) }
+		fmt.Fprintf(&log, `{"id":"e%d","time":"%s","features":{"h":%d},"actions":["x","y"],"action":"%s","propensity":0.5,`+
+			`"outcomes":{"q":{"value":%v,"time":"%s"},"c":{"value":%d,"time":"%s"}}}`+"\n", i, at(0), i%3, []string{"x", "y"}[i%2],
+			float64(i%5)/5, at(40), i%4, at(3+4*(i%3)))
+	}
+	data, dir := writeFile(t, "log.jsonl", log.String()), filepath.Join(t.TempDir(), "log")
+	file := writeFile(t, "m.yaml", "name: shop\nversion: 2\nwarm: keep\nactions: [x, y]\nreward: q - c/10\noutcomes: {q: "+
+		"{window: 60s}, c: {max: 10, window: 10s}}\nbudget: {spent: {of: c, mean_at_most: 1, about: 1}}\n")
+	args := []string{"teach", "--model", file, "--log", "embedded:" + dir, "--data", data}
+	for range 2 {
+		got := execute(t.Context(), args...)
+		if got.code != 0 || !strings.Contains(got.stdout, "taught 40 rounds: ") ||
+			!strings.Contains(got.stdout, "after the model's window: 13 outcomes") {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if got := execute(t.Context(), "explain", "e7", "--log", "embedded:"+dir); got.code != 0 ||
+		!strings.Contains(got.stdout, "outcomes c 3") || !strings.Contains(got.stdout, "identical") {
+		t.Errorf("%+v", got)
+	}
+	liveOn(t, dir, file, nil)
 }
 
 // A system that is live is not taught, and nothing of it changes: it goes on with its model.

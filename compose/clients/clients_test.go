@@ -114,7 +114,7 @@ func wantRejects(t *testing.T, out string) {
 	}
 }
 
-// TestGoClient runs the program that README shows.
+// TestGoClient runs the program that docs/nats.md shows.
 func TestGoClient(t *testing.T) {
 	e := startSystem(t)
 	out := run(t, "go", "run", "./go", e.URL)
@@ -127,7 +127,7 @@ func TestGoClient(t *testing.T) {
 	wantRejects(t, run(t, "go", "run", "./go", "read", e.Dir, "hindsight.rejects"))
 }
 
-// TestPythonReader runs the Python program that README shows.
+// TestPythonReader runs the Python program that docs/nats.md shows.
 func TestPythonReader(t *testing.T) {
 	if err := exec.Command("python3", "-c", "import nats, msgpack").Run(); err != nil {
 		t.Skip("the Python packages are not here: pip install nats-py msgpack")

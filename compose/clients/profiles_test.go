@@ -91,11 +91,12 @@ func TestComposeProfilesRun(t *testing.T) {
 		t.Run(profile, func(t *testing.T) {
 			state := t.TempDir()
 			s := &running{t: t, bin: bin, replace: strings.NewReplacer(c.address, c.here, "/etc/hindsight/", "../",
-				"/var/lib/hindsight/", state+"/", "-rate=20", "-rate=200")}
+				"/var/lib/hindsight/", state+"/", "/var/lib/keys/", state+"/", "-rate=20", "-rate=200")}
 			for _, d := range c.deciders {
 				probe := s.start(p, d)
 				eventually(t, "a healthy "+d, func() bool { return healthy(probe) })
 			}
+			s.asks(t)
 			out, err := exec.CommandContext(t.Context(), s.path("load"),
 				append(s.args(p, c.load), "-n=200", "-delay=20ms")...).CombinedOutput()
 			if err != nil || !bytes.Contains(out, []byte("outcomes 2")) {

@@ -54,7 +54,7 @@ func flaws(p *types.Project) (out []string) {
 		if s.User == "" || s.User == "root" || strings.HasPrefix(s.User, "0") {
 			say("user %q", s.User)
 		}
-		if !strings.HasSuffix(name, "load") && (s.HealthCheck == nil || len(s.HealthCheck.Test) == 0) {
+		if !strings.HasSuffix(name, "load") && name != "keys" && (s.HealthCheck == nil || len(s.HealthCheck.Test) == 0) {
 			say("no health check")
 		}
 		if s.Privileged || len(s.CapAdd) > 0 {
@@ -81,7 +81,7 @@ func TestComposeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if names := p.ServiceNames(); !slices.Equal(names, []string{
-		"decider", "decider-1", "decider-2", "decider-load", "grafana", "joiner", "kafka", "load", "nats", "nats-decider-1",
+		"decider", "decider-1", "decider-2", "decider-load", "grafana", "joiner", "kafka", "keys", "load", "nats", "nats-decider-1",
 		"nats-decider-2", "nats-load", "prometheus"}) {
 		t.Errorf("services %v", names)
 	}
@@ -134,6 +134,7 @@ func TestKafkaRealCompose(t *testing.T) {
 	for _, probe := range []string{first, joiner} {
 		eventually(t, "a healthy "+probe, func() bool { return healthy(probe) })
 	}
+	s.asks(t)
 	out, err := exec.CommandContext(t.Context(), s.path("load"),
 		append(s.args(p, "load"), "-n=200", "-delay=20ms")...).CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("outcomes 2")) {
@@ -158,6 +159,44 @@ type running struct {
 	t       *testing.T
 	bin     string
 	replace *strings.Replacer
+	key     string // that the service keys made; "": it did not run
+	http    string // where the last decider answers
+}
+
+// makeKey runs the service keys twice: it makes one key.
+func (s *running) makeKey(p *types.Project) {
+	s.t.Helper()
+	for range 2 {
+		command := p.Services["keys"].Command
+		cmd := exec.CommandContext(s.t.Context(), command[0], command[1], s.replace.Replace(command[2]))
+		cmd.Env = append(os.Environ(), "PATH="+s.bin+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if err != nil || (s.key == "") != strings.HasPrefix(string(out), "hs_") {
+			s.t.Fatalf("%v: %s", err, out)
+		}
+		s.key += strings.TrimSpace(string(out))
+	}
+}
+
+// asks asks the last decider for a decision, with the key and without.
+func (s *running) asks(t *testing.T) {
+	t.Helper()
+	for key, want := range map[string]int{s.key: http.StatusOK, "": http.StatusUnauthorized} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http+"/v1/decide", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer "+key)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("with the key %q: %s", key, answer.Status)
+		}
+	}
 }
 
 func (s *running) path(program string) string { return filepath.Join(s.bin, program) }
@@ -174,10 +213,17 @@ func (s *running) args(p *types.Project, service string) (args []string) {
 func (s *running) start(p *types.Project, service string) (probe string) {
 	s.t.Helper()
 	svc := p.Services[service]
+	if _, needs := svc.DependsOn["keys"]; needs && s.key == "" {
+		s.makeKey(p)
+	}
 	addr := freeAddress(s.t)
 	args := s.args(p, service)
 	for i, a := range args {
-		args[i] = strings.Replace(a, "--admin=0.0.0.0:9464", "--admin="+addr, 1)
+		a = strings.Replace(a, "--admin=0.0.0.0:9464", "--admin="+addr, 1)
+		if args[i] = a; a == "--http=0.0.0.0:8080" {
+			here := freeAddress(s.t)
+			args[i], s.http = "--http="+here, "http://"+here
+		}
 	}
 	cmd := exec.Command(s.path(svc.Command[0]), args...)
 	cmd.Env = append(os.Environ(), environment(svc)...)

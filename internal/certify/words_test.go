@@ -73,7 +73,8 @@ func TestWords(t *testing.T) {
 		{"additive, none late", regressing{uniform, additive}, Options{Late: lateLosses(0, false)}},
 		{"arrival, slowed, no set", regressing{uniform, slowed}, Options{Arrival: true, Late: lateLosses(2, true)}},
 		{"any delays", regressing{uniform, slowed}, Options{Late: lateLosses(2, true)}},
-		{"realised loss", regressing{uniform, one(func(c *learner.Certificate) { c.Counted, c.Lost = true, 30 })}, Options{}},
+		{"realised loss", regressing{uniform, one(func(c *learner.Certificate) { c.Counted, c.Lost = true, 30 })},
+			Options{}},
 		{"elimination", regressing{uniform, one(func(c *learner.Certificate) { c.Eliminates = true })}, Options{}},
 		{"policies", policed{uniform, policies}, Options{Outstanding: 1, Rounds: 9}},
 		{"policies, arrival, delays look", policed{uniform, policies}, Options{Arrival: true, Late: lateLosses(40, true)}},
@@ -119,7 +120,8 @@ func TestWords(t *testing.T) {
 // TestDecidedRounds holds that rounds without feedback cost what the functions of a class say, where both are
 // known: 1 each otherwise.
 func TestDecidedRounds(t *testing.T) {
-	class, err := oracle.NewLinearClass([]string{"x"}, []string{"a", "b"}, [][][]float64{{{0, 0}, {0, .25}}, {{0, .5}, {0, 0}}})
+	class, err := oracle.NewLinearClass([]string{"x"}, []string{"a", "b"},
+		[][][]float64{{{0, 0}, {0, .25}}, {{0, .5}, {0, 0}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,14 @@ type Lesson struct {
 	Model *model.Model // of the epoch in which it is taught, one version below the live one
 	Late  int          // outcomes that came after the live model's window
 
-	env    *replay.Rounds
-	window loop.Window // of the live model
+	env  *replay.Rounds
+	late []lateness // of the model's named outcomes in their order; of one loss, its own
+}
+
+// lateness says when one outcome is late.
+type lateness struct {
+	window        loop.Window // of the live model
+	decided, came []int64     // log times; nil: the log has none
 }
 
 var (
@@ -34,7 +40,7 @@ var (
 // the live model, in the log's own times, or in rounds: an outcome that came later is left out.
 // A round without one ends by the rule for silence, once every outcome in time would have come.
 func NewLesson(env *replay.Rounds, live *model.Model) (*Lesson, error) {
-	l := &Lesson{env: env, window: live.Window, Model: live.Clone()}
+	l := &Lesson{env: env.For(live), Model: live.Clone()}
 	switch {
 	case env.Log == nil:
 		return nil, fmt.Errorf("%s: %w", env.Name, errNoLesson)
@@ -46,10 +52,32 @@ func NewLesson(env *replay.Rounds, live *model.Model) (*Lesson, error) {
 	m.Warm, m.Mode, m.Baseline = model.Warm{}, codec.Apprentice, loop.Baseline{Kind: loop.NamedAction}
 	// What was played was played, and shown; in order it is all the same how far learning has come.
 	m.Masked, m.Guard, m.Activation, m.Early = nil, loop.GuardRules{}, false, false
-	if m.Window = l.window; m.Window.Rounds == 0 {
-		m.Window = loop.Window{Rounds: 1 + l.longest()}
+	l.windows(live)
+	longest := 1 + l.longest()
+	if m.Window.Rounds == 0 {
+		m.Window.Rounds = longest
+	}
+	m.Window.Nanos = 0
+	for i := range m.Named { // of times alike: they are taught together
+		if o := &m.Named[i]; o.Window.Rounds == 0 {
+			o.Window = m.Window
+		}
 	}
 	return l, l.check()
+}
+
+// windows finds when outcomes are late.
+func (l *Lesson) windows(live *model.Model) {
+	decided, came := l.env.Times()
+	l.late = []lateness{{live.Window, decided, came}}
+	if live.Named == nil {
+		return
+	}
+	l.late = nil
+	o := l.env.DelayOptions(0)
+	for _, rule := range live.Named {
+		l.late = append(l.late, lateness{rule.Window, o.Decided, o.Named[rule.Name]})
+	}
 }
 
 // longest returns the most later decisions that were made before an outcome in time, and
@@ -57,9 +85,12 @@ func NewLesson(env *replay.Rounds, live *model.Model) (*Lesson, error) {
 func (l *Lesson) longest() (most int64) {
 	for t := range l.env.Len() {
 		l.env.Log.Pass(t)
-		d := l.delay(&delay.Play{Round: t})
-		if most = max(most, d); d == delay.Never && l.env.Log.Observed(l.env.Row(t)) && l.env.Log.Came[t] != scan.NoTime {
-			l.Late++
+		for i := range l.late {
+			of := &l.late[i]
+			d := of.delay(&delay.Play{Round: t})
+			if most = max(most, d); d == delay.Never && of.came[t] != scan.NoTime {
+				l.Late++
+			}
 		}
 	}
 	return most
@@ -88,18 +119,26 @@ func (l *Lesson) Rounds() *replay.Rounds {
 func (l *Lesson) Propensities() bool { return l.env.Log.Props != nil }
 
 // Delays returns the log's own, none where it has none, and never beyond the window.
-func (l *Lesson) Delays() *delay.Delays { return &delay.Delays{Spec: delay.Own, Delay: l.delay} }
+func (l *Lesson) Delays() *delay.Delays {
+	d := &delay.Delays{Spec: delay.Own, Delay: l.late[0].delay}
+	for i, rule := range l.Model.Named {
+		if d.Of == nil {
+			d.Of = map[string]*delay.Delays{}
+		}
+		d.Of[rule.Name] = &delay.Delays{Spec: delay.Own, Delay: l.late[i].delay}
+	}
+	return d
+}
 
-func (l *Lesson) delay(p *delay.Play) int64 {
-	if !l.env.RecordsDelays() {
+func (l *lateness) delay(p *delay.Play) int64 {
+	if l.came == nil {
 		return 0
 	}
 	t := p.Round
-	decided, came := l.env.Times()
-	d := delay.Of(decided, came[t], t)
+	d := delay.Of(l.decided, l.came[t], t)
 	late := d >= l.window.Rounds
 	if l.window.Rounds == 0 && d != delay.Never {
-		late = came[t]-decided[t] > l.window.Nanos
+		late = l.came[t]-l.decided[t] > l.window.Nanos
 	}
 	if late {
 		return delay.Never

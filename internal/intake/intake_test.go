@@ -151,6 +151,7 @@ func TestPoll(t *testing.T) {
 		t.Error("complete, though another record is there")
 	}
 	in.Batch = in.Batch[1:]
+	no(t, in.Poll(ctx))
 	hand(t, in, 1, 2, 1)
 	in.Batch = in.Batch[1:]
 	no(t, in.Poll(ctx))

@@ -201,7 +201,11 @@ func (f *fateCheck) refers(r *stream.Record, m *codec.FeedbackMark, opens bool) 
 		f.wrong(r, "from_cut", from.cut, m.FromCut)
 	}
 	memory, met := f.marks[m.Memory]
-	switch least := from.n - m.Limits.Dedup; {
+	least := from.remembers - 1
+	if from.remembers == 0 && from.cut >= 0 { // it does not say
+		least = from.n - m.Limits.Dedup
+	}
+	switch {
 	case m.Memory < 0:
 	case !met && m.Memory >= f.feedback.first:
 		f.wrong(r, "memory", "the offset of a mark before it", m.Memory)

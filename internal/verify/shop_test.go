@@ -38,6 +38,7 @@ type shopRig struct {
 	read    int64
 	waiting []codec.Outcome
 	worse   string // the action that loses most
+	named   bool   // outcomes are a cost and a quality, by name
 }
 
 const shopClass = `{"hindsight_class":1,"kind":"linear","features":["x"],"actions":["a","b","c","d"]}
@@ -153,6 +154,15 @@ func (s *shopRig) report() {
 		o := codec.Outcome{ID: d.ID, Kind: codec.Loss, Value: float64(s.rng.IntN(5)) / 10}
 		if d.Actions[d.Action] == s.worse {
 			o.Value += .5
+		}
+		if s.named { // a cost and a quality, together or one after the other
+			cost, quality := codec.Value{Name: "cost", X: 2 * o.Value}, codec.Value{Name: "quality", X: 1 - o.Value}
+			o.Kind, o.Value, o.Values = codec.Named, 0, []codec.Value{cost, quality}
+			if s.rng.IntN(2) == 0 {
+				first := o
+				first.Values, o.Values = o.Values[:1], o.Values[1:]
+				s.waiting = append(s.waiting, first)
+			}
 		}
 		s.waiting = append(s.waiting, o)
 	}

@@ -28,7 +28,8 @@ func TestCertificateCounts(t *testing.T) {
 		fate       Fate
 		n, through int64
 		learned    bool
-	}{{Observed, 1, 0, true}, {Imputed, 5, 1, true}, {Skipped, 6, 4, false}, {Withdrawn, 7, 0, false}, {Observed, 8, 9, true}} {
+	}{{Observed, 1, 0, true}, {Imputed, 5, 1, true}, {Skipped, 6, 4, false}, {Withdrawn, 7, 0, false},
+		{Observed, 8, 9, true}} {
 		if got := c.count(&Round{Fate: r.fate, N: r.n, LearnedThrough: r.through}); got != r.learned {
 			t.Errorf("%+v: learned %v", r, got)
 		}

@@ -159,11 +159,11 @@ function drawBudgets(s) {
   show(byId("budget-table"), make("table", {}, head, ...s.budgets.map((b) => make("tr", {}, make("td", {}, b.name), make("td", {}, (b.at_least ? "≥ " : "≤ ") + num(b.limit)),
     make("td", { class: "state " + (b.missed ? "bad" : "good") }, b.rounds ? num(b.mean) : "–"), make("td", {}, b.late === null ? "–" : `${num(b.late)} ± ${num(b.error, 2)}`),
     make("td", {}, num(b.next)), make("td", {}, num(b.price))))));
-  const first = s.budgets[0], at = first.points.map((p) => p.rounds);
-  const views = s.budgets.filter((b) => b.points.length === at.length).flatMap((b) => [
-    { name: b.name, series: [{ name: "mean", y: b.points.map((p) => p.mean) }, { name: "limit", y: at.map(() => b.limit), aside: true }] },
-    { name: "price of " + b.name, series: [{ name: "λ", y: b.points.map((p) => p.price) }] }]);
-  if (at.length > 1) plot("budget", views.length, { kind: "lines", x: { label: "rounds whose cost was learned" }, y: { label: "mean cost, or price λ" }, at, views });
+  const b = s.budgets[0], at = b.points.map((p) => p.rounds);
+  byId("budget-title").textContent = s.budgets.length > 1 ? `Budgets: ${b.name}` : "Budget";
+  if (at.length > 1) plot("budget", { kind: "lines", x: { label: "rounds whose cost was learned" }, y: { label: "a round" }, at, views: [
+    { name: "spent", series: [{ name: "mean", y: b.points.map((p) => p.mean) }, { name: "limit", y: at.map(() => b.limit), aside: true }] },
+    { name: "price", series: [{ name: "price λ", y: b.points.map((p) => p.price) }] }] });
 }
 
 function bars(into, rows, total) {

@@ -3,6 +3,7 @@
 // a seed. The source tree is not written to.
 //
 //	go run ./internal/testkit/mutants --seed 1 --each 10 ./internal/verify ./pkg/stream/kafka/open.go
+//	go run ./internal/testkit/mutants ./internal/join,./internal/service    # with the tests of both
 //	go run ./internal/testkit/mutants --planted internal/testkit/mutants/planted.txt
 package main
 
@@ -78,6 +79,7 @@ func (r *runner) runAll(planted, only string, packages []string, seed uint64, ea
 		}
 	}
 	for _, p := range packages {
+		p, more, _ := strings.Cut(p, ",")
 		all, err := faults(p)
 		if err != nil {
 			return err
@@ -85,6 +87,9 @@ func (r *runner) runAll(planted, only string, packages []string, seed uint64, ea
 		random := rand.New(rand.NewPCG(seed, 0))
 		random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		planted, alive := r.planted, r.alive
+		for _, f := range all {
+			f.tests = strings.Trim(f.tests+","+more, ",")
+		}
 		for ; r.planted-planted < each && len(all) > 0; all = all[1:] {
 			if err := r.plant(all[0]); err != nil {
 				return err
@@ -107,7 +112,7 @@ func (r *runner) plant(f *fault) error {
 		}
 		found, built = r.test(f, overlay)
 		if built && !found && f.name == "" {
-			_, err := run(r.limit, "vet", "-overlay", overlay, f.tests)
+			_, err := run(r.limit, append([]string{"vet", "-overlay", overlay}, strings.Split(f.tests, ",")...)...)
 			built = err == nil
 		}
 	}
@@ -126,14 +131,14 @@ func (r *runner) plant(f *fault) error {
 
 // test runs the tests on a fault and reports whether one of them fails, and whether it was built.
 func (r *runner) test(f *fault, overlay string) (found, built bool) {
-	args := []string{"test", "-overlay", overlay, "-count=1", "-failfast", "-timeout", r.limit.String(), f.tests}
+	args := []string{"test", "-overlay", overlay, "-count=1", "-failfast", "-timeout", r.limit.String()}
 	if f.run != "" {
 		args = append(args, "-run", f.run)
 	}
 	if r.short {
 		args = append(args, "-short")
 	}
-	out, err := run(r.limit+time.Minute, args...)
+	out, err := run(r.limit+time.Minute, append(args, strings.Split(f.tests, ",")...)...)
 	built = !bytes.Contains(out, []byte("[build failed]")) && !bytes.Contains(out, []byte("[setup failed]"))
 	return err != nil && built, built
 }

@@ -20,7 +20,7 @@ type fault struct {
 	was      string // the replaced text, shortened
 	in       string // the first line that it stands in
 	name     string // of a fault written by hand
-	tests    string // package whose tests are run
+	tests    string // packages whose tests are run, with commas between
 	run      string // pattern of their names; empty: all
 }
 
