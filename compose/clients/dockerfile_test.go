@@ -41,6 +41,18 @@ func TestDockerfiles(t *testing.T) {
 			return i.word == "COPY" || i.rest == "decider --version"
 		})
 	}
+	var copied []string
+	for _, i := range source["build"] {
+		if args := strings.Fields(i.rest); i.word == "COPY" {
+			copied = append(copied, args[:len(args)-1]...)
+		}
+	}
+	for dir := range strings.FieldsSeq(run(t, "go", "list", "-deps", "-f",
+		`{{with .Module}}{{if .Main}}{{$.ImportPath}}{{end}}{{end}}`, "../../cmd/...", "./load", "../licences")) {
+		if !slices.ContainsFunc(copied, func(c string) bool { return strings.HasPrefix(dir+"/", "hindsight/"+c+"/") }) {
+			t.Errorf("%s is built from and not copied", dir)
+		}
+	}
 	if a, b := own(source["hindsight"]), own(release["hindsight"]); !slices.Equal(a, b) || len(a) < 4 {
 		t.Errorf("images: %v and %v", a, b)
 	}

@@ -46,10 +46,10 @@ type Joiner struct {
 	ahead   ring[told] // ascending
 	rewards bool       // the last outcome with a value told a reward
 	guard   Guard
-	lines   []ring[stageEntry]   // of stages 1, 2, … but a round's last: see stages.go
-	early   []int64              // N of the records of stages, ascending, all behind forgotten
-	told    map[Place]*toldRound // rounds, by partition and N, that are taken again and of which stages were told
-	closed  []codec.Closed       // which ready.Feedback aliases
+	lines   []ring[stageEntry]  // of stages 1, 2, … but a round's last: see stages.go
+	early   []int64             // N of the records of stages, ascending, all behind forgotten
+	told    map[Place]toldRound // rounds, by partition and N, that are taken again and of which stages were told
+	closed  []codec.Closed      // which ready.Feedback aliases
 	scratch scratch
 	past    *past           // while the joiner is restored: what was released
 	counted map[Place]int64 // outcomes that an era takes again → N of the feedback that names them

@@ -233,7 +233,7 @@ func (f *roundFate) takeNamed(r *Rules, played string, o *codec.Outcome, at outP
 		return false, codec.ReasonMismatch, err
 	}
 	for i := range values {
-		if err := f.check(r, &values[i], o.OutcomeID); open && err != nil {
+		if err := f.check(r, &values[i], o.OutcomeID, at, late); open && err != nil {
 			return false, codec.ReasonMalformed, err
 		}
 	}
@@ -277,7 +277,7 @@ func (f *namedFate) over(rule *OutcomeRule, at outPos, late func(stage int) bool
 }
 
 // check returns what is wrong with a value, whether it comes in time or not.
-func (f *roundFate) check(r *Rules, v *codec.Value, id string) error {
+func (f *roundFate) check(r *Rules, v *codec.Value, id string, at outPos, late func(stage int) bool) (err error) {
 	k := r.name(v.Name)
 	if k < 0 {
 		return fmt.Errorf("%w: %q", errUnknownName, v.Name)
@@ -285,8 +285,12 @@ func (f *roundFate) check(r *Rules, v *codec.Value, id string) error {
 	if v.Withdrawn {
 		return nil
 	}
-	rule := &r.Named[k]
-	_, _, _, err := f.named[k].with(&rule.Range, rule.Take, codec.Named, v.X, id)
+	rule, x := &r.Named[k], &f.named[k]
+	if x.over(rule, at, late) != "" {
+		_, err = rule.Range.scale(codec.Named, v.X)
+	} else {
+		_, _, _, err = x.with(&rule.Range, rule.Take, codec.Named, v.X, id)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", v.Name, err)
 	}
@@ -319,15 +323,17 @@ func (f *roundFate) tell() {
 	}
 }
 
-// retell sets what an earlier record told.
-func (f *roundFate) retell(r *Rules, told []codec.Closed) {
+// retell sets what records up to a feedback told.
+func (f *roundFate) retell(r *Rules, told []toldOutcome, n int64) {
 	for i := range told {
 		c := &told[i]
-		if k := r.name(c.Name); k >= 0 {
+		if k := r.name(c.Name); k >= 0 && c.n <= n {
 			x := &f.named[k]
 			x.settle(c.Fate, c.Value, c.ClosedAt)
 			x.outPart, x.outOff = c.Partition, c.Offset
-			f.told = max(f.told, x.stage)
+			for f.told < x.stage {
+				f.tell()
+			}
 		}
 	}
 }

@@ -229,3 +229,117 @@ func TestStageFaults(t *testing.T) {
 		}
 	}
 }
+
+// pupil is a learner that notes what it is taught, and charges.
+type pupil struct {
+	learner.Learner
+	seen []learner.Round
+}
+
+func (p *pupil) Learn(r *learner.Round) {
+	x := *r
+	x.Outcomes = append([]learner.Outcome(nil), r.Outcomes...)
+	p.seen = append(p.seen, x)
+	p.Learner.Learn(r)
+}
+
+func (p *pupil) Prices(dst []float64) []float64 { return append(dst, .5, 0) }
+
+// What a learner sees of named outcomes: each once, from the first record that tells of it, on [0,1]; the loss by the
+// formula at work. A mode that forbids to learn shows none.
+func TestTeachNamed(t *testing.T) {
+	rules := namedRules(t, "quality - cost/10")
+	other := namedRules(t, "quality")
+	stage := codec.Feedback{N: 1, Round: 1, ID: "a", Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.5, .5},
+		Context: []byte(`{"actions":["a","b"]}`), Stage: 1, OutcomePartition: -1, OutcomeOffset: -1,
+		Outcomes: []codec.Closed{{Name: "cost", Fate: codec.Observed, Value: 4}}}
+	last := stage
+	last.N, last.Stage, last.Fate, last.Loss = 2, 0, codec.Observed, .45
+	last.Outcomes = []codec.Closed{{Name: "cost", Fate: codec.Observed, Value: 4, Stage: 1},
+		{Name: "quality", Fate: codec.Observed, Value: .5}}
+	known := func(x float64) learner.Outcome { return learner.Outcome{Known: true, Value: x} }
+	none := learner.Outcome{}
+	skipped := last
+	skipped.Fate, skipped.Loss = codec.Skipped, 0
+	skipped.Outcomes = []codec.Closed{{Name: "cost", Fate: codec.Skipped, Stage: 1}, last.Outcomes[1]}
+	for _, c := range []struct {
+		rules    *Rules
+		mode     codec.Mode // at work
+		feedback []codec.Feedback
+		outcomes [][]learner.Outcome
+		fate     learner.Fate
+		loss     float64
+	}{
+		{rules, codec.Live, []codec.Feedback{stage, last}, [][]learner.Outcome{{known(.4), none}, {none, known(.5)}},
+			learner.Observed, .45},
+		{other, codec.Live, []codec.Feedback{stage, last}, [][]learner.Outcome{{known(.4), none}, {none, known(.5)}},
+			learner.Observed, .5},
+		{other, codec.Live, []codec.Feedback{stage, skipped}, [][]learner.Outcome{{known(.4), none}, {none, known(.5)}},
+			learner.Observed, .5}, // this formula does not use what is missing
+		{rules, codec.Paused, []codec.Feedback{stage, last}, [][]learner.Outcome{{none, none}}, learner.Skipped, .45},
+		{&Rules{MaxActions: 9}, codec.Live, []codec.Feedback{stage, last}, [][]learner.Outcome{nil}, learner.Observed, .45},
+	} {
+		p, r := &pupil{Learner: newDAFA(t)}, NewReplica()
+		rules := *c.rules
+		rules.Mode = c.mode
+		if err := r.Begin(Epoch{Number: 1, Rules: &rules, Learner: p}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range c.feedback {
+			if err := r.Learn(&c.feedback[i], nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got [][]learner.Outcome
+		for _, x := range p.seen {
+			got = append(got, x.Outcomes)
+		}
+		end := p.seen[len(p.seen)-1]
+		if !reflect.DeepEqual(got, c.outcomes) || end.Fate != c.fate || end.Loss != c.loss || r.LearnedThrough() != 2 ||
+			end.Partial || len(p.seen) == 2 && !p.seen[0].Partial {
+			t.Errorf("%v in mode %v: %v, then %v of loss %v; want %v, %v of %v", rules.Worth, c.mode, got, end.Fate, end.Loss,
+				c.outcomes, c.fate, c.loss)
+		}
+	}
+}
+
+// A decision says what the learner charged, where it was asked.
+func TestDecidePrices(t *testing.T) {
+	want := []codec.Price{{Name: "cost", X: .5}, {Name: "time"}}
+	for mode, prices := range map[codec.Mode][]codec.Price{codec.Live: want, codec.Shadow: want, codec.Apprentice: nil} {
+		rules := namedRules(t, "quality")
+		rules.Mode, rules.Budgets = mode, []string{"cost", "time"}
+		r := NewReplica()
+		if err := r.Begin(Epoch{Number: 1, Rules: rules, Learner: &pupil{Learner: newDAFA(t)}}); err != nil {
+			t.Fatal(err)
+		}
+		d := codec.Decision{Prices: []codec.Price{{Name: "old"}}}
+		NewDecider(r, testSeed, "m", 0, 9).Decide(&d, []byte(`{"actions":["a","b"]}`), "i", Source{Offset: RequestSource})
+		if err := d.Validate(); err != nil || len(d.Prices) != len(prices) || len(prices) > 0 && !reflect.DeepEqual(d.Prices, prices) {
+			t.Errorf("%v: %v, %v; want %v", mode, d.Prices, err, prices)
+		}
+	}
+}
+
+// How many rounds are remembered does not depend on how many stages they have.
+func TestStagesRemembered(t *testing.T) {
+	limits := unlimited
+	limits.Dedup = 2
+	h := newCutByHand(t, limits, namedRules(t, "quality"))
+	steps := func(time int64, ds []DecisionEvent, os []OutcomeEvent) (rejects []string) {
+		if err := h.cut(time, ds, os); err != nil {
+			t.Fatal(err)
+		}
+		var r Ready
+		h.j.Ready(&r)
+		for _, x := range r.Rejects {
+			rejects = append(rejects, x.ID+" "+x.Reason)
+		}
+		return rejects
+	}
+	steps(200, []DecisionEvent{decidedAt(1, 1, "a"), decidedAt(2, 2, "b"), decidedAt(3, 3, "c")}, nil)
+	got := steps(201, nil, []OutcomeEvent{namedAt(201, "a", cost(1)), namedAt(201, "b", cost(1)), namedAt(201, "c", cost(1))})
+	if want := []string{"a orphan", "b late", "c late"}; h.j.LastN() != 6 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%d records, %v; want 6, %v", h.j.LastN(), got, want)
+	}
+}

@@ -75,6 +75,7 @@ func (j *Joiner) Restore(h *History) error {
 	if err != nil {
 		return err
 	}
+	j.retellAll()
 	if err := j.arrive(h, era); err != nil {
 		return err
 	}
@@ -142,15 +143,12 @@ func (j *Joiner) recallStage(f *codec.Feedback) {
 		return
 	}
 	if j.told == nil {
-		j.told = map[Place]*toldRound{}
+		j.told = map[Place]toldRound{}
 	}
 	at := Place{f.Partition, f.Round}
-	if j.told[at] == nil {
-		j.told[at] = &toldRound{n: f.N}
-	}
 	for _, c := range f.Outcomes {
 		c.Name = strings.Clone(c.Name)
-		j.told[at].closed = append(j.told[at].closed, c)
+		j.told[at] = append(j.told[at], toldOutcome{f.N, c})
 	}
 }
 

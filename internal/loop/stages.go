@@ -14,9 +14,11 @@ type stageEntry struct {
 }
 
 // toldRound is what records of stages told of a round that is taken again.
-type toldRound struct {
-	n      int64 // of the first of them
-	closed []codec.Closed
+type toldRound []toldOutcome
+
+type toldOutcome struct {
+	n int64 // of the record
+	codec.Closed
 }
 
 // OldestTold returns the N of the first record of a stage whose round is still to be taken again, since an era has lost
@@ -27,10 +29,29 @@ func (j *Joiner) OldestTold() int64 {
 		if at.Offset < j.parts[at.Partition].next {
 			delete(j.told, at)
 		} else {
-			oldest = min(oldest, t.n)
+			oldest = min(oldest, t[0].n)
 		}
 	}
 	return oldest
+}
+
+// retellAll ends the quiet pass of a restart: stages that were told behind the decisions of their rounds are told only
+// now, so that until then each record of outcomes is judged as it was.
+func (j *Joiner) retellAll() {
+	for i := range j.queue.len() {
+		p := j.queue.at(i).p
+		if p == nil || len(j.told) == 0 || len(p.named) == 0 {
+			continue
+		}
+		p.retell(p.rules, j.told[Place{p.d.Partition, p.d.N}], End)
+		j.bytes -= p.size
+		p.size = p.weigh()
+		j.bytes += p.size
+		if p.ready && p.tells() { // its outcomes may be lost
+			p.conclude(p.rules, p.d.Actions[p.d.Action], p.reason, &j.scratch)
+		}
+		j.concludeReady(p)
+	}
 }
 
 // line puts a round in the lines of its stages but the last.
@@ -39,9 +60,7 @@ func (j *Joiner) line(p *pending) {
 	if n < 1 {
 		return
 	}
-	if t := j.told[Place{p.d.Partition, p.d.N}]; t != nil {
-		p.retell(p.rules, t.closed)
-	}
+	p.retell(p.rules, j.told[Place{p.d.Partition, p.d.N}], j.n)
 	for len(j.lines) < n {
 		j.lines = append(j.lines, ring[stageEntry]{})
 	}
