@@ -45,6 +45,8 @@ func (b *Table) declare(m *model.Model) {
 		switch {
 		case c.ngrams:
 			f.Kind = loop.NgramsFeature
+		case c.truth:
+			f.Kind = loop.BoolFeature
 		case c.number:
 			f.Kind = loop.NumberFeature
 		}

@@ -128,8 +128,8 @@ func (l *eventLoader) declare(f *codec.Feature) bool {
 	b, long := l.log, l.o.Long != nil && l.o.Long(f.Name)
 	if !slices.ContainsFunc(b.columns, func(c logColumn) bool { return c.name == f.Name }) && f.Kind != codec.Vector &&
 		len(b.columns) < codec.MaxFeatures {
-		b.columns = append(b.columns, logColumn{name: strings.Clone(f.Name), number: f.Kind != codec.Text,
-			ngrams: long})
+		b.columns = append(b.columns, logColumn{name: strings.Clone(f.Name), number: f.Kind == codec.Number,
+			truth: f.Kind == codec.Bool, ngrams: long})
 	}
 	return !long
 }
@@ -168,7 +168,8 @@ func (b *Table) Outcome(name string) *Outcome {
 			return &b.Outcomes[i]
 		}
 	}
-	if b.Value != nil && name == b.Kind.String() {
+	known := func(v float64) bool { return !math.IsNaN(v) }
+	if name == b.Kind.String() && slices.ContainsFunc(b.Value, known) {
 		return &Outcome{Name: name, Value: b.Value, Came: b.Came}
 	}
 	return nil

@@ -63,6 +63,7 @@ type Table struct {
 type logColumn struct {
 	name   string
 	number bool
+	truth  bool
 	ngrams bool     // texts whose words count
 	values []string // of a column of texts, that occur: the first so many
 }

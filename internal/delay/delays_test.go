@@ -351,3 +351,35 @@ func TestDelaysOfOutcomes(t *testing.T) {
 		}
 	}
 }
+
+// The parts of a round come each at its time, and the last of those that come says so; a round is there when all of it is.
+func TestScheduleParts(t *testing.T) {
+	s := NewSchedule(4, nil)
+	s.AddParts([]Part{{Delay: 1}, {Delay: 0}, {Delay: Never}}, 0)
+	if s.Cut != Never || s.Silent {
+		t.Errorf("cut %d, silent %v", s.Cut, s.Silent)
+	}
+	if got := s.After(0); len(got) != 1 || got[0].Part != 1 || got[0].Last {
+		t.Errorf("%+v", got)
+	}
+	s.AddParts([]Part{{Delay: 9}, {Delay: 7}}, 1)
+	if s.Cut != 2 || s.Silent {
+		t.Errorf("cut %d, silent %v", s.Cut, s.Silent)
+	}
+	if got := s.After(1); len(got) != 1 || got[0].Round != 0 || got[0].Part != 0 || !got[0].Last {
+		t.Errorf("%+v", got)
+	}
+	s.AddParts([]Part{{Delay: Never}, {Delay: Never}}, 1)
+	if s.Cut != Never || !s.Silent {
+		t.Errorf("cut %d, silent %v", s.Cut, s.Silent)
+	}
+	if got := s.Rest(); len(got) != 2 || got[0].Part != 1 || got[0].Last || !got[1].Last {
+		t.Errorf("%+v", got)
+	}
+	s = NewSchedule(4, nil)
+	s.Timed = true // behind the end they are in the order of their times
+	s.AddParts([]Part{{Delay: 9, Time: 5}, {Delay: 7, Time: 6}}, 1)
+	if got := s.Rest(); got[0].Part != 0 || got[0].Last || !got[1].Last {
+		t.Errorf("%+v", got)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -353,4 +355,113 @@ func TestContinue(t *testing.T) {
 	if now := f.Replica().Epoch(); f.Replica().LearnedThrough() != 13 || now.Since != 1 || now.Number != 2 {
 		t.Errorf("%d feedbacks in epoch %+v", f.Replica().LearnedThrough(), now)
 	}
+}
+
+// TestRollback: a learner that starts from the state after feedback 7 is the one that had learned 7.
+func TestRollback(t *testing.T) {
+	learnerOf := func(f *Follower) []byte {
+		b, err := f.heart.Epoch().Learner.AppendBinary(nil)
+		must(t, err)
+		return b
+	}
+	short, _ := learnedLog(t, 7)
+	then, _, err := follow(t, short)
+	must(t, err)
+	log, topics := learnedLog(t, 12)
+	e := NewLoggedEpochs(log, topics, build, slog.New(slog.DiscardHandler))
+	must(t, e.Find(t.Context(), []codec.EpochRef{{Epoch: 1, Offset: stream.Earliest}}))
+	s := &Source{Name: "m", Version: 2, Model: []byte("model 1\n"), Files: map[string][]byte{"f": []byte("x")},
+		Order: []string{"f"}, Warm: model.Warm{Through: 7}}
+	rec := s.Record(2, 1, "", 12)
+	must(t, e.Plan(t.Context(), s, &rec, nil))
+	put(t, log, topics.Feedback, e.Last.Records()...)
+	now, _, err := follow(t, log)
+	if must(t, err); !bytes.Equal(learnerOf(now), learnerOf(then)) {
+		t.Error("it differs")
+	}
+	must(t, e.Continue(3, 12, codec.Paused, "admin"))
+	put(t, log, topics.Feedback, e.Last.Records()...)
+	put(t, log, topics.Feedback, feedbackOf(13, 2, .5), feedbackOf(14, 3, .5), feedbackOf(15, 1, .5))
+	s.Version, s.Warm = 3, model.Warm{Through: 12}
+	rec = s.Record(4, 1, "", 15)
+	must(t, e.Plan(t.Context(), s, &rec, nil))
+	if rec.WarmEpoch != 1 || rec.WarmFrom != 1 || rec.WarmTo != 12 {
+		t.Errorf("%+v", rec)
+	}
+	s.Model = []byte("oracle: {kind: linear}\n")
+	rec = s.Record(4, 1, "", 15)
+	if err := e.Plan(t.Context(), s, &rec, nil); !errors.Is(err, ErrModel) {
+		t.Error(err)
+	}
+}
+
+// TestRestoredEra: a follower that begins at a snapshot is in its era.
+func TestRestoredEra(t *testing.T) {
+	log, _ := learnedLog(t, 5)
+	f, _, err := follow(t, log)
+	must(t, err)
+	s := f.Snapshot()
+	got, err := parseSnapshot(s.Bytes)
+	must(t, err)
+	got.Era = 3
+	again := New(log, "m", build, 1)
+	must(t, again.Restore(&got))
+	if again.Replica().Era() != 3 || again.Replica().LearnedThrough() != 5 || !slices.Equal(again.Rounds(), []int64{5}) {
+		t.Errorf("era %d, %d feedbacks, rounds %v", again.Replica().Era(), again.Replica().LearnedThrough(), again.Rounds())
+	}
+	newest := bytes.Clone(s.Bytes)
+	newest[0] = codec.Newest
+	if _, err := parseSnapshot(newest); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStrangers: all foreign records are counted, and told once in ten seconds with how many were not.
+func TestStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told strings.Builder
+		reg := prometheus.NewRegistry()
+		s := NewStrangers(watch.NewMetrics(reg, watch.NewHealth("decider")), slog.New(slog.NewTextHandler(&told, nil)))
+		_, foreign := codec.ParseReject([]byte("x"))
+		pass := func(s *Strangers) {
+			if err := s.Pass("topic", 0, &stream.Record{}, foreign); err != nil {
+				t.Error(err)
+			}
+		}
+		for range 3 {
+			pass(s)
+		}
+		time.Sleep(tellEvery - 1)
+		pass(s)
+		if n := strings.Count(told.String(), "passed over"); n != 1 || !strings.Contains(told.String(), "untold=0") {
+			t.Errorf("told %d times: %s", n, told.String())
+		}
+		time.Sleep(1)
+		pass(s)
+		if n := strings.Count(told.String(), "passed over"); n != 2 || !strings.Contains(told.String(), "untold=3") {
+			t.Errorf("told %d times: %s", n, told.String())
+		}
+		time.Sleep(tellEvery)
+		pass(s)
+		if !strings.HasSuffix(told.String(), "untold=0\n") {
+			t.Errorf("told %s", told.String())
+		}
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		counted := 0.0
+		for _, f := range families {
+			if strings.Contains(f.GetName(), "foreign") {
+				counted += f.Metric[0].GetCounter().GetValue()
+			}
+		}
+		if counted != 6 {
+			t.Errorf("%v are counted", counted)
+		}
+		pass(nil)
+		if err := s.Pass("topic", 0, &stream.Record{}, stream.ErrGap); !errors.Is(err, stream.ErrGap) {
+			t.Error(err)
+		}
+	})
 }

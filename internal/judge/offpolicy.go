@@ -42,7 +42,7 @@ type learnerFunc func(kind, spec string) (*Progressive, error)
 
 // OffPolicySettings are what the estimates depend on beside the log, as in JSON.
 type OffPolicySettings struct {
-	Of             string     `json:"of"`                // what is estimated: the mean "reward" or "loss" of a row, on the log's scale
+	Of             string     `json:"of"`                        // what is estimated: the mean "reward" or "loss" of a row, on the log's scale
 	Formula        string     `json:"formula,omitempty" csv:"-"` // of the reward, of named outcomes
 	Rows           int        `json:"rows"`
 	Events         ope.Figure `json:"events"`          // that the rows stand for

@@ -56,8 +56,8 @@ func UseOutcomes(m *model.Model, r *Rounds) error {
 // NamesOutcomes reports whether the data has outcomes with names.
 func (r *Rounds) NamesOutcomes() bool { return r.table != nil && len(r.table.Outcomes) > 0 }
 
-// NameOutcomes gives a model without outcomes those of the data that a formula uses, each with the range that it has there
-// and a window.
+// NameOutcomes gives a model without outcomes those of the data, each with the range that it has there and a window, and
+// a formula of them.
 func NameOutcomes(m *model.Model, r *Rounds, reward string, window loop.Window) error {
 	name := func(o *dataset.Outcome) {
 		rule := loop.OutcomeRule{Name: o.Name, Range: loop.Range{Min: math.Inf(1), Max: math.Inf(-1)}, Window: window}
@@ -74,16 +74,6 @@ func NameOutcomes(m *model.Model, r *Rounds, reward string, window loop.Window) 
 	for i := range r.table.Outcomes {
 		name(&r.table.Outcomes[i])
 	}
-	if err := m.SetReward(reward); err != nil {
-		return err
-	}
-	var used []loop.OutcomeRule
-	for k := range m.Named {
-		if m.Worth.Uses(k) {
-			used = append(used, m.Named[k])
-		}
-	}
-	m.Named = used
 	return m.SetReward(reward)
 }
 

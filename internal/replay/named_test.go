@@ -61,6 +61,11 @@ func TestNamedLog(t *testing.T) {
 	if in := env.Intake; in.Joined != 2 || in.Extra != 1 || in.Rows != 5 {
 		t.Fatalf("%+v", in)
 	}
+	q, c := env.Log.Outcome("q"), env.Log.Outcome("c")
+	if start := env.Log.Decided[0]; q.Came[0]-start != 30e9 || c.Came[0]-start != 5e9 || q.Came[1]-start != 40e9 ||
+		!math.IsInf(q.Value[2], 1) || !math.IsNaN(q.Value[3]) || env.Log.Outcome("loss") != nil {
+		t.Errorf("%+v %+v", q, c)
+	}
 	m := namedModel(t, "actions: [x, y]\nlearner: {fixed: x}\nreward: q - c/10\noutcomes: {q: {window: 60s}, c: {max: 10, window: 10s, "+
 		"missing: {impute: 1}}}\n")
 	r := runNamed(t, env, m, "recorded")
@@ -120,15 +125,15 @@ func TestArms(t *testing.T) {
 	}
 }
 
-// NameOutcomes takes what a formula uses, in the ranges of the data.
+// NameOutcomes takes the outcomes of the data, in their ranges there.
 func TestNameOutcomes(t *testing.T) {
 	env := readEvents(t, armsText, dataset.Options{}, logs.Options{})
 	m, _ := ModelFor(env, "replay", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 7})
 	if err := UseOutcomes(m, env); err == nil || !strings.Contains(err.Error(), "has the outcomes c, q, and the model has one") {
 		t.Error(err)
 	}
-	if err := NameOutcomes(m, env, "2*q", m.Window); err != nil || len(m.Named) != 1 || m.Named[0].Name != "q" ||
-		m.Named[0].Range != (loop.Range{Min: .25, Max: 1}) || m.Window.Rounds != 7 {
+	if err := NameOutcomes(m, env, "2*q", m.Window); err != nil || len(m.Named) != 2 || m.Named[1].Name != "q" ||
+		m.Named[1].Range != (loop.Range{Min: .25, Max: 1}) || m.Window.Rounds != 7 {
 		t.Errorf("%v %+v", err, m.Named)
 	}
 	if err := NameOutcomes(m, env, "q - p", m.Window); err == nil {

@@ -1,8 +1,6 @@
 package report
 
 import (
-	"cmp"
-	"math"
 	"slices"
 
 	"hindsight/internal/ope"
@@ -112,55 +110,40 @@ func (b *builder) ends() *table {
 	return t
 }
 
-// curve is what is earned by what is spent, over the bounds of a budget that were played: a curve for each formula and
-// kind of delays.
+// curve is what is earned by what a budget allows: a line for each formula and kind of delays.
 func (b *builder) curve() *pageChart {
-	type point struct{ spent, worth mean }
 	c := &pageChart{ID: "curve", Title: "What a budget buys", Kind: lines, X: axis{Scale: logScale},
-		Says: "A point is a bound of the budget. It lies where what was spent lies, and not what was allowed."}
-	curves, names := map[string][]point{}, []string(nil)
+		Says: "By what the budget allows; what was spent of it stands below."}
+	lines, names := map[string]map[float64]mean{}, []string(nil)
 	for i, g := range b.groups {
 		if len(g[0].Budgets) == 0 {
 			continue
 		}
-		name := g[0].Formula + ", delays " + g[0].Delays.Spec
-		if curves[name] == nil {
-			names = append(names, name)
+		name, limit := g[0].Formula+", delays "+g[0].Delays.Spec, g[0].Budgets[0].Limit
+		if lines[name] == nil {
+			lines[name], names = map[float64]mean{}, append(names, name)
 		}
-		spent := 0.0
-		for _, r := range g {
-			spent += float64(r.Budgets[0].Mean) / float64(len(g))
-		}
-		c.X.Label, c.Y.Label = "mean "+g[0].Budgets[0].Name+" a round", "mean "+g[0].Rewards.Of()
-		curves[name] = append(curves[name], point{mean{Value: ope.Figure(spent)}, b.Summary[i].Loss.shown(g[0].Rewards)})
+		c.X.Label, c.Y.Label = g[0].Budgets[0].Name+" allowed a round", "mean "+g[0].Rewards.Of()
+		lines[name][limit] = b.Summary[i].Loss.shown(g[0].Rewards)
+		c.At = append(c.At, limit)
+	}
+	slices.Sort(c.At)
+	if c.At = slices.Compact(c.At); len(c.At) < 2 {
+		return nil
 	}
 	one := view{}
 	for _, name := range names {
-		for _, p := range curves[name] {
-			if x := float64(p.spent.Value); x > 0 {
-				c.At = append(c.At, x)
-			}
-		}
-	}
-	slices.Sort(c.At)
-	c.At = slices.Compact(c.At)
-	for _, name := range names {
-		s := series{Name: name}
-		slices.SortFunc(curves[name], func(a, b point) int { return cmp.Compare(a.spent.Value, b.spent.Value) })
+		var y, errors []ope.Figure
 		for _, x := range c.At {
-			y := ope.Figure(math.NaN())
-			for _, p := range curves[name] {
-				if float64(p.spent.Value) == x {
-					y = p.worth.Value
-				}
+			m, ok := lines[name][x]
+			if !ok {
+				m = mean{ope.Figure(nan), ope.Figure(nan)}
 			}
-			s.Y = append(s.Y, y)
+			y, errors = append(y, m.Value), append(errors, m.SE)
 		}
-		one.Series = append(one.Series, s)
+		one.Series = append(one.Series, band(series{Name: name}, y, errors))
 	}
-	if c.Views = []view{one}; len(c.At) < 2 {
-		return nil
-	}
+	c.Views = []view{one}
 	return c
 }
 

@@ -95,3 +95,18 @@ func TestTwice(t *testing.T) {
 		t.Errorf("skew %d", other.skew)
 	}
 }
+
+// TestEpochGone: where retention has dropped the epoch meanwhile that recomputing was to begin at, the log is
+// read to its end.
+func TestEpochGone(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	w.use(0)
+	w.rounds(3)
+	v := &verification{Config: Config{Log: w.log}, topics: w.ts, partitions: 1, found: map[site]Difference{}}
+	c, err := v.openCursor(w.ctx, w.ts.Feedback, 0)
+	w.no(err)
+	w.no((&decisionCheck{v: v, feedback: c}).beginEpoch(w.ctx, &startPoint{offset: 1 << 40}))
+	if r, err := c.head(w.ctx); r != nil || err != nil {
+		t.Errorf("left: %+v, %v", r, err)
+	}
+}

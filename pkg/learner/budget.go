@@ -39,8 +39,9 @@ const (
 	largeCost     = 8       // in budgets: a change is looked for among smaller ones
 )
 
-// Priced is a learner that may charge for costs.
+// Priced is a learner that charges for costs.
 type Priced interface {
+	Learner
 	// Prices appends the price of each budget, in the order of their names: that of laws until the next feedback.
 	Prices(dst []float64) []float64
 }

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// armsLog tells what three models would have cost and been worth on each prompt: each next one is better and dearer.
+func armsLog(rows int) string {
+	var b strings.Builder
+	for i := range rows {
+		x := uint32(i+1) * 2654435761
+		hard := x>>20&1 == 1
+		good := func(of uint32) float64 { return float64(x>>of&15) / 15 }
+		q := []float64{.2 * good(4), .5 + .2*good(8), .8 + .2*good(12)}
+		if !hard {
+			q[0] = .7 + .3*good(4)
+		}
+		fmt.Fprintf(&b, `{"prompt":"%s question no %d","hard":%v,"best":1,"arms":{"s":{"q":%v,"c":%v,"ok":true},"m":{"q":%v,"c":%v},`+
+			`"l":{"q":%v,"c":%v}}}`+"\n", []string{"easy", "hard"}[x>>20&1], i, hard, q[0], .1+.1*good(16), q[1], 1+good(16), q[2],
+			6+2*good(24))
+	}
+	return b.String()
+}
+
+const armsModel = `name: route
+actions: [s, m, l]
+features: {prompt: {text: ngrams}, hard: bool}
+outcomes: {q: {window: 200r}, c: {max: 10, window: 20r}}
+reward: q
+budget: {spent: {of: c, mean_at_most: 2, about: {s: 0.2, m: 1.5, l: 7}}}
+`
+
+// TestNamedBacktest: formulas and budgets are compared on one log of arms, whose outcomes are late each by itself; the
+// report has what a budget buys, what was spent and its price.
+func TestNamedBacktest(t *testing.T) {
+	data := writeFile(t, "arms.jsonl", armsLog(1500))
+	of := func(run any, key string, i int, figure string) float64 {
+		return run.(map[string]any)[key].([]any)[i].(map[string]any)[figure].(float64)
+	}
+	all := runs(t, "--data", data, "--features", "prompt:ngrams,hard", "--reward", "q", "--reward", "q - 0.1*c", "--delays",
+		"constant:50,c=none", "--delays", "none", "--window", "100")
+	if len(all) != 4 || need(t, all[0].(map[string]any), "reward") != "q" || need(t, all[2].(map[string]any), "learner") !=
+		"dafa, q - 0.1*c" {
+		t.Fatalf("%d runs: %v", len(all), all[0])
+	}
+	// By quality alone the dear model is played; one that costs is not.
+	if dear, cheap := of(all[0], "outcomes", 1, "mean"), of(all[2], "outcomes", 1, "mean"); dear < cheap+.05 ||
+		of(all[2], "outcomes", 0, "mean") > 2 || of(all[0], "outcomes", 0, "mean") < 4 {
+		t.Errorf("q %v, and with costs %v", dear, cheap)
+	}
+	model, page := writeFile(t, "m.yaml", armsModel), filepath.Join(t.TempDir(), "out.html")
+	all = runs(t, "--data", data, "--model", model, "--delays", "constant:50,c=none", "--budget", "spent=1,3", "--report", page,
+		"--sweep", "none")
+	if len(all) != 4 { // a report compares with none
+		t.Fatalf("%d runs", len(all))
+	}
+	low, high := all[0], all[2]
+	for i, run := range []any{low, high} {
+		if share := of(run, "budgets", 0, "share"); share < .8 || share > 1.1 {
+			t.Errorf("budget %d: %v of it was spent", i, share)
+		}
+		if late := of(run, "outcomes", 0, "late"); late != 0 || of(run, "outcomes", 1, "observed") != 1500 {
+			t.Errorf("%v costs are late", late)
+		}
+	}
+	if a, b := of(low, "outcomes", 1, "mean"), of(high, "outcomes", 1, "mean"); a >= b {
+		t.Errorf("quality %v for 1 and %v for 3", a, b)
+	}
+	if a, b := of(low, "budgets", 0, "price"), of(high, "budgets", 0, "price")/3; a <= b { // λ is of one budget
+		t.Errorf("prices %v and %v", a, b)
+	}
+	html, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"Outcomes, budgets and prices", `"id":"curve"`, `"at":[1,3]`, `"id":"spent"`, `"id":"prices"`,
+		"spent / budget"} {
+		if !strings.Contains(string(html), part) {
+			t.Errorf("the report has no %s", part)
+		}
+	}
+	text := execute(t.Context(), "backtest", "--data", data, "--model", model, "--delays", "none")
+	if !strings.Contains(text.stdout, "Named outcomes and budgets") || !strings.Contains(text.stdout, "λ spent") {
+		t.Errorf("%+v", text)
+	}
+}
+
+// TestNamedUsage: what does not fit the data or the model is named at once.
+func TestNamedUsage(t *testing.T) {
+	data, model := writeFile(t, "arms.jsonl", armsLog(20)), writeFile(t, "m.yaml", armsModel)
+	arms := []string{"--data", data, "--features", "prompt:ngrams,hard"}
+	ours := []string{"--data", data, "--model", model}
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{arms, "has the outcomes c, q, and the model has one loss"},
+		{append(arms, "--reward", "q - price"), `no outcome or constant is called "price"`},
+		{append(arms, "--reward", "q", "--budget", "spent=1"), `the model has no budget "spent"`},
+		{append(ours, "--budget", "spent"), "expected NAME=X,Y"},
+		{append(ours, "--budget", "spent=2..1"), "expected 0 < LOW < HIGH"},
+		{append(ours, "--budget", "spent=11"), "the bound 11 is not inside (0, 10)"},
+		{append(ours, "--delays", "none,price=none"), "no outcome is called"},
+		{append(ours, "--window", "price=5"), `no outcome of the model is called "price"`},
+		{[]string{"--reward", "q"}, "the model names no outcomes"},
+		{[]string{"--model", writeFile(t, "any.yaml", "outcomes: {q: {window: 9r}}\nreward: q\n")}, "has one loss, and the model has named outcomes"},
+	} {
+		if got := execute(t.Context(), append([]string{"backtest"}, c.args...)...); got.code == 0 ||
+			!strings.Contains(got.stderr, c.says) {
+			t.Errorf("%v: %d %s, want %s", c.args, got.code, got.stderr, c.says)
+		}
+	}
+}
+
+// TestNamedPolicies: policies are judged by quality and by cost, and formats carry both there and back.
+func TestNamedPolicies(t *testing.T) {
+	var log strings.Builder
+	for i := range 400 {
+		x := uint32(i+1) * 2654435761
+		a := x >> 30 % 2
+		q, c := float64(a), 1+6*float64(a)
+		outcomes := fmt.Sprintf(`{"q":%v,"c":%v}`, q, c)
+		if x>>8%10 == 0 {
+			outcomes = fmt.Sprintf(`{"c":%v}`, c)
+		}
+		fmt.Fprintf(&log, `{"id":"e%d","features":{"h":%d},"actions":["s","l"],"action":"%s","propensity":0.5,"outcomes":%s}`+"\n",
+			i, x>>16%3, []string{"s", "l"}[a], outcomes)
+	}
+	data := writeFile(t, "log.jsonl", log.String())
+	model := writeFile(t, "m.yaml", "name: route\nactions: [s, l]\noutcomes: {q: {window: 20r}, c: {max: 10, window: 20r}}\n"+
+		"reward: q - c/20\nbudget: {spent: {of: 2*c, mean_at_most: 8, about: 8}}\n")
+	args := func(data string) []string {
+		return []string{"backtest", "--data", data, "--model", model, "--policy", "always:l", "--policy", "uniform", "--policy",
+			"model:" + model, "--json"}
+	}
+	first := object(t, args(data)...)
+	for i, want := range [][3]float64{{7, 1, 14}, {4, .5, 8}} {
+		outcomes := need(t, first, "policies").([]any)[i].(map[string]any)["outcomes"].([]any)
+		for k, name := range []string{"c", "q", "budget spent"} {
+			o := outcomes[k].(map[string]any)
+			snips := o["estimates"].(map[string]any)["snips"].(map[string]any)
+			if o["name"] != name || math.Abs(snips["value"].(float64)-want[k]) > .5*float64(k%2)*.2+.6*float64(1-k%2)+1e-9 ||
+				snips["low"].(float64) > snips["value"].(float64) {
+				t.Errorf("%v, want %s of %v", o, name, want[k])
+			}
+		}
+	}
+	for _, format := range []string{"parquet", "msgpack"} {
+		there, back := filepath.Join(t.TempDir(), "there"), filepath.Join(t.TempDir(), "back")
+		for _, step := range [][]string{{data, "--to", format, "--out", there}, {there, "--to", "jsonl", "--out", back}} {
+			if got := execute(t.Context(), append([]string{"convert"}, step...)...); got.code != 0 {
+				t.Fatal(got)
+			}
+		}
+		a, err := os.ReadFile(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(back)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := strings.Count(string(b), `"outcomes":{`), strings.Count(string(a), `"outcomes":{`); got != want {
+			t.Errorf("%s: %d of %d", format, got, want)
+		}
+		again := object(t, args(back)...)
+		if got, want := fmt.Sprint(need(t, again, "policies")), fmt.Sprint(need(t, first, "policies")); got != want {
+			t.Errorf("by way of %s policies are\n%s\nwere\n%s", format, got, want)
+		}
+	}
+}
