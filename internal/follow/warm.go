@@ -384,8 +384,10 @@ func CheckWarm(rec *codec.Epoch, before []codec.Epoch) (field, want, got string)
 	case warm.Keep && len(before) > 0:
 		return "continues", fmt.Sprint(lineage(&before[len(before)-1])), "0"
 	case warm.Keep || warm == model.Warm{}:
-		if rec.WarmTo != 0 || rec.WarmFrom != 0 || rec.WarmEpoch != 0 {
-			return "warm_to", "0", fmt.Sprint(rec.WarmTo)
+		for i, n := range [...]int64{rec.WarmTo, rec.WarmFrom, rec.WarmEpoch} {
+			if n != 0 {
+				return [...]string{"warm_to", "warm_from", "warm_epoch"}[i], "0", fmt.Sprint(n)
+			}
 		}
 	case warm.Refit:
 		if rec.WarmTo != 0 && rec.WarmTo != rec.Through {

@@ -209,6 +209,22 @@ func TestFill(t *testing.T) {
 	hand(t, in, 3, 6, 3, 4, 5)
 }
 
+// TestFillOneByOne: records that come one at a time are all in hand.
+func TestFillOneByOne(t *testing.T) {
+	s, ctx := newScripted(), t.Context()
+	in := open(t, s)
+	for i := range int64(4) {
+		s.put(i)
+	}
+	no(t, in.FetchEnd(ctx))
+	no(t, in.Fill(ctx))
+	hand(t, in, 0, 4, 0, 1, 2, 3)
+	in.Batch = in.Batch[3:]
+	if last, any := in.Last(0); last != 3 || !any {
+		t.Errorf("last %d, %v", last, any)
+	}
+}
+
 // TestFillStops: no more is in hand than a cut may take, in bytes and in records.
 func TestFillStops(t *testing.T) {
 	s, ctx := newScripted(), t.Context()
