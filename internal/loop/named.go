@@ -219,9 +219,9 @@ func (s *scratch) valuesOf(o *codec.Outcome) []codec.Value {
 	return s.one[:]
 }
 
-// takeNamed gives a round that is not ready the outcomes of a record. late reports whether those of a stage are. A record
-// that tells of any outcome which is still open is taken as a whole or refused as a whole, but for what is late or a
-// duplicate: then the reason says so, and counted that the rest counts.
+// takeNamed gives a round that is not ready the outcomes of a record. late reports whether those of a stage are. A
+// record that tells of any outcome which is still open is taken as a whole or refused as a whole, but for what is late
+// or a duplicate: then the reason says so, and counted that the rest counts.
 func (f *roundFate) takeNamed(r *Rules, played string, o *codec.Outcome, at outPos, late func(stage int) bool,
 	s *scratch) (counted bool, reason string, err error) {
 	values, open := s.valuesOf(o), false
@@ -262,8 +262,8 @@ func (f *roundFate) takeNamed(r *Rules, played string, o *codec.Outcome, at outP
 // countsAlready says that a record is read again which counts by what an earlier record told of the round.
 const countsAlready = "counts already"
 
-// over returns why a record at a place tells of the outcome in vain: it has its fate, or its window has ended. It returns
-// nothing while it is open.
+// over returns why a record at a place tells of the outcome in vain: it has its fate, or its window has ended. It
+// returns nothing while it is open.
 func (f *namedFate) over(rule *OutcomeRule, at outPos, late func(stage int) bool) string {
 	switch {
 	case f.ready && f.outPart == at.partition && f.outOff == at.offset:

@@ -197,8 +197,8 @@ func withoutOutcomes(t *rapid.T, records [][]byte) (out [][]byte) {
 
 // The audit finds what a joiner must never write.
 func TestStageFaults(t *testing.T) {
-	stage := codec.Feedback{N: 1, Round: 1, ID: "a", Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1}, Stage: 1,
-		OutcomePartition: -1, OutcomeOffset: -1, Outcomes: []codec.Closed{{Name: "cost", Fate: codec.Observed, Value: 2}}}
+	stage := codec.Feedback{N: 1, Round: 1, ID: "a", Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1},
+		Stage: 1, OutcomePartition: -1, OutcomeOffset: -1, Outcomes: []codec.Closed{{Name: "cost", Fate: codec.Observed, Value: 2}}}
 	last := stage
 	last.N, last.Stage, last.Fate = 2, 0, codec.Skipped
 	last.Outcomes = []codec.Closed{stage.Outcomes[0], {Name: "quality", Fate: codec.Skipped, Partition: -1, Offset: -1}}
@@ -250,8 +250,8 @@ func (p *pupil) Prices(dst []float64) []float64 { return append(dst, .5, 0) }
 func TestTeachNamed(t *testing.T) {
 	rules := namedRules(t, "quality - cost/10")
 	other := namedRules(t, "quality")
-	stage := codec.Feedback{N: 1, Round: 1, ID: "a", Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.5, .5},
-		Context: []byte(`{"actions":["a","b"]}`), Stage: 1, OutcomePartition: -1, OutcomeOffset: -1,
+	stage := codec.Feedback{N: 1, Round: 1, ID: "a", Epoch: 1, Actions: []string{"a", "b"},
+		Propensities: []float64{.5, .5}, Context: []byte(`{"actions":["a","b"]}`), Stage: 1, OutcomePartition: -1, OutcomeOffset: -1,
 		Outcomes: []codec.Closed{{Name: "cost", Fate: codec.Observed, Value: 4}}}
 	last := stage
 	last.N, last.Stage, last.Fate, last.Loss = 2, 0, codec.Observed, .45
@@ -315,7 +315,8 @@ func TestDecidePrices(t *testing.T) {
 		}
 		d := codec.Decision{Prices: []codec.Price{{Name: "old"}}}
 		NewDecider(r, testSeed, "m", 0, 9).Decide(&d, []byte(`{"actions":["a","b"]}`), "i", Source{Offset: RequestSource})
-		if err := d.Validate(); err != nil || len(d.Prices) != len(prices) || len(prices) > 0 && !reflect.DeepEqual(d.Prices, prices) {
+		err := d.Validate()
+		if err != nil || len(d.Prices) != len(prices) || len(prices) > 0 && !reflect.DeepEqual(d.Prices, prices) {
 			t.Errorf("%v: %v, %v; want %v", mode, d.Prices, err, prices)
 		}
 	}
@@ -337,9 +338,11 @@ func TestStagesRemembered(t *testing.T) {
 		}
 		return rejects
 	}
-	steps(200, []DecisionEvent{decidedAt(1, 1, "a"), decidedAt(2, 2, "b"), decidedAt(3, 3, "c")}, nil)
-	got := steps(201, nil, []OutcomeEvent{namedAt(201, "a", cost(1)), namedAt(201, "b", cost(1)), namedAt(201, "c", cost(1))})
-	if want := []string{"a orphan", "b late", "c late"}; h.j.LastN() != 6 || !reflect.DeepEqual(got, want) {
-		t.Errorf("%d records, %v; want 6, %v", h.j.LastN(), got, want)
+	steps(106, []DecisionEvent{decidedAt(1, 1, "a"), decidedAt(2, 2, "b"), decidedAt(3, 3, "c")}, nil)
+	steps(130, []DecisionEvent{decidedAt(110, 4, "d"), decidedAt(110, 5, "e"), decidedAt(110, 6, "f")}, nil)
+	got := steps(131, nil, []OutcomeEvent{namedAt(131, "a", cost(1)), namedAt(131, "b", cost(1)),
+		namedAt(131, "c", cost(1))})
+	if want := []string{"a orphan", "b late", "c late"}; h.j.LastN() != 9 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%d records, %v; want 9, %v", h.j.LastN(), got, want)
 	}
 }

@@ -37,7 +37,9 @@ func ParseEncoding(name string) (Encoding, error) {
 func (e Encoding) String() string { return Encodings()[e] }
 
 // ContentType returns the media type of a record.
-func (e Encoding) ContentType() string { return [...]string{"application/msgpack", "application/json"}[e] }
+func (e Encoding) ContentType() string {
+	return [...]string{"application/msgpack", "application/json"}[e]
+}
 
 // EncodingOf returns the encoding of a record.
 func EncodingOf(record []byte) Encoding {
