@@ -30,7 +30,7 @@ func TestDataFrames(t *testing.T) {
 	if out, err := exec.Command(python, "-c", "import pandas, pyarrow").CombinedOutput(); err != nil {
 		t.Skipf("%s has no pandas with pyarrow (HINDSIGHT_PYTHON names another): %v %s", python, err, out)
 	}
-	page, err := os.ReadFile("../../docs/log-formats.md")
+	page, err := os.ReadFile("../../docs/data-frames.md")
 	if err != nil {
 		t.Fatal(err)
 	}

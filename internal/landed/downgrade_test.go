@@ -17,19 +17,19 @@ import (
 // TestDowngrade holds that what a later program wrote is refused by name: the error says
 // which version is needed, and the system does not start, or ends.
 func TestDowngrade(t *testing.T) {
-	feedback := func(t *testing.T, old []byte) []byte { return raise(t, old, "\xa1v\x01", "\xa1v\x04") }
+	feedback := func(t *testing.T, old []byte) []byte { return raise(t, old, "\xa1v\x01", "\xa1v\x05") }
 	for _, c := range []struct {
 		name, topic string
 		change      func(*testing.T, []byte) []byte
 		want        string
 	}{
-		{"feedback", join.TopicsOf("m").Feedback, feedback, "record version is newer than this program: version 4, and " +
-			"this one reads versions up to 3"},
-		{"decision", join.TopicsOf("m").Decisions, feedback, "record version is newer than this program: version 4"},
+		{"feedback", join.TopicsOf("m").Feedback, feedback, "record version is newer than this program: version 5, and " +
+			"this one reads versions up to 4"},
+		{"decision", join.TopicsOf("m").Decisions, feedback, "record version is newer than this program: version 5"},
 		{"snapshot record", join.TopicsOf("m").Snapshots, feedback,
-			"record version is newer than this program: version 4"},
-		{"snapshot", join.TopicsOf("m").Snapshots, newState(0, 4), "snapshot: record version is newer than this " +
-			"program: version 4"},
+			"record version is newer than this program: version 5"},
+		{"snapshot", join.TopicsOf("m").Snapshots, newState(0, 5), "snapshot: record version is newer than this " +
+			"program: version 5"},
 		{"learner", join.TopicsOf("m").Snapshots, newLearner(0, 2),
 			"version 2, kind 1, and this one reads versions up to 1"},
 		{"oracle", join.TopicsOf("m").Snapshots, newLearner(10+8*11, 99), "linear: version 99, and this one reads " +

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -123,6 +124,46 @@ func TestNamedBuildOfProducts(t *testing.T) {
 		l := built(t, strings.Split(text, "\nbudget")[0]+"\nlearner: "+strings.Replace("{"+kind+"}", "{uniform}", "uniform", 1), 50)
 		if l.Learned() != 50 {
 			t.Errorf("%s counts %d rounds of 50", kind, l.Learned())
+		}
+	}
+}
+
+// A model with one named outcome is that of one loss, to the bit: its laws, and the state of its regression.
+func TestOneNamedIsLoss(t *testing.T) {
+	for named, one := range map[string]string{
+		"outcomes: {cost: {}}\nreward: -cost":        "loss: {}",
+		"outcomes: {quality: {}}\nreward: quality":   "reward: {}",
+		"outcomes: {quality: {}}\nreward: 5*quality": "reward: {}",
+	} {
+		const actions = "actions: [a, b, c]\n"
+		many, single := build(t, actions+named), build(t, actions+"order: fifo\n"+one)
+		quality := strings.Contains(named, "quality")
+		random := rand.New(rand.NewPCG(1, 2))
+		for n := range int64(400) {
+			x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+				Features: []oracle.Feature{{Name: "x", Value: random.NormFloat64()}}}
+			law, gamma := single.Propensities(nil, x)
+			if got, g := many.Propensities(nil, x); g != gamma || !slices.Equal(got, law) {
+				t.Fatalf("%s: round %d: %v, γ %v; of one loss %v, γ %v", named, n, got, g, law, gamma)
+			}
+			y := random.Float64()
+			loss := y
+			if quality {
+				loss = 1 - y
+			}
+			r := learner.Round{Input: x, Action: int(n % 3), Propensities: law, Gamma: gamma, N: n + 1, LearnedThrough: n,
+				Fate: learner.Observed, Loss: loss}
+			single.Learn(&r)
+			r.Outcomes = []learner.Outcome{{Known: true, Value: y}}
+			many.Learn(&r)
+		}
+		want, err := single.(interface{ Oracle() oracle.Regressor }).Oracle().AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		heads := many.(interface{ Oracle() oracle.Regressor }).Oracle().(*oracle.Heads)
+		if got, err := heads.Heads()[0].AppendBinary(nil); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: another state than that of one loss (%v)", named, err)
 		}
 	}
 }

@@ -81,15 +81,19 @@ func (h *Heads) Sum(dst []float64, of Weights) {
 	for a := range h.x.Actions {
 		c, w := of(h.x.Actions[a].Name)
 		for k, w := range w {
-			if w != 0 {
-				c += float64(w * h.predicted(k)[a])
+			if w == 0 {
+				continue
 			}
+			if h.heads[k].Good { // its regression is of 1 − y; so that of one outcome alone is the loss, to the bit
+				c, w = c+w, -w
+			}
+			c += float64(w * h.predicted(k)[a])
 		}
 		dst[a] = c
 	}
 }
 
-// predicted returns the predictions of a head for the input begun.
+// predicted returns what the regression of a head predicts of the input begun.
 func (h *Heads) predicted(k int) []float64 {
 	if !h.done[k] {
 		n := len(h.x.Actions)
@@ -97,7 +101,7 @@ func (h *Heads) predicted(k int) []float64 {
 			h.at[k] = make([]float64, n, n+n/2)
 		}
 		h.at[k], h.done[k] = h.at[k][:n], true
-		h.HeadPredict(k, h.at[k], h.x)
+		h.heads[k].Predict(h.at[k], h.x)
 	}
 	return h.at[k]
 }

@@ -84,7 +84,7 @@ func TestHeadsSum(t *testing.T) {
 				h.HeadPredict(1, usd, x)
 				for a := range x.Actions {
 					c, w := byName(x.Actions[a].Name)
-					want := c + w[0]*(1-bad[a])
+					want := (c + w[0]) - w[0]*bad[a] // the regression is of 1 − y
 					want += w[1] * usd[a]
 					if want = max(0, min(want, 1)); got[a] != want {
 						t.Fatalf("%s is predicted %v, want %v", x.Actions[a].Name, got[a], want)
