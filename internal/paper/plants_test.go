@@ -272,7 +272,7 @@ func TestWrongAlgorithmsAreNoticed(t *testing.T) {
 				continue
 			}
 			found[name] = true
-			if !testing.Short() && !testkit.Turn(t, i, 2) {
+			if !testing.Short() && !testkit.Turn(t, i, 3) {
 				continue
 			}
 			t.Run(c.Name+"/"+name, func(t *testing.T) {
