@@ -373,7 +373,7 @@ func TestTwoDaemons(t *testing.T) {
 		part.Age(time.Now())
 		part.Certificate(&certify.Figures{Functions: 1}) // of a class
 		part.Weights(weighted{})
-		part.Changes(0) // of an oracle that watches for them
+		part.Changes(0)    // of an oracle that watches for them
 		part.Missed(false) // of a model with budgets
 		guard := &loop.Guard{}
 		guard.Begin(1, false, &loop.Rules{Guard: loop.GuardRules{Margin: .1, Alpha: .05}})
