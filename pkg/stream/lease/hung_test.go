@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -212,19 +213,19 @@ func TestReleaseAfterLostAnswer(t *testing.T) {
 // stale is a store one of whose servers has not heard of the last change.
 type stale struct {
 	lease.Store
-	old lease.Entry // nil value: all have heard of all
+	old atomic.Pointer[lease.Entry] // nil: all have heard of all
 }
 
 func (s *stale) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	if s.old.Value != nil {
+	if s.old.Load() != nil {
 		return 0, lease.ErrTaken
 	}
 	return s.Store.Update(ctx, key, value, revision)
 }
 
 func (s *stale) Get(ctx context.Context, key string) (lease.Entry, error) {
-	if s.old.Value != nil {
-		return s.old, nil
+	if old := s.old.Load(); old != nil {
+		return *old, nil
 	}
 	return s.Store.Get(ctx, key)
 }
@@ -237,10 +238,11 @@ func TestStaleRead(t *testing.T) {
 		start := time.Now()
 		h := try(t, lease.NewKeeper(s, "a"), "joiner")
 		time.Sleep(ttl/3 + 1)
-		var err error
-		if s.old, err = s.Store.Get(t.Context(), "joiner"); err != nil {
+		old, err := s.Store.Get(t.Context(), "joiner")
+		if err != nil {
 			t.Fatal(err)
 		}
+		s.old.Store(&old)
 		<-h.Context().Done()
 		if took := time.Since(start); took != ttl/3+ttl/3 || !h.Lost() {
 			t.Errorf("lost after %v: %v", took, context.Cause(h.Context()))
