@@ -246,3 +246,29 @@ func TestNamedCSV(t *testing.T) {
 		}
 	}
 }
+
+// TestNamedWindow: the windows of one outcome are priced while the others keep theirs.
+func TestNamedWindow(t *testing.T) {
+	args := []string{"window", "--data", writeFile(t, "arms.jsonl", armsLog(600)), "--model", writeFile(t, "m.yaml", armsModel),
+		"--delays", "exp:40,c=exp:5", "--windows", "10,40,200", "--seeds", "2", "--json"}
+	skipped := func(outcome string) (out []float64) {
+		for _, w := range need(t, object(t, append(args, "--outcome", outcome)...), "windows").([]any) {
+			out = append(out, w.(map[string]any)["skipped"].(float64))
+		}
+		return out
+	}
+	// e^(−w/mean) of the outcomes come after a window.
+	for outcome, want := range map[string][]float64{"q": {.78, .37, .01}, "c": {.14, 0, 0}} {
+		for i, got := range skipped(outcome) {
+			if math.Abs(got-want[i]) > .04 {
+				t.Errorf("window %d of %s: %v are skipped, want %v", i, outcome, got, want[i])
+			}
+		}
+	}
+	for says, more := range map[string][]string{"say whose is to be priced, for example --outcome c": nil,
+		`no outcome of the model is called "price"`: {"--outcome", "price"}} {
+		if got := execute(t.Context(), append(args, more...)...); got.code != 2 || !strings.Contains(got.stderr, says) {
+			t.Errorf("%+v, want %s", got, says)
+		}
+	}
+}
