@@ -319,7 +319,7 @@ func TestPromotionIsTestedAtEveryRound(t *testing.T) {
 			l := New(1, Rule{BetterBy: 0.01, Alpha: 0.05})
 			law, policies := []float64{0.5, 0.5}, [][]float64{{0, 1}}
 			for range rounds {
-				d := Round{Actions: []string{"a", "b"}, Law: law, Action: r.IntN(2), Known: true}
+				d := Round{N: 1, Actions: []string{"a", "b"}, Law: law, Action: r.IntN(2), Known: true}
 				if r.Float64() < 0.1+gain*float64(1-2*d.Action) { // b gains that over playing either
 					d.Loss = 1
 				}

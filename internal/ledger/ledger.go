@@ -12,7 +12,7 @@ type Ledger struct {
 	predictor  Predictor
 	rounds     int64
 	unknown    int64 // rounds without a loss
-	fired      int64 // rounds after which the rule held first; 0: it has not
+	fired      int64 // N of the round after which the rule held first; 0: it has not
 	candidates []candidate
 	gain       Sequence // of the rule's candidate
 
@@ -79,7 +79,7 @@ func (l *Ledger) check(r *Round, policies [][]float64) bool {
 	if l.fired > 0 || unscale(l.gain.Low(level), 1) <= rule.BetterBy {
 		return false
 	}
-	l.fired = l.rounds
+	l.fired = r.N
 	return true
 }
 
@@ -159,5 +159,5 @@ func (i Interval) within(lo, hi float64) Interval {
 // Rounds returns the final rounds added, and those of them without a loss.
 func (l *Ledger) Rounds() (all, unknown int64) { return l.rounds, l.unknown }
 
-// Fired returns the number of final rounds after which the rule held first; 0: it has not.
+// Fired returns the N of the round after which the rule held first; 0: it has not.
 func (l *Ledger) Fired() int64 { return l.fired }

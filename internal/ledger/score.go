@@ -8,6 +8,7 @@ const K = 4
 
 // Round is what is known of a final round.
 type Round struct {
+	N       int64     // ascending
 	Actions []string  // those that it could have played
 	Law     []float64 // probabilities with which the log drew
 	Action  int       // index of the one drawn
