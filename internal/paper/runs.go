@@ -1,8 +1,10 @@
 package paper
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 
 	"hindsight/internal/delay"
 	"hindsight/internal/loop"
@@ -71,7 +73,7 @@ func (c *cell) play(ctx context.Context, seed uint64, plant plant) (*replay.Resu
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	d, err := delay.Parse(own(env, c.delays), env.DelayOptions(seed))
+	d, err := delay.Parse(cmp.Or(c.delays, env.Delays), env.DelayOptions(seed))
 	if err != nil {
 		return nil, err
 	}
@@ -139,13 +141,8 @@ const learnsSomething = "mean regret is below half of that of uniform play, with
 // within reports whether the mean of a is at most that of b, within two standard
 // errors of the paired difference. A bound that is not there bounds nothing.
 func within(a, b []float64) bool {
-	for _, bound := range b {
-		if math.IsInf(bound, 1) {
-			return false
-		}
-	}
 	e := estimate(minus(a, b))
-	return e.Value <= 2*se(e)
+	return !slices.Contains(b, math.Inf(1)) && e.Value <= 2*se(e)
 }
 
 func se(e replay.Estimate) float64 {

@@ -94,17 +94,11 @@ func NewMetrics(reg prometheus.Registerer, health *Health) *Metrics {
 	joiner.reset()
 	m.storeMetrics(c)
 	c.gaugeFunc("hindsight_ready", "1 if /readyz says ready, else 0.", "0 for 2 minutes", func() float64 {
-		if health == nil || health.Ready() != nil {
-			return 0
-		}
-		return 1
+		return truth(health != nil && health.Ready() == nil)
 	})
 	c.gaugeFunc("hindsight_standing_by", "1 if the process is not ready only because others do the work that it is "+
 		"there for, else 0.", "", func() float64 {
-		if health != nil && errors.Is(health.Ready(), errStandingBy) {
-			return 1
-		}
-		return 0
+		return truth(health != nil && errors.Is(health.Ready(), errStandingBy))
 	})
 	return m
 }
