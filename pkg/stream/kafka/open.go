@@ -152,7 +152,7 @@ func (a *appender) tryFence(ctx context.Context, me owner) error {
 	b.seal(me.id, me.epoch-1, 0, time.Now().UnixMilli())
 	p, c := &a.sender.p, a.log.c
 	return c.atLeader(ctx, p, func(cn *conn) (int16, error) {
-		answer, _, err := cn.produce(p, int32(c.o.RequestTimeout/time.Millisecond), b.b)
+		answer, err := cn.produce(p, int32(c.o.RequestTimeout/time.Millisecond), b.b)
 		switch code := kafkago.Error(answer.code); {
 		case err != nil:
 			return 0, err

@@ -70,7 +70,7 @@ func (s *sender) try(ctx context.Context, batch []byte, fresh bool) (r produced,
 	limit := s.c.o.RequestTimeout
 	_ = cn.SetDeadline(time.Now().Add(limit + limit/4))
 	s.wait(true)
-	r, sent, err = cn.produce(&s.p, int32(limit/time.Millisecond), batch)
+	r, err = cn.produce(&s.p, int32(limit/time.Millisecond), batch)
 	s.wait(false)
 	if err != nil {
 		s.drop(cn)
@@ -78,7 +78,7 @@ func (s *sender) try(ctx context.Context, batch []byte, fresh bool) (r produced,
 		kafkago.Error(r.code) == kafkago.UnknownTopicOrPartition {
 		s.drop(cn) // another broker leads
 	}
-	return r, sent, err
+	return r, true, err
 }
 
 // lateAfter is how long an answer may take before we ask whether another broker leads.
