@@ -168,7 +168,7 @@ func (a *appender) tryFence(ctx context.Context, me owner) error {
 }
 
 // fence stores an open record as the first of an owner's epoch, and reads it back: the
-// offset we are told may be that of another's who took the same epoch.
+// offset in the answer may be that of another owner with the same epoch.
 func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (int64, error) {
 	r := stream.Record{Type: stream.TypeOpen, Value: o.Value}
 	if o.Owner != "" {
@@ -191,7 +191,7 @@ func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (i
 		return 0, errOpenAgain
 	case err != nil:
 		return 0, err
-	case me.epoch == lastEpoch: // whoever stored it: the id is closed
+	case me.epoch == lastEpoch: // the id is closed, by this process or another
 		return answer.base, nil
 	}
 	found, err := a.log.c.nonceAt(ctx, &a.sender.p, answer.base)

@@ -27,7 +27,7 @@ var needed = map[protocol.ApiKey]int16{
 	protocol.ListOffsets: listOffsetsVersion,
 }
 
-// describeProducers asks who writes to a partition; kafka-go does not have it.
+// describeProducers lists the producers of a partition; kafka-go does not have it.
 const describeProducers protocol.ApiKey = 61
 
 // Times that ListOffsets takes for the ends of a partition.
@@ -109,7 +109,7 @@ type fetched struct {
 // aborted is a transaction that was aborted, of which batches may hold records.
 type aborted struct{ producer, first int64 }
 
-// isolation says whether who reads waits for the end of transactions.
+// isolation says whether a reader waits for the end of transactions.
 type isolation byte
 
 const (
@@ -155,7 +155,7 @@ func (cn *conn) fetch(p *place, offset int64, waitMillis, maxBytes int32, read i
 	return r, nil
 }
 
-// position is an offset to ask for: by what of a partition, and by who asks.
+// position is a fetch offset for one partition and one kind of caller.
 type position struct {
 	replica int32 // -1: a client
 	time    int64
@@ -343,7 +343,7 @@ func (c *Client) ends(ctx context.Context, p *place) (first, next int64, err err
 
 // settledEnds returns the bounds of a partition when all can be read that was written
 // before the call. A leader gives a record its time before the other replicas have it
-// and anybody can read it: until then nobody may think that there is none of that time.
+// and any reader gets it: until then no caller may conclude that there is no record of that time.
 func (c *Client) settledEnds(ctx context.Context, p *place) (first, next int64, err error) {
 	written := int64(math.MaxInt64)
 	err = c.atLeader(ctx, p, func(cn *conn) (int16, error) {
@@ -353,7 +353,7 @@ func (c *Client) settledEnds(ctx context.Context, p *place) (first, next int64, 
 				err != nil {
 				return code, err
 			}
-			written = min(written, at[0]) // less: a new leader has dropped what nobody could read
+			written = min(written, at[0]) // less: a new leader has dropped what no reader could get
 			if first, next = at[1], at[2]; next >= written {
 				return 0, nil
 			}

@@ -175,8 +175,8 @@ func (s *sender) undecided(err error, maybe bool) error {
 
 // find looks for a batch in the log. It is called when the broker takes no more of the
 // producer's epoch, so that what is not there now never will be. A leader says so as soon as
-// it has the next owner's open record itself: both may wait for its replicas, and nobody can
-// read them yet.
+// it has the next owner's open record itself: both may wait for its replicas, and cannot be
+// read yet.
 func (s *sender) find(ctx context.Context, batch []byte) (base int64, found bool, err error) {
 	first, next, err := s.c.settledEnds(ctx, &s.p)
 	if err != nil {
