@@ -141,12 +141,13 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	insight := service.NewInsight()
 	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
 	sight := see.New(see.Options{Program: "decider", Version: daemon.Version(), Model: source.Name, Health: health,
-		Insight: insight})
+		Insight: insight, Control: control})
 	pages := append(sight.Pages(),
 		daemon.Page{Path: "/certificate", Answer: insight.Certificate}, daemon.Page{Path: "/models", Answer: insight.Models},
 		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(insight)},
 		daemon.Page{Path: "/model", Post: control.RenewModel(insight)},
-		daemon.Page{Path: "/guard", Answer: control.Guard})
+		daemon.Page{Path: "/guard", Answer: control.Guard},
+		daemon.Page{Path: "/candidates", Answer: control.Candidates})
 	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, pages...)
 	if err != nil {
 		return err

@@ -84,6 +84,7 @@ func NewMetrics(reg prometheus.Registerer, health *Health) *Metrics {
 	m.scope = newScope(c)
 	d.declareMode()
 	j.declareGuard()
+	j.candidates = newCandidates(j.owner)
 	m.switches = c.counter("hindsight_mode_switches_total", "Switches of the mode by this process, by who wanted them.",
 		"cause guard grows", label{"cause", []string{CauseAdmin, CauseGuard}})
 	for _, cause := range []string{CauseAdmin, CauseGuard} {
@@ -113,6 +114,7 @@ func (m *Metrics) Decider(partition int) *DeciderMetrics {
 func (m *Metrics) Joiner() *JoinerMetrics {
 	j := newJoiner(&owner{c: m.c})
 	j.declareGuard()
+	j.candidates = newCandidates(j.owner)
 	return j
 }
 
