@@ -22,9 +22,9 @@ type state struct {
 	Idle      idle      `json:"idle"`       // what of this process is not at work now, and why
 	Mode      string    `json:"mode"`       // live, shadow, apprentice or paused; empty: no decider is at work here
 
-	Flow    flows   `json:"flow"`    // what passes a second, over the last 5 to 10 seconds
-	Waiting waits   `json:"waiting"` // what waits where
-	Actions actions `json:"actions"` // what was played in the last 1,000 decisions known here
+	Flow     flows    `json:"flow"`     // what passes a second, over the last 5 to 10 seconds
+	Waiting  waits    `json:"waiting"`  // what waits where
+	Actions  actions  `json:"actions"`  // what was played in the last 1,000 decisions known here
 	Assigned assigned `json:"assigned"` // decisions of others, since the start; they count nowhere else but in fates and delays
 	// how widely those explore, and whether draws follow their propensities
 	Exploration exploration `json:"exploration"`
