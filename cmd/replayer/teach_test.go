@@ -98,6 +98,10 @@ func TestTeachNamed(t *testing.T) {
 		!strings.Contains(got.stdout, "outcomes c 3") || !strings.Contains(got.stdout, "identical") {
 		t.Errorf("%+v", got)
 	}
+	// Costs are known at the next decision, quality four later: each is taught when its own window ends.
+	if got := execute(t.Context(), "explain", "e7", "--log", "embedded:"+dir); !strings.Contains(got.stdout, "c observed, 3, by outcomes[0]@11; learned in stage 1") {
+		t.Errorf("%+v", got)
+	}
 	liveOn(t, dir, file, nil)
 }
 

@@ -299,7 +299,7 @@ func TestDescribedAnswers(t *testing.T) {
 			return w.call(method, other, body)
 		case method == "GET" && status >= 400:
 			broken.door.o.Pages = nil
-			for _, p := range []string{"/explain", "/state", "/certificate", "/models"} {
+			for _, p := range []string{"/explain", "/state", "/certificate", "/models", "/candidates"} {
 				broken.door.o.Pages = append(broken.door.o.Pages, daemon.Page{Path: p,
 					Answer: func(w http.ResponseWriter, _ *http.Request) {
 						w.WriteHeader(status)

@@ -31,6 +31,7 @@ func (d *Door) calls() []route {
 		{"GET", "/v1/state", mayRead, "", d.page("/state")},
 		{"GET", "/v1/certificate", mayRead, "", d.page("/certificate")},
 		{"GET", "/v1/policies", mayRead, "", d.page("/models")},
+		{"GET", "/v1/candidates", mayRead, "", d.page("/candidates")},
 		{"GET", "/openapi.yaml", 0, "", d.description},
 		{"GET", "/docs", 0, "", d.docs},
 		{"GET", "/schemas/{file}", 0, "", d.schema},

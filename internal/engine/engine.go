@@ -127,14 +127,11 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if spec.Kind == "mem" {
+	switch spec.Kind {
+	case "mem":
 		return openMemory(ctx, o)
-	}
-	if spec.Kind == "nats" {
+	case "nats", "kafka":
 		return reach(ctx, o)
-	}
-	if spec.Kind == "kafka" {
-		return openKafka(ctx, o)
 	}
 	if o.Read {
 		if _, held, err := attach.Locked(spec.Dir); err == nil && held {
@@ -192,13 +189,21 @@ func (o *Options) server() (eo embedded.Options, err error) {
 	return eo, nil
 }
 
-// reach connects to servers.
+// reach connects to servers, or to brokers and to what carries requests beside them.
 func reach(ctx context.Context, o Options) (*Engine, error) {
 	s, err := o.Access.Dial(ctx, o.Log, filepath.Base(os.Args[0]), o.Logger)
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{Log: s.Log, Bus: s.Bus, URL: access.Show(o.Log), sharing: s.Sharing, close: s.Close}, nil
+	if s.Bus != nil {
+		return &Engine{Log: s.Log, Bus: s.Bus, URL: access.Show(o.Log), sharing: s.Sharing, close: s.Close}, nil
+	}
+	r, err := o.requests(ctx)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return &Engine{Log: s.Log, Bus: r.bus, BusApart: r.apart, URL: r.url, sharing: s.Sharing,
+		close: func() error { return errors.Join(r.close(), s.Close()) }}, nil
 }
 
 // joinServer connects to the process that serves a folder.

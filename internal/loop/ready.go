@@ -74,6 +74,7 @@ func (j *Joiner) leave(p *pending) {
 	f.Outcomes = j.closedOf(p, 0)
 	j.emitted = append(j.emitted, p)
 	j.guard.Add(f)
+	j.judge.Add(f)
 }
 
 // record appends the feedback of a round, as yet without what became of it, to those that are ready.

@@ -10,6 +10,7 @@ import (
 // Evaluation is what a log says of a policy.
 type Evaluation struct {
 	Policy  string  `json:"policy"`
+	Reward  string  `json:"reward,omitempty" csv:"-"` // the formula, where several are judged by
 	Rows    int     `json:"rows"`
 	Events  float64 `json:"events"`   // that the rows stand for
 	Matched int     `json:"matched"`  // rows whose action the policy plays at all

@@ -34,6 +34,9 @@ type state struct {
 	Apprentice apprentice `json:"apprentice"`
 	Losses     losses     `json:"losses"`  // what rounds were worth beside uniform play
 	Budgets    []budget   `json:"budgets"` // how each budget of the model is kept; looked at every 5 s
+	// as /candidates: what the policies that the model names are worth; null: the joiner is not at work here, or the
+	// model names none
+	Candidates *service.CandidatesPage `json:"candidates"`
 	// how late outcomes come, and how many feedbacks decisions did without
 	Delays delays `json:"delays"`
 	// rounds released since the start, or since the snapshot that the process started from, by fate
