@@ -98,7 +98,7 @@ func TestAssignedOnce(t *testing.T) {
 }
 
 // TestAssignedTeaches holds what learners make of what somebody else decided: a regression learns it whatever is known
-// of its law, importance weights need the propensity; the certificate and the guard count no round of it.
+// of its law, importance weights need the propensity. Certificate, guard and judge of candidates count no round of it.
 func TestAssignedTeaches(t *testing.T) {
 	exp4 := func() learner.Learner {
 		l, err := learner.NewEXP4(constants{3}, learner.EXP4Options{})
@@ -122,11 +122,15 @@ func TestAssignedTeaches(t *testing.T) {
 		rules := modedRules()
 		rules.Guard = GuardRules{Margin: .02, Alpha: .01}
 		m := newModed(t, rules, c.l())
+		rules.Candidates = []Candidate{{Kind: UniformCandidate}}
 		var guard Guard
+		var judge Judge
 		guard.Begin(1, false, rules)
+		judge.Begin(1, false, rules)
 		m.decide(`{"id":"own"}`)
 		f := m.feedback(&m.dec, codec.Observed, 0.5)
 		guard.Add(f)
+		judge.Add(f)
 		m.learn(f)
 		sums, before := guard.Sums(), certified(m)
 		context := `{"id":"1","features":{"x":1},"assigned":{"action":"a"` + c.said + `}}`
@@ -140,6 +144,7 @@ func TestAssignedTeaches(t *testing.T) {
 		d := m.decide(context)
 		f = m.feedback(d, codec.Observed, 1)
 		guard.Add(f)
+		judge.Add(f)
 		text := law()
 		m.learn(f)
 		if got := m.replica.epoch.Learner.Learned() > was && law() != text; got != c.learned {
@@ -147,6 +152,9 @@ func TestAssignedTeaches(t *testing.T) {
 		}
 		if guard.Sums() != sums {
 			t.Errorf("%s: the guard has %+v, had %+v", c.name, guard.Sums(), sums)
+		}
+		if all, _ := judge.Ledger().Rounds(); all != 1 {
+			t.Errorf("%s: candidates are judged on %d rounds", c.name, all)
 		}
 		if after := certified(m); after != before {
 			t.Errorf("%s: the certificate is of %d rounds, was of %d", c.name, after, before)
