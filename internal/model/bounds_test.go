@@ -43,6 +43,7 @@ var numbers = map[string]struct {
 	"Certificate.Alpha":   {"certificate: {alpha: %s}", []string{"0", "0.6"}},
 	"Warm.Through":        {"warm: %s", []string{"0", "9007199254740993"}},
 	"Guard.Margin":        {"guard: {worse_by: %s}", []string{"-0.1", "1"}},
+	"Guard.LoseAtMost":    {"guard: {lose_at_most: %s}", []string{"-0.1", "1", ".nan"}},
 	"Guard.Alpha":         {"guard: {alpha: %s}", []string{"0", "0.6"}},
 	"Named.Range.Min":     {"reward: q\noutcomes: {q: {min: %s}}", []string{"-1.7e308", "2", "-.inf"}},
 	"Named.Range.Max":     {"reward: q\noutcomes: {q: {max: %s}}", []string{"1.7e308", "-1", ".inf"}},

@@ -46,17 +46,21 @@ func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string, lost bo
 	}
 	ok, err := d.again(l, l.ruled, src, id)
 	if ok {
-		l.learned()
+		l.learned(e.rules)
 		l.want.Action = v.draw(l, l.want.Propensities)
 		l.compare()
 	}
 	return err
 }
 
-// learned takes from the decision at the head what only its learner knew.
-func (l *decisionLane) learned() {
+// learned takes from the decision at the head what only its learner knew: with a guard that holds back its mode, too.
+func (l *decisionLane) learned(rules *loop.Rules) {
 	want, got := &l.want, &l.head
 	want.LearnedThrough, want.Era, want.Learned, want.Gamma = got.LearnedThrough, got.Era, got.Learned, got.Gamma
+	if rules.Mode == codec.Live && rules.Guard.LoseAtMost > 0 && got.Mode <= codec.Shadow {
+		want.Mode, want.Would = got.Mode, append(want.Would[:0], got.Would...)
+		copy(want.Propensities, got.Propensities)
+	}
 	if want.Mode == codec.Live && len(got.Propensities) == len(want.Propensities) {
 		copy(want.Propensities, got.Propensities)
 	}
