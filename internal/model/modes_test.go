@@ -30,6 +30,16 @@ func drawModes(t *rapid.T, m *Model) {
 			m.Guard.LoseAtMost = rapid.Float64Range(0, .9).Draw(t, "lose at most")
 		}
 	}
+	if !m.Arrival && !m.Early && rapid.Bool().Draw(t, "candidates") {
+		m.Candidates = []loop.Candidate{{Kind: loop.LearnerCandidate}, {Kind: loop.AlwaysCandidate, Action: "else"}}
+		if m.Actions != nil {
+			m.Candidates[1].Action = m.Actions[0]
+		}
+		if rapid.Bool().Draw(t, "promote") {
+			m.Promote = loop.Promotion{Of: m.Candidates[1], BetterBy: rapid.Float64Range(0, .9).Draw(t, "better"),
+				Alpha: rapid.Float64Range(1e-9, .5).Draw(t, "alpha")}
+		}
+	}
 }
 
 const hedgeGuard = "oracle: {kind: hedge, class: c.jsonl}\nguard: {lose_at_most: .02}\n"
@@ -57,6 +67,14 @@ func TestModeErrors(t *testing.T) {
 			"guard: lose_at_most: alpha is 0.0001, and what the certificate refutes at a level below"},
 		{"actions: [a, b]\nfeatures: {x: bool}\noracle: {kind: ridge, certified: true}\nmissing: impute\n" +
 			"default_loss: 1\nguard: {lose_at_most: .02}", "guard: lose_at_most with ridge needs losses that were observed"},
+		{"candidates: [greedy]", `candidates: expected baseline | uniform | learner | {always: ACTION}, found "greedy"`},
+		{"candidates: [always]", "candidates: always takes the name of an action"},
+		{"candidates: [uniform, uniform]", "candidates: uniform is there twice"},
+		{"candidates: uniform", "candidates: expected none or a list of 1 to 16 policies"},
+		{"actions: [a, b]\ncandidates: [{always: c}]", `candidates: always plays "c", which is not in actions`},
+		{"candidates: [uniform]\norder: early", "candidates: they are judged in the order of decisions"},
+		{"candidates: [uniform]\npromote: {of: baseline}", "promote: baseline is not in candidates; add it there"},
+		{"candidates: [uniform]\npromote: {of: uniform, only: switch}", "promote.only: "},
 		{"guard: {then: live}", "guard.then: expected alarm | shadow | apprentice | paused"},
 	} {
 		if _, err := Parse("m.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
