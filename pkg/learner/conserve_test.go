@@ -243,15 +243,15 @@ func TestConserveKeeps(t *testing.T) {
 	}
 }
 
-// TestConserveRegret holds the price, which is what the theorems cost: after 50,000 rounds a class has at most 1.5 times
-// the regret that it has without a guard, and ridge twice. Without one both lose more than the guard allows.
+// TestConserveRegret holds the price: after 50,000 rounds at most 1.5 times the regret without a guard, which loses more
+// than the guard allows.
 func TestConserveRegret(t *testing.T) {
 	t.Parallel()
-	seeds, rounds := uint64(2), 50000
+	seeds, rounds := uint64(6), 50000
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		seeds = 20
 	}
-	for name, most := range map[string]float64{"random": 1.5, "linear": 2} {
+	for _, name := range []string{"random", "linear"} {
 		var free, guarded, held, kept, least float64
 		for seed := range seeds {
 			w := worlds[name](seed)
@@ -264,7 +264,7 @@ func TestConserveRegret(t *testing.T) {
 			free, least = free+out.regret/float64(seeds), min(least, out.least)
 		}
 		t.Logf("%s: regret %.0f with the guard, %.0f without; %.0f rounds held back", name, guarded, free, held)
-		if guarded > most*free || kept < -1e-9 || least > -1 {
+		if guarded > 1.5*free || kept < -1e-9 || least > -1 {
 			t.Errorf("%s: regret %.0f with the guard, %.1f short; %.0f without, %.1f short", name, guarded, -kept, free, -least)
 		}
 	}
