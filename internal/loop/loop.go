@@ -129,7 +129,6 @@ type Rules struct {
 	Activation  bool         // a round without an activation in the window is withdrawn
 	Arrival     bool         // release in the order of arrival instead of FIFO
 	Early       bool         // release rounds decided early in the order of arrival; see Waits
-	Provisional *Provisional // what is learned before it is final; nil: nothing
 	Mode        codec.Mode
 	Baseline    Baseline
 	Masked      []string   // actions that no round may play, listed by a context or not
@@ -140,6 +139,8 @@ type Rules struct {
 	Named   []OutcomeRule
 	Worth   *learner.Formula
 	Budgets []string // sorted: the names of what the learner charges for
+
+	Provisional *Provisional // what is learned before it is final; nil: nothing
 }
 
 // OutcomeRule is what a model says of one named outcome.
