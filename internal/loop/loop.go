@@ -126,9 +126,9 @@ type Rules struct {
 	Impute      bool    // what silence means: true: DefaultLoss is learned, false: skipped
 	DefaultLoss float64 // in [0,1]
 	Outcomes    Aggregate
-	Activation  bool         // a round without an activation in the window is withdrawn
-	Arrival     bool         // release in the order of arrival instead of FIFO
-	Early       bool         // release rounds decided early in the order of arrival; see Waits
+	Activation  bool // a round without an activation in the window is withdrawn
+	Arrival     bool // release in the order of arrival instead of FIFO
+	Early       bool // release rounds decided early in the order of arrival; see Waits
 	Mode        codec.Mode
 	Baseline    Baseline
 	Masked      []string   // actions that no round may play, listed by a context or not

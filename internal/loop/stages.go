@@ -64,6 +64,7 @@ func (j *Joiner) retellAll() {
 func (j *Joiner) line(p *pending) {
 	if p.rules.Provisional != nil {
 		j.soon.push(stageEntry{p, p.seq})
+		j.retellSoon(p)
 	}
 	n := p.stages() - 1
 	if n < 1 {
