@@ -140,6 +140,9 @@ type Rules struct {
 	Worth   *learner.Formula
 	Budgets []string // sorted: the names of what the learner charges for
 
+	Candidates []Candidate // that are judged on what is played
+	Promote    Promotion   // of one of them
+
 	Provisional *Provisional // what is learned before it is final; nil: nothing
 }
 
