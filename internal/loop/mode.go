@@ -164,7 +164,7 @@ func (d *Decider) addPrices(dst *codec.Decision) {
 func teach(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedback, c *codec.Context,
 	paused bool) error {
 	fate, borrowed := learner.Fate(f.Fate), f.Mode != codec.Live
-	if f.Stage > 0 && (paused || f.Mode == codec.Paused || len(rd.rules.Named) == 0) {
+	if f.Stage > 0 && (paused || f.Mode == codec.Paused || len(rd.rules.Named) == 0 && rd.rules.Provisional == nil) {
 		return nil // it has nothing to say, and its round comes again
 	}
 	switch {
