@@ -12,7 +12,7 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// TestAssignments holds that what somebody else decided becomes a round, alone and in a batch, once, and that outcomes
+// TestAssignments holds that what another system decided becomes a round, alone and in a batch, once, and that outcomes
 // join it.
 func TestAssignments(t *testing.T) {
 	w := open(t, setting{model: "actions: [x, y, z]\nwindow: 1h\nreward: {min: 0, max: 1}\n"})
@@ -106,8 +106,8 @@ func TestAssignmentsRefused(t *testing.T) {
 	}
 }
 
-// BenchmarkAssignments measures rounds in batches that somebody else decided beside those that are decided here, turn by
-// turn.
+// BenchmarkAssignments measures batches of rounds that another system decided beside those that are decided here, turn
+// by turn.
 func BenchmarkAssignments(b *testing.B) {
 	e, err := engine.Open(b.Context(), engine.Options{Log: "embedded:" + b.TempDir(), Listen: "127.0.0.1:0",
 		Logger: slog.New(slog.DiscardHandler)})

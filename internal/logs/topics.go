@@ -146,7 +146,7 @@ func (d *topicReader) next(r *Record) (class, string, error) {
 
 var errNoLaw = errors.New("a decision whose actions and propensities do not fit each other")
 
-// assignedBare is why a decision of somebody else is no event.
+// assignedBare is why a decision of another system is no event.
 const assignedBare = "assigned without a propensity"
 
 // decision makes an event.
