@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,28 @@ func TestAssignmentsRefused(t *testing.T) {
 	packed := codec.AppendContext(nil, &codec.Context{ID: "a", Actions: []codec.Action{{Name: "x"}}})
 	if p := w.call("POST", "/v1/assignments", string(packed), "Content-Type: application/msgpack").problem(t); p.Status != 400 {
 		t.Errorf("%+v", p)
+	}
+}
+
+// TestAssignmentsPage holds that the calls of docs/assignments.md are answered.
+func TestAssignmentsPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/assignments.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "<!-- assign -->\n```sh\n")
+	calls, _, _ := strings.Cut(rest, "```")
+	w := open(t, setting{model: "reward: {min: 0, max: 1}\n"})
+	n := 0
+	for _, call := range strings.Split(calls, "curl ")[1:] {
+		path, body, _ := strings.Cut(strings.TrimPrefix(call, "http://127.0.0.1:8080"), " --json '")
+		if got := w.call("POST", path, strings.TrimSuffix(strings.TrimSpace(body), "'")); got.status/100 != 2 {
+			t.Errorf("%s: %d %s", call, got.status, got.body)
+		}
+		n++
+	}
+	if n != 2 || len(w.records("shop.decisions")) != 1 {
+		t.Errorf("%d calls", n)
 	}
 }
 
