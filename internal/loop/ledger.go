@@ -99,6 +99,18 @@ func (j *Judge) Since() int64 { return j.since }
 // Ledger returns what is known of the candidates, in the order of the rules; nil without any.
 func (j *Judge) Ledger() *ledger.Ledger { return j.ledger }
 
+// Estimates returns what is known of each candidate; nil without any.
+func (j *Judge) Estimates() (out []ledger.Estimate) {
+	if j.ledger == nil {
+		return nil
+	}
+	out = j.ledger.Estimates(nil)
+	for i := range out {
+		out[i].Policy = j.rules.Candidates[i].String()
+	}
+	return out
+}
+
 // Add takes the next feedback of the log.
 func (j *Judge) Add(f *codec.Feedback) {
 	if j.ledger == nil || f.Epoch < j.since || f.Fate == codec.WithdrawnRound || f.Reason == codec.ReasonDuplicateID ||

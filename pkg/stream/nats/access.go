@@ -43,7 +43,7 @@ type Access struct {
 	CA       string       // file with the certificates that sign the servers'
 	Cert     string       // file with a certificate of our own
 	Key      string       // file with its key
-	Log      *slog.Logger // told when connections are lost and found; nil: nobody is
+	Log      *slog.Logger // logs connections lost and restored; nil: disabled
 }
 
 // Redact returns a text in which users and passwords of URLs are masked: all between
