@@ -156,7 +156,7 @@ func (d *Decider) addPrices(dst *codec.Decision) {
 //
 //   - a round decided live is learned; while paused it is charged as one without a loss,
 //     for it was the learner's own;
-//   - a round in shadow, of an apprentice or of somebody else is learned as one that another
+//   - a round in shadow, of an apprentice or of another system is learned as one that another
 //     law played, with the propensities that it was drawn with; not while paused;
 //   - a round decided while paused is never learned.
 //
