@@ -62,6 +62,7 @@ type Decider struct {
 	oldest  int     // in ring, once it is full
 
 	law    []float64
+	hashed []byte
 	prices []float64
 	minted []byte
 
@@ -181,7 +182,7 @@ func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source)
 		d.through = src.Through
 	}
 	in := &r.reader.in
-	gamma := d.decideLaw(dst, in)
+	gamma := d.decideLaw(dst, in, id)
 	u := learner.Uniform(d.seed, d.name, d.partition, d.next, id)
 	dst.Partition, dst.N, dst.ID, dst.Epoch = d.partition, d.next, id, r.epoch.Number
 	dst.LearnedThrough, dst.Learned, dst.Gamma = r.through, r.epoch.Learner.Learned(), gamma

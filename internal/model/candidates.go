@@ -115,6 +115,9 @@ func (r promotion) problem() string {
 	return ""
 }
 
+// mayHoldOut reports whether a share of the rounds may be held out.
+func mayHoldOut(share float64) bool { return share >= 0 && share <= 0.5 }
+
 // candidateProblems are those of the candidates and of the rule of promotion.
 func (m *Model) candidateProblems(add adder) {
 	for _, c := range m.Candidates {
@@ -125,6 +128,9 @@ func (m *Model) candidateProblems(add adder) {
 	if len(m.Candidates) > 0 && (m.Arrival || m.Early) {
 		add("candidates", "they are judged in the order of decisions, since outcomes that come early may be of certain "+
 			"losses; use order: fifo")
+	}
+	if !mayHoldOut(m.HoldOut) {
+		add("hold_out", "expected a share in [0, 0.5], found %v", m.HoldOut)
 	}
 	if m.Promote == (loop.Promotion{}) {
 		return

@@ -26,6 +26,7 @@ func drawModes(t *rapid.T, m *Model) {
 		m.Guard = loop.GuardRules{Margin: rapid.Float64Range(0, .9).Draw(t, "margin"),
 			Alpha: rapid.Float64Range(1e-9, .5).Draw(t, "alpha"), Then: codec.Mode(rapid.IntRange(0, 3).Draw(t, "then"))}
 	}
+	m.HoldOut = rapid.Float64Range(0, .5).Draw(t, "hold out")
 	if !m.Arrival && !m.Early && rapid.Bool().Draw(t, "candidates") {
 		m.Candidates = []loop.Candidate{{Kind: loop.LearnerCandidate}, {Kind: loop.AlwaysCandidate, Action: "else"}}
 		if m.Actions != nil {
