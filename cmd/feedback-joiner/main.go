@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -100,10 +101,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	defer p.close()
-	if c.seedFile == "" {
-		c.seedFile = p.seedFile
-	}
-	seed, err := daemon.SeedOf(c.seedFile, func() (bool, error) { return topics.Begun(ctx, p.log, source.Name) })
+	seed, err := daemon.SeedOf(cmp.Or(c.seedFile, p.seedFile), func() (bool, error) { return topics.Begun(ctx, p.log, source.Name) })
 	if err != nil {
 		return err
 	}

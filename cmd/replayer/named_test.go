@@ -152,6 +152,25 @@ func TestNamedPolicies(t *testing.T) {
 			}
 		}
 	}
+	// By quality the dear action is the best, by what is left of it after costs the cheap one: 1 and 0; 1 − 7 and 0 − 1.
+	page := filepath.Join(t.TempDir(), "out.html")
+	two := object(t, append(args(data), "--reward", "q", "--reward", "q - c", "--policy", "logging", "--report", page)...)
+	values, lifts := map[string]float64{}, map[string]float64{}
+	for i, x := range need(t, two, "policies").([]any) {
+		p, s := x.(map[string]any), need(t, two, "standings").([]any)[i].(map[string]any)
+		values[p["policy"].(string)] = p["estimates"].(map[string]any)["dr"].(map[string]any)["value"].(float64)
+		lifts[p["policy"].(string)], _ = s["dr_above_logging"].(float64)
+	}
+	for name, want := range map[string][2]float64{"always:l, q": {1, .5}, "always:l, q - c": {-6, -2.5},
+		"logging, q - c": {-3.5, 0}, "uniform, q": {.5, 0}} {
+		if v, lift := values[name], lifts[name]; math.Abs(v-want[0]) > .3 || math.Abs(lift-want[1]) > .3 {
+			t.Errorf("%s: %v, %v above logging; want %v", name, v, lift, want)
+		}
+	}
+	if html, err := os.ReadFile(page); err != nil || len(values) != 8 || !strings.Contains(string(html), "always:l, q - c") ||
+		!strings.Contains(string(html), "Best policy: always:l, q") {
+		t.Errorf("%v: %d policies: %v", err, len(values), values)
+	}
 	for _, format := range []string{"parquet", "msgpack"} {
 		there, back := filepath.Join(t.TempDir(), "there"), filepath.Join(t.TempDir(), "back")
 		for _, step := range [][]string{{data, "--to", format, "--out", there}, {there, "--to", "jsonl", "--out", back}} {

@@ -36,7 +36,7 @@ const (
 	adminProfile = 2 * time.Minute // what a profile may take
 )
 
-// AdminFlag is the value of --admin, and of the flags that say who may look.
+// AdminFlag is the value of --admin, and of the flags that restrict access to its pages.
 type AdminFlag struct {
 	Getenv func(string) string // of [AdminTokenEnv]; nil: there is none
 
@@ -105,7 +105,7 @@ type Page struct {
 	Post   http.HandlerFunc // nil: there is nothing to change
 }
 
-// Admin is the HTTP server of a process for those who look after it. It has a
+// Admin is the HTTP server of a process for its operators. It has a
 // registry and a mux of its own: several can be in one process.
 type Admin struct {
 	Registry *prometheus.Registry

@@ -35,11 +35,11 @@ type Options struct {
 	Log string // embedded:DIR, nats://…, kafka://… or mem:
 	// address of the embedded server, port 0: a free one; "": 127.0.0.1:4222, or a free port if that is taken
 	Listen     string
-	Requesters string // file with names and passwords of who may ask the embedded server; "": anybody on this machine
+	Requesters string // file with names and passwords of the embedded server's clients; "": all on this machine
 	Sync       string // of an embedded log: embedded.SyncAlways or embedded.SyncInterval; "": the latter
 	Access     access.Flags
 	Requests   string // beside Kafka or memory: nats://…, [access.None], or "" for a server inside the process
-	// the log is only read: an embedded one that another process serves is joined, and one that nobody serves stays as
+	// the log is only read: an embedded one that another process serves is joined, and one without a server stays as
 	// it is
 	Read   bool
 	Logger *slog.Logger
@@ -56,7 +56,7 @@ type Engine struct {
 
 	Usage watch.StoreUsage // of the embedded log that this process serves; nil: none
 
-	sharing func(ctx context.Context, name, holder string) (service.Sharing, error) // nil: nobody else can do the work
+	sharing func(ctx context.Context, name, holder string) (service.Sharing, error) // nil: no other process can do the work
 	close   func() error
 }
 

@@ -57,11 +57,8 @@ func played(o Options, cells []*cell, conclude func(f *Finding, cells []*cell)) 
 // play runs a cell with a seed.
 func (c *cell) play(ctx context.Context, seed uint64, plant plant) (*replay.Result, error) {
 	env := c.env(seed)
-	window := c.window
-	if window == 0 {
-		window = int64(env.Len()) + 1
-	}
-	m, files := replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, loop.Window{Rounds: window})
+	window := loop.Window{Rounds: cmp.Or(c.window, int64(env.Len())+1)}
+	m, files := replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, window)
 	if c.tune != nil {
 		c.tune(m)
 		m.DefaultOrder()

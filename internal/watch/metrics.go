@@ -19,7 +19,7 @@ const (
 	RoleJoiner  = "joiner"
 )
 
-// Who wants a switch of the mode.
+// Causes of a switch of the mode.
 const (
 	CauseAdmin = "admin"
 	CauseGuard = "guard"
@@ -200,7 +200,7 @@ func (m *Metrics) Reject(topic, reason string) {
 	}
 }
 
-// NoteReject counts a reject that was written, and keeps it for who looks.
+// NoteReject counts a reject that was written, and stores it for the status page.
 func (m *Metrics) NoteReject(r *codec.Reject) {
 	m.Reject(r.Topic, r.Reason)
 	m.scope.Reject(r)
@@ -235,8 +235,8 @@ func (m *Metrics) AppendError(kind string, err error) {
 	}
 }
 
-// LogTo makes refused requests be logged, for who asks for debugging: by code and round id,
-// without what was asked. It must come before the services.
+// LogTo logs refused requests at level debug, by code and round id and without their content. Call it before
+// the services start.
 func (m *Metrics) LogTo(l *slog.Logger) { m.log = l }
 
 // RefuseID is Refuse of a request whose round has an id.

@@ -20,7 +20,7 @@ type owner struct {
 	closed bool
 }
 
-// reset takes away all that was counted, of everybody.
+// reset removes all counts, of all owners.
 func (o *owner) reset() {
 	for _, f := range o.resets {
 		f()

@@ -162,7 +162,7 @@ func (a *appender) tryFence(ctx context.Context, me owner, o stream.OpenOptions)
 	b.seal(me.id, me.epoch-1, 0, time.Now().UnixMilli())
 	p, c := &a.sender.p, a.log.c
 	return c.atLeader(ctx, p, func(cn *conn) (int16, error) {
-		answer, _, err := cn.produce(p, int32(c.o.RequestTimeout/time.Millisecond), b.b)
+		answer, err := cn.produce(p, int32(c.o.RequestTimeout/time.Millisecond), b.b)
 		switch code := kafkago.Error(answer.code); {
 		case err != nil:
 			return 0, err
@@ -178,7 +178,7 @@ func (a *appender) tryFence(ctx context.Context, me owner, o stream.OpenOptions)
 }
 
 // fence stores an open record as the first of an owner's epoch, and reads it back: the
-// offset we are told may be that of another's who took the same epoch.
+// offset in the answer may be that of another owner with the same epoch.
 func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (int64, error) {
 	b, nonce, err := a.openBatch(o)
 	if err != nil {
@@ -192,7 +192,7 @@ func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (i
 		return 0, errOpenAgain
 	case err != nil:
 		return 0, err
-	case me.epoch == lastEpoch: // whoever stored it: the id is closed
+	case me.epoch == lastEpoch: // the id is closed, by this process or another
 		return answer.base, nil
 	}
 	found, err := a.log.c.nonceAt(ctx, &a.sender.p, answer.base)
