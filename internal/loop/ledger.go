@@ -43,6 +43,18 @@ type Promotion struct {
 	Of       Candidate
 	BetterBy float64 // what its mean loss is to be below that of what is played, in [0,1)
 	Alpha    float64 // chance that it is ever promoted although it is not; 0: there is no rule
+	Switch   bool    // the mode is switched when it holds
+}
+
+// To returns the mode in which a candidate takes over from the one at work; ok is false if no switch of mode does that.
+func (p Promotion) To(at codec.Mode) (to codec.Mode, ok bool) {
+	switch {
+	case p.Of.Kind == BaselineCandidate && at == codec.Live:
+		return codec.Shadow, true
+	case p.Of.Kind == LearnerCandidate && at == codec.Shadow:
+		return codec.Live, true
+	}
+	return at, false
 }
 
 // On reports whether there is a rule.
@@ -96,6 +108,14 @@ func newLedger(r *Rules) *ledger.Ledger {
 
 // Rules returns the rules at work; nil before the first epoch.
 func (j *Judge) Rules() *Rules { return j.rules }
+
+// Fired returns the feedback at which the rule of promotion held first; 0: it has not.
+func (j *Judge) Fired() int64 {
+	if j.ledger == nil {
+		return 0
+	}
+	return j.ledger.Fired()
+}
 
 // Since returns the first epoch whose rounds count.
 func (j *Judge) Since() int64 { return j.since }

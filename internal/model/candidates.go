@@ -87,7 +87,7 @@ func (r promotion) fields() []field {
 		{key: "of", into: candidate{&r.at.Of, "promote.of"}},
 		{key: "better_by", into: &r.at.BetterBy, example: "better_by: 0.01"},
 		{key: "alpha", into: &r.at.Alpha, example: "alpha: 0.05"},
-		{key: "only", into: choice{[]string{"tell"}, 0, func(int) {}}},
+		{key: "only", into: either(&r.at.Switch, "tell", "switch")},
 	}
 }
 
@@ -137,6 +137,10 @@ func (m *Model) candidateProblems(add adder) {
 	}
 	if bad := (promotion{&m.Promote}).problem(); bad != "" {
 		add("promote", "%s", bad)
+	}
+	if k := m.Promote.Of.Kind; m.Promote.Switch && k != loop.BaselineCandidate && k != loop.LearnerCandidate {
+		add("promote", "%s is in no mode: only baseline and learner can take over; use only: tell, or make it the baseline",
+			m.Promote.Of)
 	}
 	if !slices.Contains(m.Candidates, m.Promote.Of) {
 		add("promote", "%s is not in candidates; add it there", m.Promote.Of)

@@ -60,7 +60,8 @@ func TestModeErrors(t *testing.T) {
 		{"actions: [a, b]\ncandidates: [{always: c}]", `candidates: always plays "c", which is not in actions`},
 		{"candidates: [uniform]\norder: early", "candidates: they are judged in the order of decisions"},
 		{"candidates: [uniform]\npromote: {of: baseline}", "promote: baseline is not in candidates; add it there"},
-		{"candidates: [uniform]\npromote: {of: uniform, only: switch}", "promote.only: "},
+		{"candidates: [uniform]\npromote: {of: uniform, only: switch}", "promote: uniform is in no mode"},
+		{"candidates: [uniform]\npromote: {of: uniform, only: ask}", "promote.only: expected tell | switch"},
 		{"guard: {then: live}", "guard.then: expected alarm | shadow | apprentice | paused"},
 	} {
 		if _, err := Parse("m.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
