@@ -63,6 +63,7 @@ type Decider struct {
 
 	law    []float64
 	hashed []byte
+	base   []float64 // scratch of holdBack
 	prices []float64
 	minted []byte
 

@@ -132,6 +132,9 @@ func (m *Model) candidateProblems(add adder) {
 	if !mayHoldOut(m.HoldOut) {
 		add("hold_out", "expected a share in [0, 0.5], found %v", m.HoldOut)
 	}
+	if m.HoldOut > 0 && m.Guard.LoseAtMost > 0 {
+		add("hold_out", "it does not go with guard: {lose_at_most: …}, which plays the baseline by itself; keep one of them")
+	}
 	if m.Promote == (loop.Promotion{}) {
 		return
 	}
