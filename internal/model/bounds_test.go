@@ -46,6 +46,7 @@ var numbers = map[string]struct {
 	"Guard.LoseAtMost":    {"guard: {lose_at_most: %s}", []string{"-0.1", "1", ".nan"}},
 	"Guard.Alpha":         {"guard: {alpha: %s}", []string{"0", "0.6"}},
 	"Promote.BetterBy":    {"candidates: [uniform]\npromote: {of: uniform, better_by: %s}", []string{"-0.1", "1"}},
+	"HoldOut":             {"hold_out: %s", []string{"-0.1", "0.6"}},
 	"Promote.Alpha":       {"candidates: [uniform]\npromote: {of: uniform, alpha: %s}", []string{"0", "0.6"}},
 	"Named.Range.Min":     {"reward: q\noutcomes: {q: {min: %s}}", []string{"-1.7e308", "2", "-.inf"}},
 	"Named.Range.Max":     {"reward: q\noutcomes: {q: {max: %s}}", []string{"1.7e308", "-1", ".inf"}},

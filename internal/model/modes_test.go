@@ -30,6 +30,9 @@ func drawModes(t *rapid.T, m *Model) {
 			m.Guard.LoseAtMost = rapid.Float64Range(0, .9).Draw(t, "lose at most")
 		}
 	}
+	if m.Guard.LoseAtMost == 0 {
+		m.HoldOut = rapid.Float64Range(0, .5).Draw(t, "hold out")
+	}
 	if !m.Arrival && !m.Early && rapid.Bool().Draw(t, "candidates") {
 		m.Candidates = []loop.Candidate{{Kind: loop.LearnerCandidate}, {Kind: loop.AlwaysCandidate, Action: "else"}}
 		if m.Actions != nil {
@@ -75,7 +78,9 @@ func TestModeErrors(t *testing.T) {
 		{"actions: [a, b]\ncandidates: [{always: c}]", `candidates: always plays "c", which is not in actions`},
 		{"candidates: [uniform]\norder: early", "candidates: they are judged in the order of decisions"},
 		{"candidates: [uniform]\npromote: {of: baseline}", "promote: baseline is not in candidates; add it there"},
-		{"candidates: [uniform]\npromote: {of: uniform, only: switch}", "promote.only: "},
+		{"candidates: [uniform]\npromote: {of: uniform, only: switch}", "promote: uniform is in no mode"},
+		{"candidates: [uniform]\npromote: {of: uniform, only: ask}", "promote.only: expected tell | switch"},
+		{"guard: {lose_at_most: 0.02}\nhold_out: 0.1", "hold_out: it does not go with guard: {lose_at_most: …}"},
 		{"guard: {then: live}", "guard.then: expected alarm | shadow | apprentice | paused"},
 	} {
 		if _, err := Parse("m.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
