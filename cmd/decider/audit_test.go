@@ -77,16 +77,27 @@ func rulesOf(e *codec.Epoch) (check.Rules, error) {
 	if m.Outcomes != loop.First || m.Activation {
 		return check.Rules{}, fmt.Errorf("epoch %d: the checker knows rounds of one outcome only", e.Epoch)
 	}
-	return check.Rules{
+	rules := check.Rules{
 		Actions: m.Actions, MaxActions: m.MaxActions, WindowRounds: int64(m.Window.Rounds), WindowNanos: m.Window.Nanos,
 		Impute: m.Impute, DefaultLoss: m.DefaultLoss, Min: m.Range.Min, Max: m.Range.Max, Clip: m.Range.Clip,
 		Arrival: m.Arrival, Early: m.Early,
-	}, nil
+	}
+	for k, o := range m.Named {
+		if o.Take != loop.First || o.Range.Min != 0 || o.Range.Clip || !m.Worth.Linear() {
+			return check.Rules{}, fmt.Errorf("epoch %d: the checker does not know outcomes like %s", e.Epoch, o.Name)
+		}
+		one := make([]float64, len(m.Named))
+		one[k] = 1
+		rules.Named = append(rules.Named, check.Named{Name: o.Name, WindowRounds: int64(o.Window.Rounds),
+			WindowNanos: o.Window.Nanos, Max: o.Range.Max, Impute: o.Impute, Default: o.Default,
+			Weight: m.Worth.Value("", one)})
+	}
+	return rules, nil
 }
 
 // figures is one line about what was checked.
 func figures(r *check.Report) string {
-	return fmt.Sprintf("%d contexts, %d decisions (%d by request), %d outcomes, fates %v, rejects %v, %d rejects "+
+	return fmt.Sprintf("%d contexts, %d decisions (%d by request), %d outcomes, %d early stages, fates %v, rejects %v, %d rejects "+
 		"written again, %d openings, %d snapshots",
-		r.Contexts, r.Decisions, r.Requests, r.Outcomes, r.Fates, r.Rejects, r.Repeated, r.Openings, r.Snapshots)
+		r.Contexts, r.Decisions, r.Requests, r.Outcomes, r.Stages, r.Fates, r.Rejects, r.Repeated, r.Openings, r.Snapshots)
 }

@@ -120,10 +120,12 @@ func (c *chaos) plantFaults(was *check.Report) {
 	replies := slices.Clone(c.load.replies)
 	for _, plant := range []struct {
 		name, topic string
-		at          int // the how manieth record
+		at          int // the how manieth record, of those of earlier stages or of the others
 		says        string
 		edit        func(r stream.Record) []stream.Record
 	}{
+		{"a stage is told twice", "stages of shop.feedback", 100, "is of stage 1 of a round that had 1",
+			func(r stream.Record) []stream.Record { return []stream.Record{r, r} }},
 		{"a decision is lost", "shop.decisions", 100, "", func(stream.Record) []stream.Record { return nil }},
 		{"a round is decided twice", "shop.decisions", 100, "was decided before", func(r stream.Record) []stream.Record {
 			again := r
@@ -138,13 +140,16 @@ func (c *chaos) plantFaults(was *check.Report) {
 		{"a context is not decided", "shop.contexts", 100, "neither decided nor rejected",
 			func(r stream.Record) []stream.Record {
 				more := r
-				more.Offset, more.Value = r.Offset+1<<40, []byte(`{"id":"nobody's","actions":["x","y"]}`)
+				more.Offset, more.Value = r.Offset+1<<40, []byte(`{"id":"nobody's","actions":["red","blue"]}`)
 				return []stream.Record{r, more}
 			}},
 	} {
 		n := 0
+		if was.Stages == 0 && strings.HasPrefix(plant.topic, "stages") {
+			continue
+		}
 		r := c.check(&doctored{c.log, func(topic string, r stream.Record) []stream.Record {
-			if topic != plant.topic || r.Type != "" {
+			if r.Type != "" || ofStage(topic, &r) != plant.topic {
 				return []stream.Record{r}
 			}
 			if n++; n != plant.at {
@@ -166,6 +171,15 @@ func (c *chaos) plantFaults(was *check.Report) {
 			c.t.Error("an answer is not what the log says, and the checker is content")
 		}
 	}
+}
+
+// ofStage is the topic of a record, and of feedback whether it is of an earlier stage.
+func ofStage(topic string, r *stream.Record) string {
+	var f codec.Feedback
+	if topic == "shop.feedback" && codec.ParseFeedback(&f, r.Value) == nil && f.Stage > 0 {
+		return "stages of " + topic
+	}
+	return topic
 }
 
 // TestFenced holds that the check for writers that lost their partition can fail.

@@ -151,7 +151,7 @@ func (c *chaos) askPaused(partition int) (wait func()) {
 			defer cancel()
 			sent.Done()
 			reply, headers, err := c.bus.Request(ctx, fmt.Sprintf("shop.decide.%d", partition),
-				fmt.Appendf(nil, `{"id":%q,"actions":["x","y"]}`, id))
+				fmt.Appendf(nil, `{"id":%q,"actions":["red","blue"]}`, id))
 			switch code := errorCode(headers); {
 			case errors.Is(err, stream.ErrNoResponder):
 			case err != nil:

@@ -164,7 +164,7 @@ func TestKafkaRealChaos(t *testing.T) {
 	if long(0, 1) == 0 {
 		t.Skip("HINDSIGHT_LONG=1 runs it")
 	}
-	runChaos(t, newOnKafka(t, 1, chaosSession), 100, 10)
+	runChaos(t, newOnKafka(t, 1, chaosSession), shop, 100, 10)
 }
 
 // TestKafkaRealChaosOfThree does the same on three brokers with three copies of
@@ -174,7 +174,7 @@ func TestKafkaRealChaos(t *testing.T) {
 func TestKafkaRealChaosOfThree(t *testing.T) {
 	kafkatest.Heavy(t)
 	p := newOnKafka(t, 3, chaosSession)
-	runChaos(t, p, long(25, 100), long(20, 10))
+	runChaos(t, p, shop, long(25, 100), long(20, 10))
 	t.Logf("leaders were killed; new records in all partitions %v later", p.down)
 }
 

@@ -69,7 +69,7 @@ func chaosParts() []chaosPart {
 	return parts
 }
 
-func newChaos(t *testing.T, place chaosPlace, seed uint64, slow int) *chaos {
+func newChaos(t *testing.T, place chaosPlace, model string, seed uint64, slow int) *chaos {
 	t.Helper()
 	c := &chaos{t: t, place: place, r: rand.New(rand.NewPCG(seed, 11)), dir: t.TempDir(),
 		encoding: codec.Encodings()[seed%2],
@@ -77,7 +77,7 @@ func newChaos(t *testing.T, place chaosPlace, seed uint64, slow int) *chaos {
 	for _, part := range chaosParts() {
 		c.lines[part] = &chaosLine{from: stream.Earliest}
 	}
-	c.args = append(place.flags(), "--model", writeModel(t, c.dir, shop), "--seed-file", c.seedFile())
+	c.args = append(place.flags(), "--model", writeModel(t, c.dir, model), "--seed-file", c.seedFile())
 	c.log, c.bus = place.dial()
 	built(t, "hindsight/cmd/replayer") // for the end
 	t.Cleanup(func() {
@@ -91,7 +91,7 @@ func newChaos(t *testing.T, place chaosPlace, seed uint64, slow int) *chaos {
 	c.joiners = []*process{c.joiner(), c.joiner()}
 	c.owned()
 	c.load = newLoadOf(t, "", "shop", seed, loadOptions{partitions: chaosPartitions, slow: slow, mute: c.bus == nil,
-		scatter: true})
+		scatter: true, named: model == shopNamed})
 	c.load.set(&link{t.Context(), c.log, c.bus, func() {}})
 	return c
 }

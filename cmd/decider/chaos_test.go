@@ -25,19 +25,39 @@ func chaosCount() (faults, slow int) {
 
 // TestChaos hurts a system of two deciders and two joiners on a nats-server, each a
 // process of its own, in every way there is, at random moments under load. Nothing may
-// be lost, decided twice or joined twice, and who was paused must change nothing.
+// be lost, decided twice or joined twice, and who was paused must change nothing. Two such
+// systems share the faults: one has one loss, the other named outcomes and a budget.
 func TestChaos(t *testing.T) {
 	notShort(t)
-	t.Parallel()
 	faults, slow := chaosCount()
-	runChaos(t, newOnNATS(t), faults, slow)
+	for name, world := range map[string]struct {
+		model  string
+		faults int
+	}{"one loss": {shop, faults - faults/2}, "named outcomes": {shopNamed, faults / 2}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runChaos(t, newOnNATS(t), world.model, world.faults, slow)
+		})
+	}
 }
 
-// runChaos is the same in every place. The users are so many times slower than they
-// could be.
-func runChaos(t *testing.T, place chaosPlace, faults, slow int) {
+// shopNamed has two stages, and prices that constants make of what is reported.
+const shopNamed = `name: shop
+version: 1
+actions: [red, green, blue, black]
+outcomes:
+  cost: {max: 4, window: 100ms, missing: {impute: 1}}
+  quality: {window: 300ms}
+constants: {usd: {red: 1, green: 2, blue: 3, black: 4}}
+reward: quality - 0.25*cost
+budget: {spend: {of: usd*cost, mean_at_most: 4, about: {red: 2, green: 4, blue: 6, black: 8}}}
+`
+
+// runChaos is the same in every place, of every model. The users are so many times slower
+// than they could be.
+func runChaos(t *testing.T, place chaosPlace, model string, faults, slow int) {
 	seed := testSeed(t)
-	c := newChaos(t, place, seed, slow)
+	c := newChaos(t, place, model, seed, slow)
 	c.goesOn()
 	began := time.Now()
 	count := map[string]int{}

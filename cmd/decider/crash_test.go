@@ -109,15 +109,16 @@ type settled struct {
 	partitions int
 	from       map[string]int64 // by topic and partition
 
-	contexts, outcomes, decisions, decided, feedback, used int
-	rejected                                               map[string]bool // topic and offset
+	contexts, outcomes, decisions, decided, feedback int
+	// done are, by topic and offset, contexts that were rejected, and outcomes that were used or rejected.
+	done map[string]bool
 }
 
 // settle waits until every record has its fate.
 func settle(t testing.TB, l *load) {
 	t.Helper()
 	k := l.link()
-	s := &settled{partitions: l.o.partitions, from: map[string]int64{}, rejected: map[string]bool{}}
+	s := &settled{partitions: l.o.partitions, from: map[string]int64{}, done: map[string]bool{}}
 	defer func() {
 		if t.Failed() {
 			t.Logf("%+v", s)
@@ -129,13 +130,20 @@ func settle(t testing.TB, l *load) {
 			return true
 		}
 		refused := 0
-		for at := range s.rejected {
+		for at := range s.done {
 			if strings.HasPrefix(at, "contexts") {
 				refused++
 			}
 		}
-		return s.contexts == s.decided+refused && s.decisions == s.feedback && s.outcomes == s.used+len(s.rejected)-refused
+		return s.contexts == s.decided+refused && s.decisions == s.feedback && s.outcomes == len(s.done)-refused
 	})
+}
+
+// used notes the outcome that feedback names, if it names one.
+func (s *settled) used(partition int, offset int64) {
+	if offset >= 0 {
+		s.done[fmt.Sprint("outcomes", partition, "@", offset)] = true
+	}
 }
 
 // read reads on in all topics.
@@ -154,16 +162,20 @@ func (s *settled) read(ctx context.Context, log stream.Log, name string) error {
 		},
 		"feedback": func(b []byte) error {
 			var f codec.Feedback
-			s.feedback++
 			err := codec.ParseFeedback(&f, b)
-			if f.OutcomeOffset >= 0 {
-				s.used++
+			if f.Stage > 0 {
+				return err
+			}
+			s.feedback++
+			s.used(f.OutcomePartition, f.OutcomeOffset)
+			for i := range f.Outcomes {
+				s.used(f.Outcomes[i].Partition, f.Outcomes[i].Offset)
 			}
 			return err
 		},
 		"rejects": func(b []byte) error {
 			r, err := codec.ParseReject(b)
-			s.rejected[fmt.Sprint(r.Topic, r.Partition, "@", r.Offset)] = true
+			s.done[fmt.Sprint(r.Topic, r.Partition, "@", r.Offset)] = true
 			return err
 		},
 	} {

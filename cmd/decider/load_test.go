@@ -51,6 +51,7 @@ type loadOptions struct {
 	mute       bool   // nobody asks: contexts and outcomes come by their topics only
 	prefix     string // of the ids
 	scatter    bool   // contexts of the topic come under any key, in any partition
+	named      bool   // outcomes are those of shopNamed
 }
 
 // link is a connection to one life of the system.

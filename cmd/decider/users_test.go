@@ -90,14 +90,38 @@ func (l *load) judge(r *rand.Rand, partition int, value []byte, due map[int][]*i
 	case 7:
 		wait = 800 // beyond most windows
 	}
-	value = codec.AppendOutcomeJSON(nil, &o)
-	if r.IntN(3) == 0 {
-		value = codec.AppendOutcome(nil, &o)
+	parts := []codec.Outcome{o}
+	if l.o.named && o.Kind == codec.Loss {
+		parts = namedParts(r, o)
 	}
-	for range 1 + r.IntN(8)/7 {
-		at := n + int(r.ExpFloat64()*wait)
-		due[at] = append(due[at], &item{id: o.OutcomeID, record: stream.Record{Key: []byte(o.ID), Value: value}})
+	for _, o := range parts {
+		value = codec.AppendOutcomeJSON(nil, &o)
+		if r.IntN(3) == 0 {
+			value = codec.AppendOutcome(nil, &o)
+		}
+		for range 1 + r.IntN(8)/7 {
+			at := n + int(r.ExpFloat64()*wait)
+			due[at] = append(due[at], &item{id: o.OutcomeID, record: stream.Record{Key: []byte(o.ID), Value: value}})
+		}
 	}
+}
+
+// namedParts makes of a loss what a round cost and what it was good for, in one record or two.
+func namedParts(r *rand.Rand, o codec.Outcome) []codec.Outcome {
+	cost, quality := codec.Value{Name: "cost", X: 4 * o.Value}, codec.Value{Name: "quality", X: 1 - o.Value}
+	switch r.IntN(15) {
+	case 0:
+		quality = codec.Value{Name: "quality", Withdrawn: true}
+	case 1:
+		cost.Name = "color" // which the model does not name
+	}
+	o.Kind, o.Value, o.Values = codec.Named, 0, []codec.Value{cost, quality}
+	if r.IntN(4) == 0 {
+		return []codec.Outcome{o}
+	}
+	later := o
+	o.Values, later.Values, later.OutcomeID = o.Values[:1], o.Values[1:], o.OutcomeID+"q"
+	return []codec.Outcome{o, later}[r.IntN(5)/4:] // of one in five the cost is never told
 }
 
 func (l *load) send(r *rand.Rand, it *item) {

@@ -13,6 +13,7 @@ type columnFlags struct {
 	mapping  string
 	columns  logs.Mapping
 	features string
+	outcomes string
 }
 
 func (c *columnFlags) flags(f *pflag.FlagSet) {
@@ -24,6 +25,9 @@ func (c *columnFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.columns.Action, "action-column", "", "bandit log: the action played")
 	f.StringVar(&c.columns.Loss, "loss-column", "", "bandit log: its loss")
 	f.StringVar(&c.columns.Reward, "reward-column", "", "bandit log: its reward, instead of a loss")
+	f.StringVar(&c.outcomes, "outcome-columns", "", "bandit log: columns of named outcomes, joined by commas, instead of "+
+		"a loss or reward; an outcome is called as its column, behind the last dot; COLUMN:TIME_COLUMN gives it a time of "+
+		"its own")
 	f.StringVar(&c.columns.Propensity, "propensity-column", "", "bandit log: the probability with which the action was "+
 		"played, in (0, 1]")
 	f.StringVar(&c.columns.ID, "id-column", "", "bandit log: id of the round")
@@ -46,7 +50,7 @@ func (c *columnFlags) readMapping() (logs.Mapping, error) {
 			return m, err
 		}
 	}
-	c.columns.Features = logs.SplitColumns(c.features)
+	c.columns.Features, c.columns.Outcomes = logs.SplitColumns(c.features), logs.SplitColumns(c.outcomes)
 	m.Override(c.columns)
 	return m, nil
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // armsLog tells what three models would have cost and been worth on each prompt: each next one is better and dearer.
@@ -150,6 +152,25 @@ func TestNamedPolicies(t *testing.T) {
 			}
 		}
 	}
+	// By quality the dear action is the best, by what is left of it after costs the cheap one: 1 and 0; 1 − 7 and 0 − 1.
+	page := filepath.Join(t.TempDir(), "out.html")
+	two := object(t, append(args(data), "--reward", "q", "--reward", "q - c", "--policy", "logging", "--report", page)...)
+	values, lifts := map[string]float64{}, map[string]float64{}
+	for i, x := range need(t, two, "policies").([]any) {
+		p, s := x.(map[string]any), need(t, two, "standings").([]any)[i].(map[string]any)
+		values[p["policy"].(string)] = p["estimates"].(map[string]any)["dr"].(map[string]any)["value"].(float64)
+		lifts[p["policy"].(string)], _ = s["dr_above_logging"].(float64)
+	}
+	for name, want := range map[string][2]float64{"always:l, q": {1, .5}, "always:l, q - c": {-6, -2.5},
+		"logging, q - c": {-3.5, 0}, "uniform, q": {.5, 0}} {
+		if v, lift := values[name], lifts[name]; math.Abs(v-want[0]) > .3 || math.Abs(lift-want[1]) > .3 {
+			t.Errorf("%s: %v, %v above logging; want %v", name, v, lift, want)
+		}
+	}
+	if html, err := os.ReadFile(page); err != nil || len(values) != 8 || !strings.Contains(string(html), "always:l, q - c") ||
+		!strings.Contains(string(html), "Best policy: always:l, q") {
+		t.Errorf("%v: %d policies: %v", err, len(values), values)
+	}
 	for _, format := range []string{"parquet", "msgpack"} {
 		there, back := filepath.Join(t.TempDir(), "there"), filepath.Join(t.TempDir(), "back")
 		for _, step := range [][]string{{data, "--to", format, "--out", there}, {there, "--to", "jsonl", "--out", back}} {
@@ -171,6 +192,102 @@ func TestNamedPolicies(t *testing.T) {
 		again := object(t, args(back)...)
 		if got, want := fmt.Sprint(need(t, again, "policies")), fmt.Sprint(need(t, first, "policies")); got != want {
 			t.Errorf("by way of %s policies are\n%s\nwere\n%s", format, got, want)
+		}
+	}
+}
+
+// TestNamedCSV: columns of named outcomes are read as the same rounds in JSON are, from files and from standard input,
+// each with a time of its own.
+func TestNamedCSV(t *testing.T) {
+	rows, lines := "id,at,h,arm,outcomes.q,judged,c\n", ""
+	for i := range 300 {
+		x := uint32(i+1) * 2654435761
+		at := func(second int) string { return time.Unix(int64(second), 0).UTC().Format(time.RFC3339) }
+		made, judged, arm := at(1000+10*i), at(1000+10*i+int(x>>8%90)), []string{"s", "l"}[x>>30%2]
+		q, event := fmt.Sprint(float64(x>>4%16)/16), ""
+		switch x >> 12 % 6 {
+		case 0:
+			q, judged = "", ""
+		case 1:
+			q = "null"
+			fallthrough
+		default:
+			event = fmt.Sprintf(`"q":{"value":%s,"time":%q},`, q, judged)
+		}
+		c := 1 + 6*(x>>30%2)
+		rows += fmt.Sprintf("e%d,%s,%d,%s,%s,%s,%d\n", i, made, x>>16%3, arm, q, judged, c)
+		lines += fmt.Sprintf(`{"id":"e%d","time":%q,"features":{"h":%d},"action":%q,"outcomes":{%s"c":{"value":%d,"time":%q}}}`+"\n",
+			i, made, x>>16%3, arm, event, c, made)
+	}
+	events, table := writeFile(t, "log.jsonl", lines), writeFile(t, "log.csv", rows)
+	model := writeFile(t, "m.yaml", "name: route\nactions: [s, l]\noutcomes: {q: {window: 1m}, c: {max: 10, window: 5s}}\n"+
+		"reward: q - c/20\n")
+	columns := []string{"--time-column", "at", "--action-column", "arm", "--outcome-columns", "outcomes.q:judged,c",
+		"--outcome-time-column", "at", "--features",
+		"h", "--id-column", "id"}
+	args := []string{"--model", model, "--delays", "recorded", "--data"}
+	want := runs(t, append(args, events)...)
+	same := func(what string, got map[string]any) {
+		t.Helper()
+		for key, v := range want[0].(map[string]any) {
+			if w := fmt.Sprint(got[key]); key != "rounds_per_second" && key != "environment" && w != fmt.Sprint(v) {
+				t.Errorf("%s: %s %.300s, of JSON %.300s", what, key, w, fmt.Sprint(v))
+			}
+		}
+	}
+	same("CSV", runs(t, append(append(args, table), columns...)...)[0].(map[string]any))
+	mapping := writeFile(t, "columns.yaml", "time-column: at\noutcome-time-column: at\naction-column: arm\noutcome-columns: ['outcomes.q:judged', c]\n"+
+		"features: h\nid-column: id\n")
+	_, out, _ := given(t, rows, append([]string{"backtest", "--json", "--mapping", mapping}, append(args, "-")...)...)
+	var piped struct{ Runs []map[string]any }
+	if err := json.Unmarshal([]byte(out), &piped); err != nil || len(piped.Runs) != 1 {
+		t.Fatal(err, out)
+	}
+	same("standard input", piped.Runs[0])
+	for path, more := range map[string][]string{events: nil, table: columns} {
+		out := filepath.Join(t.TempDir(), "out")
+		if got := execute(t.Context(), append([]string{"convert", path, "--to", "jsonl", "--out", out}, more...)...); got.code != 0 {
+			t.Fatal(got)
+		}
+		same(path+" converted", runs(t, append(args, out)...)[0].(map[string]any))
+	}
+	for says, more := range map[string][]string{
+		"give one of them":                       {"--action-column", "arm", "--outcome-columns", "c", "--loss-column", "c"},
+		"--outcome-columns, or likewise":         {"--action-column", "arm"},
+		"the outcome q is there twice":           {"--action-column", "arm", "--outcome-columns", "outcomes.q,outcomes.q"},
+		"known after the decision only":          {"--action-column", "arm", "--outcome-columns", "c", "--features", "c"},
+		`"d": there is no such column`:           {"--action-column", "arm", "--outcome-columns", "c:d"},
+		`arm: "s" is not a finite number; leave`: {"--action-column", "h", "--outcome-columns", "arm", "--strict"},
+	} {
+		if got := execute(t.Context(), append([]string{"backtest", "--data", table}, more...)...); got.code == 0 ||
+			!strings.Contains(got.stderr, says) {
+			t.Errorf("%v: %+v, want %s", more, got, says)
+		}
+	}
+}
+
+// TestNamedWindow: the windows of one outcome are priced while the others keep theirs.
+func TestNamedWindow(t *testing.T) {
+	args := []string{"window", "--data", writeFile(t, "arms.jsonl", armsLog(600)), "--model", writeFile(t, "m.yaml", armsModel),
+		"--delays", "exp:40,c=exp:5", "--windows", "10,40,200", "--seeds", "2", "--json"}
+	skipped := func(outcome string) (out []float64) {
+		for _, w := range need(t, object(t, append(args, "--outcome", outcome)...), "windows").([]any) {
+			out = append(out, w.(map[string]any)["skipped"].(float64))
+		}
+		return out
+	}
+	// e^(−w/mean) of the outcomes come after a window.
+	for outcome, want := range map[string][]float64{"q": {.78, .37, .01}, "c": {.14, 0, 0}} {
+		for i, got := range skipped(outcome) {
+			if math.Abs(got-want[i]) > .04 {
+				t.Errorf("window %d of %s: %v are skipped, want %v", i, outcome, got, want[i])
+			}
+		}
+	}
+	for says, more := range map[string][]string{"say whose is to be priced, for example --outcome c": nil,
+		`no outcome of the model is called "price"`: {"--outcome", "price"}} {
+		if got := execute(t.Context(), append(args, more...)...); got.code != 2 || !strings.Contains(got.stderr, says) {
+			t.Errorf("%+v, want %s", got, says)
 		}
 	}
 }

@@ -83,23 +83,50 @@ func (b *backtest) judge(ctx context.Context, env *replay.Rounds) (*judge.Evalua
 			specs = append(specs, l.target())
 		}
 	}
-	if env.NamesOutcomes() {
-		s := b.named()
-		p, err := s.policy(env, "")
-		if err != nil {
-			return nil, err
-		}
-		env = env.For(p.model)
-	}
 	if p.trained.log == "" && isTopics(b.source.data) {
 		p.trained.log = b.source.data
 	}
 	defer p.trained.close()
+	if len(b.rewards) < 2 {
+		return b.judgeBy(ctx, env, specs, b.named())
+	}
+	out := &judge.Evaluations{}
+	for _, formula := range b.rewards {
+		s := b.source
+		s.reward = formula
+		e, err := b.judgeBy(ctx, env, specs, s)
+		if e != nil {
+			for _, p := range e.Policies {
+				p.Reward = formula
+				p.Policy += ", " + formula
+			}
+			if out.Policies = append(out.Policies, e.Policies...); out.Settings.Rows == 0 {
+				out.Settings = e.Settings
+			}
+		}
+		if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// judgeBy judges policies by one reward, that of the source.
+func (b *backtest) judgeBy(ctx context.Context, env *replay.Rounds, specs []string,
+	source source) (*judge.Evaluations, error) {
+	p := &b.policies
+	if env.NamesOutcomes() {
+		named, err := source.policy(env, "")
+		if err != nil {
+			return nil, err
+		}
+		env = env.For(named.model)
+	}
 	off, err := judge.NewOffPolicy(env, func(kind, spec string) (policy *judge.Progressive, err error) {
 		if kind == "snapshot" {
 			policy, err = p.trained.policy(ctx, env, spec)
 		} else {
-			policy, err = b.progressive(env, kind, spec)
+			policy, err = b.progressive(env, source, kind, spec)
 		}
 		if err == nil {
 			policy.StopWhen(ctx.Err)
@@ -183,8 +210,7 @@ func isSnapshot(spec string) bool {
 }
 
 // progressive returns a learner, or that of a model file, as a policy to be judged.
-func (b *backtest) progressive(env *replay.Rounds, kind, spec string) (*judge.Progressive, error) {
-	s := b.named()
+func (b *backtest) progressive(env *replay.Rounds, s source, kind, spec string) (*judge.Progressive, error) {
 	if kind == "model" {
 		s.model, spec = spec, ""
 	}

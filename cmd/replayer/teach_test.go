@@ -21,6 +21,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
+	"hindsight/internal/testkit"
 	"hindsight/internal/topics"
 )
 
@@ -98,6 +99,10 @@ func TestTeachNamed(t *testing.T) {
 		!strings.Contains(got.stdout, "outcomes c 3") || !strings.Contains(got.stdout, "identical") {
 		t.Errorf("%+v", got)
 	}
+	// Costs are known at the next decision, quality four later: each is taught when its own window ends.
+	if got := execute(t.Context(), "explain", "e7", "--log", "embedded:"+dir); !strings.Contains(got.stdout, "c observed, 3, by outcomes[0]@11; learned in stage 1") {
+		t.Errorf("%+v", got)
+	}
 	liveOn(t, dir, file, nil)
 }
 
@@ -127,7 +132,7 @@ func TestTeachPage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "food-data")
 	places := strings.NewReplacer("compose/", "../../compose/", "food.yaml", writeFile(t, "food.yaml",
 		strings.ReplaceAll(file, "   ", "")), "food-data", dir)
-	for line := range strings.Lines(shown(t, "docs/teach.md", "teach")) {
+	for line := range strings.Lines(testkit.Block(t, "../../docs/teach.md", "teach")) {
 		args := strings.Fields(places.Replace(line))
 		if got := execute(t.Context(), args[1:]...); args[0] != "replayer" || got.code != 0 {
 			t.Errorf("%s: %+v", line, got)

@@ -52,7 +52,7 @@ func (b *backtest) variants(of []*policy) (out []*policy, err error) {
 	return out, nil
 }
 
-// named returns the source with the first of the formulas: policies are judged by it.
+// named returns the source with the first of the formulas.
 func (b *backtest) named() source {
 	s := b.source
 	if len(b.rewards) > 0 {

@@ -26,6 +26,7 @@ type window struct {
 	learner string
 	delays  string
 	windows []string
+	outcome string // whose windows are priced, of a model that names its outcomes
 	seeds   int
 	out     string
 }
@@ -39,7 +40,11 @@ func windowCommand(env *daemon.Env) *cobra.Command {
 
 A round waits for its outcome for the window. A long window holds back later rounds; a
 short one skips rounds whose outcomes are merely late. Each window is backtested with
-the same seeds: rounds skipped, delay of feedback, certificate, and loss.`,
+the same seeds: rounds skipped, delay of feedback, certificate, and loss.
+
+Of a model with named outcomes --outcome says whose window is priced: what is skipped or
+late is that outcome, and the others keep their windows, which are the longest of those
+priced where the data has no times.`,
 		Args: daemon.NoArguments,
 		Example: `  replayer window --delays pareto:1.5,10
   replayer window --data pendigits.csv --delays lognormal:20,1.5 --windows 50,100,200,400
@@ -56,6 +61,7 @@ the same seeds: rounds skipped, delay of feedback, certificate, and loss.`,
 	w.showing.htmlFlag(cmd.Flags())
 	cmd.Flags().StringSliceVar(&w.windows, "windows", nil,
 		"windows to price: rounds, or durations for data with times; default: a ladder over the delays of the data")
+	cmd.Flags().StringVar(&w.outcome, "outcome", "", "named outcome whose windows are priced")
 	cmd.Flags().IntVar(&w.seeds, "seeds", 5, "seeds per window: of contexts, losses, delays and draws")
 	daemon.Bounds{"seeds": {1, 1e4}}.Set(cmd.Flags())
 	cmd.Flags().StringVar(&w.out, "out", "", "folder for window.json, window.csv and window.png")
@@ -68,7 +74,7 @@ func (w *window) run(ctx context.Context) error {
 		return err
 	}
 	w.source.markInvented(runs[0])
-	prices := replay.PriceWindows(windows, runs)
+	prices := replay.PriceWindows(windows, w.outcome, runs)
 	if err := w.save(prices, &runs[0][0]); err != nil {
 		return err
 	}
@@ -111,7 +117,9 @@ func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, er
 	for k := range w.seeds {
 		s := w.source
 		s.seed += uint64(k)
-		s.window = model.FormatWindow(windows[0])
+		if w.outcome == "" || !env.Timed() {
+			s.window = model.FormatWindow(windows[len(windows)-1])
+		}
 		if env, err = s.open(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -119,19 +127,27 @@ func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, er
 		if err != nil {
 			return nil, nil, err
 		}
-		if p.model.Named != nil {
-			return nil, nil, daemon.Usagef("%s: it names its outcomes, which have windows of their own; compare some with "+
-				"replayer backtest --window NAME=WINDOW,…", s.model)
-		}
 		d, err := s.delays(env, p.model, w.delays)
 		if err != nil {
 			return nil, nil, err
 		}
 		rounds := env.For(p.model)
 		for i := range windows {
-			m := *p.model
-			m.Window = windows[i]
-			t := &replay.Trial{Rounds: rounds, Delays: d, Model: &m, Files: p.files, Label: p.label, Seed: s.seed}
+			m, label := p.model.Clone(), p.label
+			if m.Window = windows[i]; w.outcome != "" {
+				label += ", window of " + w.outcome
+				err := setWindow(m, w.outcome+"="+model.FormatWindow(windows[i]))
+				if err == nil {
+					err = m.Validate()
+				}
+				if err != nil {
+					return nil, nil, daemon.Usagef("--windows: %v", err)
+				}
+			} else if m.Named != nil {
+				return nil, nil, daemon.Usagef("the model names its outcomes, which have windows of their own: say whose is to be "+
+					"priced, for example --outcome %s", m.Named[0].Name)
+			}
+			t := &replay.Trial{Rounds: rounds, Delays: d, Model: m, Files: p.files, Label: label, Seed: s.seed}
 			g.Go(func() error {
 				r, err := t.Run(ctx, nil)
 				if err != nil {
@@ -149,7 +165,14 @@ func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, er
 // choose returns the windows to price, growing.
 func (w *window) choose(env *replay.Rounds) ([]loop.Window, error) {
 	if len(w.windows) == 0 {
-		return replay.DefaultWindows(env), nil
+		if w.outcome != "" && env.Timed() {
+			p, err := w.source.policy(env, w.learner)
+			if err != nil {
+				return nil, err
+			}
+			env = env.For(p.model)
+		}
+		return replay.DefaultWindows(env, w.outcome), nil
 	}
 	var out []loop.Window
 	for _, text := range w.windows {

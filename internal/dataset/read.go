@@ -117,7 +117,7 @@ func Read(name string, r *logs.Reader, o Options) (b *Table, err error) {
 	l := &eventLoader{o: o, in: &Intake{}, rows: &eventRows{index: map[string]int32{}}, reader: r,
 		early: recent.New[*outcome](o.Dedup),
 		kept:  newEventColumns(files), cols: map[string]struct{}{}}
-	l.log = &Table{Name: name, rows: l.rows, Intake: l.in, files: files}
+	l.log = &Table{Name: name, rows: l.rows, Intake: l.in, files: files, words: o.Long}
 	if l.schema = r.Schema(); l.schema != nil {
 		l.begin()
 	}

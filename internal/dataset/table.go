@@ -41,7 +41,8 @@ type Table struct {
 	Outcomes []Outcome // that the log names, sorted by name
 	Arms     bool      // Outcomes are of every action, and so is what they are worth
 
-	texts bool // some columns are not of numbers
+	texts bool                   // some columns are not of numbers
+	words func(name string) bool // texts of which the words count, of a log of events; nil: none
 	// Labelled says that the loss of every action is known: 0 of Action, which is the label, and 1 of the others, or what
 	// Arms are worth.
 	Labelled bool
@@ -219,6 +220,12 @@ func (b *Table) Features() []string {
 		names = append(names, c.name)
 	}
 	return names
+}
+
+// Words reports whether a feature is a text of which the words count.
+func (b *Table) Words(feature string) bool {
+	return b.words != nil && b.words(feature) ||
+		slices.ContainsFunc(b.columns, func(c logColumn) bool { return c.name == feature && c.ngrams })
 }
 
 // Text returns a feature of a row as text, "" where it has none.

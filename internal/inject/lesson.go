@@ -53,14 +53,13 @@ func NewLesson(env *replay.Rounds, live *model.Model) (*Lesson, error) {
 	// What was played was played, and shown; in order it is all the same how far learning has come.
 	m.Masked, m.Guard, m.Activation, m.Early = nil, loop.GuardRules{}, false, false
 	l.windows(live)
-	longest := 1 + l.longest()
+	longest := l.longest()
 	if m.Window.Rounds == 0 {
-		m.Window.Rounds = longest
+		m.Window = loop.Window{Rounds: 1 + slices.Max(longest)}
 	}
-	m.Window.Nanos = 0
-	for i := range m.Named { // of times alike: they are taught together
+	for i := range m.Named {
 		if o := &m.Named[i]; o.Window.Rounds == 0 {
-			o.Window = m.Window
+			o.Window = loop.Window{Rounds: 1 + longest[i]}
 		}
 	}
 	return l, l.check()
@@ -80,15 +79,16 @@ func (l *Lesson) windows(live *model.Model) {
 	}
 }
 
-// longest returns the most later decisions that were made before an outcome in time, and
+// longest returns of each outcome the most later decisions that were made before one in time, and
 // counts those that came late.
-func (l *Lesson) longest() (most int64) {
+func (l *Lesson) longest() []int64 {
+	most := make([]int64, len(l.late))
 	for t := range l.env.Len() {
 		l.env.Log.Pass(t)
 		for i := range l.late {
 			of := &l.late[i]
 			d := of.delay(&delay.Play{Round: t})
-			if most = max(most, d); d == delay.Never && of.came[t] != scan.NoTime {
+			if most[i] = max(most[i], d); d == delay.Never && of.came[t] != scan.NoTime {
 				l.Late++
 			}
 		}

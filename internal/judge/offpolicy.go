@@ -176,31 +176,21 @@ func (o *OffPolicy) contexts() func(x *oracle.Input, t int) []int32 {
 	var c codec.Context
 	var index []int32
 	var features []oracle.Feature
+	texts := texts{log: o.log}
 	return func(x *oracle.Input, t int) []int32 {
 		o.env.Context(&c, int(o.rows[o.at(t)]))
 		index = o.log.Indices(index[:0], &c)
-		features = appendFeatures(features[:0], c.Features)
+		features = texts.append(features[:0], c.Features)
 		own := len(features)
 		x.Vector, x.Actions = c.Vector, x.Actions[:0]
 		for i := range c.Actions {
 			from := len(features)
-			features = appendFeatures(features, c.Actions[i].Features)
+			features = texts.append(features, c.Actions[i].Features)
 			x.Actions = append(x.Actions, oracle.Action{Features: features[from:]})
 		}
 		x.Features = features[:own]
 		return index
 	}
-}
-
-func appendFeatures(dst []oracle.Feature, from []codec.Feature) []oracle.Feature {
-	for i := range from {
-		f := &from[i]
-		if f.Kind == codec.Vector {
-			continue
-		}
-		dst = append(dst, oracle.Feature{Name: f.Name, Kind: oracle.FeatureKind(f.Kind), Value: f.Value, Text: f.Text})
-	}
-	return dst
 }
 
 // flag adds the flags that the log itself raises, whatever the policy.

@@ -21,6 +21,7 @@ type Mapping struct {
 	OutcomeTime   string   // at which the outcome was known; an empty cell: never
 	Action        string   // that was played
 	Loss, Reward  string   // one of both; an empty cell: no outcome
+	Outcomes      []string // instead of both: columns of named outcomes, or COLUMN:TIME, each with its own time
 	ID            string   // of the round
 	Propensity    string   // with which Action was played, in (0, 1]
 	Features      []string // columns that are features: NAME, or NAME:number, NAME:text, NAME:ngrams
@@ -30,31 +31,33 @@ type Mapping struct {
 // mappingKey is one key of a mapping: of its file, and behind -- of the command line.
 type mappingKey struct {
 	name string
-	text func(m *Mapping) *string // nil: features
+	text func(m *Mapping) *string   // the name of a column
+	list func(m *Mapping) *[]string // or those of several
 }
 
 func mappingKeys() []mappingKey {
 	return []mappingKey{
-		{"time-column", func(m *Mapping) *string { return &m.Time }},
-		{"outcome-time-column", func(m *Mapping) *string { return &m.OutcomeTime }},
-		{"action-column", func(m *Mapping) *string { return &m.Action }},
-		{"loss-column", func(m *Mapping) *string { return &m.Loss }},
-		{"reward-column", func(m *Mapping) *string { return &m.Reward }},
-		{"id-column", func(m *Mapping) *string { return &m.ID }},
-		{"propensity-column", func(m *Mapping) *string { return &m.Propensity }},
-		{"features", nil},
-		{"feature-prefix", func(m *Mapping) *string { return &m.FeaturePrefix }},
+		{name: "time-column", text: func(m *Mapping) *string { return &m.Time }},
+		{name: "outcome-time-column", text: func(m *Mapping) *string { return &m.OutcomeTime }},
+		{name: "action-column", text: func(m *Mapping) *string { return &m.Action }},
+		{name: "loss-column", text: func(m *Mapping) *string { return &m.Loss }},
+		{name: "reward-column", text: func(m *Mapping) *string { return &m.Reward }},
+		{name: "id-column", text: func(m *Mapping) *string { return &m.ID }},
+		{name: "propensity-column", text: func(m *Mapping) *string { return &m.Propensity }},
+		{name: "outcome-columns", list: func(m *Mapping) *[]string { return &m.Outcomes }},
+		{name: "features", list: func(m *Mapping) *[]string { return &m.Features }},
+		{name: "feature-prefix", text: func(m *Mapping) *string { return &m.FeaturePrefix }},
 	}
 }
 
 // IsZero reports whether the mapping says nothing.
 func (m *Mapping) IsZero() bool {
 	for _, k := range mappingKeys() {
-		if k.text != nil && *k.text(m) != "" {
+		if k.text != nil && *k.text(m) != "" || k.list != nil && len(*k.list(m)) > 0 {
 			return false
 		}
 	}
-	return len(m.Features) == 0
+	return true
 }
 
 // OnlyFeatures reports whether the mapping says nothing but features.
@@ -95,22 +98,21 @@ func (m *Mapping) Override(o Mapping) {
 			*k.text(m) = *k.text(&o)
 		}
 	}
-	if o.Loss != "" {
-		m.Reward = o.Reward
-	} else if o.Reward != "" {
-		m.Loss = ""
-	}
 	if len(o.Features) > 0 {
 		m.Features = o.Features
+	}
+	if o.value() != "" || len(o.Outcomes) > 0 {
+		m.Loss, m.Reward, m.Outcomes = o.Loss, o.Reward, o.Outcomes
 	}
 }
 
 var (
 	errNoAction = errors.New("a bandit log needs the column of its actions: --action-column, or action-column: " +
 		"in the file of --mapping")
-	errNoLoss = errors.New("a bandit log needs the column of its losses or of its rewards: --loss-column or " +
-		"--reward-column, or likewise in the file of --mapping")
-	errLossReward  = errors.New("a bandit log has a column of losses or one of rewards, not both")
+	errNoLoss = errors.New("a bandit log needs the column of its losses or of its rewards: --loss-column, " +
+		"--reward-column or --outcome-columns, or likewise in the file of --mapping")
+	errLossReward = errors.New("a bandit log has a column of losses, or one of rewards, or columns of named outcomes: " +
+		"give one of them")
 	errOutcomeTime = errors.New("an outcome time needs the time of the decision beside it: --time-column")
 )
 
@@ -119,9 +121,9 @@ func (m *Mapping) Validate() error {
 	switch {
 	case m.Action == "":
 		return errNoAction
-	case m.Loss == "" && m.Reward == "":
+	case m.value() == "" && len(m.Outcomes) == 0:
 		return errNoLoss
-	case m.Loss != "" && m.Reward != "":
+	case m.Loss != "" && m.Reward != "" || m.value() != "" && len(m.Outcomes) > 0:
 		return errLossReward
 	case m.OutcomeTime != "" && m.Time == "":
 		return errOutcomeTime
@@ -188,8 +190,8 @@ func (m *Mapping) set(name string, key, value *yaml.Node) *scan.LineError {
 		}
 		return wrongNode("", key, fmt.Sprintf("unknown key %q; the keys are %s", key.Value, strings.Join(names, ", ")))
 	}
-	if all[i].text == nil {
-		return m.setFeatures(value)
+	if all[i].list != nil {
+		return setList(all[i].list(m), name, value)
 	}
 	if value.Kind != yaml.ScalarNode || value.Value == "" || value.Tag == "!!null" {
 		return wrongNode("", value, fmt.Sprintf("%s: expected the name of a column, for example %s: %s", key.Value,
@@ -199,21 +201,21 @@ func (m *Mapping) set(name string, key, value *yaml.Node) *scan.LineError {
 	return nil
 }
 
-func (m *Mapping) setFeatures(value *yaml.Node) *scan.LineError {
-	nodes := value.Content
+// setList reads the names of columns.
+func setList(into *[]string, key string, value *yaml.Node) *scan.LineError {
 	if value.Kind == yaml.ScalarNode && value.Value != "" && value.Tag != "!!null" {
-		m.Features = SplitColumns(value.Value)
+		*into = SplitColumns(value.Value)
 		return nil
 	}
 	if value.Kind != yaml.SequenceNode {
-		return wrongNode("", value, "features: expected a list of columns, for example features: [origin, "+
+		return wrongNode("", value, key+": expected a list of columns, for example "+key+": [origin, "+
 			"distance:number]")
 	}
-	for _, n := range nodes {
+	for _, n := range value.Content {
 		if n.Kind != yaml.ScalarNode || n.Value == "" || n.Tag == "!!null" {
-			return wrongNode("", n, "features: expected the name of a column")
+			return wrongNode("", n, key+": expected the name of a column")
 		}
-		m.Features = append(m.Features, n.Value)
+		*into = append(*into, n.Value)
 	}
 	return nil
 }

@@ -100,7 +100,36 @@ func (d *rows) rowOutcome(r *Record, row []string) error {
 	if err := d.rowValue(r, row); err != nil {
 		return err
 	}
-	return d.rowTimes(r, row)
+	if err := d.rowTimes(r, row); err != nil {
+		return err
+	}
+	return d.rowOutcomes(r, row)
+}
+
+// rowOutcomes reads named outcomes: an empty cell says that none came, null that it was withdrawn.
+func (d *rows) rowOutcomes(r *Record, row []string) (err error) {
+	for i := range d.outcomes {
+		o := &d.outcomes[i]
+		cell := strings.TrimSpace(row[o.at])
+		if cell == "" {
+			continue
+		}
+		v := codec.TimedValue{Value: codec.Value{Name: o.name, Withdrawn: cell == "null"}, Time: scan.NoTime}
+		if !v.Withdrawn {
+			var ok bool
+			if v.X, ok = number(cell); !ok {
+				return d.errorf(o.at, d.header[o.at], "%q is not a finite number; leave the cell empty where no outcome came, "+
+					"and write null where it was withdrawn", cell)
+			}
+		}
+		if o.time >= 0 && row[o.time] != "" {
+			if v.Time, err = scan.ParseTimeOrSeconds(row[o.time]); err != nil {
+				return d.errorf(o.time, d.header[o.time], "%v", err)
+			}
+		}
+		r.Outcome, r.Values = codec.Named, append(r.Values, v)
+	}
+	return nil
 }
 
 // errorf is [CSV.Errorf] of a cell.

@@ -41,6 +41,12 @@ const (
 	Ngrams // texts of any length, of which the words count
 )
 
+// outcomeColumn is a column of a named outcome.
+type outcomeColumn struct {
+	name     string // of the outcome
+	at, time int    // columns; time -1: that of all outcomes
+}
+
 // maxColumns of a file leave room for those that are no features.
 const maxColumns = 2 * codec.MaxFeatures
 
@@ -54,6 +60,7 @@ type table struct {
 	places map[string][]int // of the header: where a name is
 
 	time, outcomeTime, action, value, id, propensity int // columns; -1: none
+	outcomes                                         []outcomeColumn
 
 	actions map[string]struct{} // of the rows so far
 	items   []codec.Action
@@ -137,7 +144,7 @@ func (t *table) columns(c *scan.CSV) error {
 	if t.Kind = codec.Loss; m.Reward != "" {
 		t.Kind = codec.Reward
 	}
-	t.IDs, t.OutcomeTimes = m.ID != "", m.OutcomeTime != ""
+	t.IDs, t.OutcomeTimes = m.ID != "", m.OutcomeTime != "" && len(m.Outcomes) == 0
 	for _, column := range []struct {
 		name string
 		into *int
@@ -148,7 +155,35 @@ func (t *table) columns(c *scan.CSV) error {
 			return err
 		}
 	}
+	if err := t.findOutcomes(c); err != nil {
+		return err
+	}
 	return t.findFeatures(c)
+}
+
+// findOutcomes finds the columns of named outcomes. A name ends that of its column, behind the last dot: data frames that
+// were made of our events call it outcomes.quality.
+func (t *table) findOutcomes(c *scan.CSV) error {
+	for _, spec := range t.m.Outcomes {
+		column, time, _ := strings.Cut(spec, ":")
+		at, err := t.column(c, column)
+		if err != nil {
+			return err
+		}
+		o := outcomeColumn{name: column[strings.LastIndexByte(column, '.')+1:], at: at}
+		if o.time, err = t.column(c, time); err != nil {
+			return err
+		}
+		switch {
+		case o.name == "" || !isText(o.name, codec.MaxNameBytes):
+			return c.Errorf(c.Line(0), strconv.Quote(column), "an outcome's name is UTF-8 of 1 to %d bytes without control "+
+				"characters", codec.MaxNameBytes)
+		case slices.ContainsFunc(t.outcomes, func(x outcomeColumn) bool { return x.name == o.name }):
+			return c.Errorf(c.Line(0), column, "the outcome %s is there twice", o.name)
+		}
+		t.outcomes = append(t.outcomes, o)
+	}
+	return nil
 }
 
 // column finds a column by its name; -1 for "".
@@ -208,13 +243,22 @@ func (t *table) findFeatures(c *scan.CSV) error {
 
 // used returns the columns that have a meaning besides those of features.
 func (t *table) used() []int {
-	return []int{t.time, t.outcomeTime, t.action, t.value, t.id, t.propensity}
+	return append(t.after(), t.time, t.action, t.id, t.propensity)
+}
+
+// after returns the columns of what is known after the decision only.
+func (t *table) after() []int {
+	at := []int{t.value, t.outcomeTime}
+	for _, o := range t.outcomes {
+		at = append(at, o.at, o.time)
+	}
+	return at
 }
 
 func (t *table) feature(c *scan.CSV, column featureColumn, at int) error {
 	line := c.Line(0)
 	switch {
-	case at == t.value || at == t.outcomeTime:
+	case slices.Contains(t.after(), at):
 		return c.Errorf(line, column.Name, "it is what is known after the decision only: it cannot be a feature of it")
 	case at == t.action:
 		return c.Errorf(line, column.Name, "it is the action: it cannot be a feature of the decision")

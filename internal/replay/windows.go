@@ -21,7 +21,7 @@ type Estimate struct {
 // WindowPrice says what one window costs, over runs that differ in their seeds only.
 type WindowPrice struct {
 	Window   string  `json:"window"`
-	Skipped  float64 `json:"skipped"`    // share of rounds
+	Skipped  float64 `json:"skipped"`    // share of rounds, or of those of the outcome whose window it is
 	Late     float64 `json:"late"`       // outcomes that came after it, a round
 	Released float64 `json:"d_released"` // mean D/T as released
 	SigmaMax int64   `json:"sigma_max"`  // largest over the runs, as released
@@ -39,24 +39,30 @@ type WindowPrice struct {
 }
 
 // PriceWindows judges the runs of each window: runs[w] are those of windows[w], in the
-// same order of seeds for each.
-func PriceWindows(windows []loop.Window, runs [][]Result) []WindowPrice {
+// same order of seeds for each. outcome is the named outcome whose windows they are; "": of the round.
+func PriceWindows(windows []loop.Window, outcome string, runs [][]Result) []WindowPrice {
 	out := make([]WindowPrice, len(windows))
 	for i, w := range windows {
-		out[i] = priceOf(w, runs[i])
+		out[i] = priceOf(w, outcome, runs[i])
 	}
 	recommend(out)
 	return out
 }
 
-func priceOf(w loop.Window, runs []Result) WindowPrice {
+func priceOf(w loop.Window, outcome string, runs []Result) WindowPrice {
 	p := WindowPrice{Window: model.FormatWindow(w)}
 	var losses, regrets, bounds []float64
 	for i := range runs {
 		r := &runs[i]
 		n := float64(max(r.Rounds, 1) * int64(len(runs)))
-		p.Skipped += float64(r.Fates.Skipped) / n
-		p.Late += float64(r.Fates.Late) / n
+		skipped, late := r.Fates.Skipped, r.Fates.Late
+		for i := range r.Outcomes {
+			if o := &r.Outcomes[i]; o.Name == outcome {
+				skipped, late = o.Skipped, o.Late
+			}
+		}
+		p.Skipped += float64(skipped) / n
+		p.Late += float64(late) / n
 		p.Released += r.Delays.Released.Mean / float64(len(runs))
 		p.SigmaMax = max(p.SigmaMax, r.Delays.Released.SigmaMax)
 		losses = collect(losses, r.MeanLoss)
@@ -158,10 +164,12 @@ func mean(v []float64) float64 {
 
 // DefaultWindows are the windows worth a look: in rounds 10, 20, 50, … up to half of
 // those there are; for data with times, steps of 2 to 2.5 from a tenth of the median
-// recorded delay to the largest.
-func DefaultWindows(r *Rounds) []loop.Window {
-	if r.RecordsDelays() {
-		return timedWindows(r.Times())
+// recorded delay to the largest, of a named outcome those of its own.
+func DefaultWindows(r *Rounds, outcome string) []loop.Window {
+	if o := r.DelayOptions(0); outcome != "" && o.Decided != nil {
+		return timedWindows(o.Decided, o.Named[outcome])
+	} else if o.Came != nil {
+		return timedWindows(o.Decided, o.Came)
 	}
 	var out []loop.Window
 	for scale := int64(10); ; scale *= 10 {

@@ -41,7 +41,7 @@ func recommended(prices []WindowPrice) []string {
 // costs 10 ± .5 more.
 func TestTheWindowThatSkipsLeastAmongTheCheapest(t *testing.T) {
 	windows, runs := priced([][]float64{{20, 21}, {5, 6}, {5, 7}, {15, 17}}, []int64{50, 9, 3, 0})
-	prices := PriceWindows(windows, runs)
+	prices := PriceWindows(windows, "", runs)
 	if got := recommended(prices); !slices.Equal(got, []string{"30 rounds"}) {
 		t.Errorf("proposed %v", got)
 	}
@@ -56,7 +56,7 @@ func TestTheWindowThatSkipsLeastAmongTheCheapest(t *testing.T) {
 func TestOfWindowsAlikeTheShortest(t *testing.T) {
 	for _, costs := range [][][]float64{{{5, 7}, {5, 7}, {5, 7}}, {{5, 7}, {5, 7}, {5, 6}}} {
 		windows, runs := priced(costs, []int64{3, 3, 3})
-		if got := recommended(PriceWindows(windows, runs)); !slices.Equal(got, []string{"10 rounds"}) {
+		if got := recommended(PriceWindows(windows, "", runs)); !slices.Equal(got, []string{"10 rounds"}) {
 			t.Errorf("%v: proposed %v", costs, got)
 		}
 	}
@@ -64,7 +64,7 @@ func TestOfWindowsAlikeTheShortest(t *testing.T) {
 
 func TestOneSeedProposesTheCheapest(t *testing.T) {
 	windows, runs := priced([][]float64{{20}, {5}, {5.001}}, []int64{50, 9, 3})
-	prices := PriceWindows(windows, runs)
+	prices := PriceWindows(windows, "", runs)
 	if got := recommended(prices); !slices.Equal(got, []string{"20 rounds"}) {
 		t.Errorf("proposed %v", got)
 	}
@@ -74,7 +74,7 @@ func TestOneSeedProposesTheCheapest(t *testing.T) {
 }
 
 func TestNoLossProposesNothing(t *testing.T) {
-	prices := PriceWindows([]loop.Window{{Rounds: 1}}, [][]Result{{{Rounds: 5}}})
+	prices := PriceWindows([]loop.Window{{Rounds: 1}}, "", [][]Result{{{Rounds: 5}}})
 	if got := recommended(prices); got != nil {
 		t.Errorf("proposed %v", got)
 	}
@@ -86,7 +86,7 @@ func TestDefaultWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []int64
-	for _, w := range DefaultWindows(env) {
+	for _, w := range DefaultWindows(env, "") {
 		got = append(got, w.Rounds)
 	}
 	if !slices.Equal(got, []int64{10, 20, 50, 100, 200, 500}) {
@@ -125,7 +125,7 @@ func TestPricesOfRealRuns(t *testing.T) {
 		}
 		runs[i] = []Result{*r}
 	}
-	p := PriceWindows(windows, runs)
+	p := PriceWindows(windows, "", runs)
 	if !(p[0].Skipped > .7 && p[0].Skipped > p[1].Skipped && p[1].Skipped > p[2].Skipped) {
 		t.Errorf("skipped %v, %v, %v", p[0].Skipped, p[1].Skipped, p[2].Skipped)
 	}

@@ -94,7 +94,7 @@ func judgedLegend(e *judge.Evaluations, screen, biased bool) string {
 		rows += fmt.Sprintf(" that stand for %s events (pdrop)", words.Count(int64(math.Round(events))))
 	}
 	of := s.Of
-	if s.Formula != "" {
+	if s.Formula != "" && e.Policies[0].Reward == "" {
 		of += " (" + s.Formula + ")"
 	}
 	text := fmt.Sprintf("Mean %s a row of %s, %d actions, smallest propensity %s; ± the standard error, %s", of, rows,

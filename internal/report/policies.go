@@ -27,17 +27,20 @@ func (b *builder) best() *ope.Evaluation {
 		sign = -1
 	}
 	for _, p := range b.Policies {
-		if len(p.Estimates) > 0 && (best == nil || sign*float64(ranking(p).Value) > sign*float64(ranking(best).Value)) {
+		if len(p.Estimates) > 0 && p.Reward == b.Policies[0].Reward && (best == nil || sign*float64(ranking(p).Value) > sign*float64(ranking(best).Value)) {
 			best = p
 		}
 	}
 	return best
 }
 
-// logging returns the policy that made the log, nil if it was not judged.
-func (b *builder) logging() *ope.Evaluation {
-	for _, p := range b.Policies {
-		if p.Policy == "logging" {
+// specOf returns the specification of a policy, of which its name may tell the formula, too.
+func specOf(p *ope.Evaluation) string { return strings.TrimSuffix(p.Policy, ", "+p.Reward) }
+
+// logging returns the policy that made the log, by the reward of another; nil if it was not judged.
+func (r *Results) logging(of *ope.Evaluation) *ope.Evaluation {
+	for _, p := range r.Policies {
+		if specOf(p) == "logging" && p.Reward == of.Reward {
 			return p
 		}
 	}
@@ -45,8 +48,12 @@ func (b *builder) logging() *ope.Evaluation {
 }
 
 func (b *builder) saysPolicies() string {
-	best, logging := b.best(), b.logging()
-	if best == nil || logging == nil {
+	best := b.best()
+	if best == nil {
+		return ""
+	}
+	logging := b.logging(best)
+	if logging == nil {
 		return ""
 	}
 	e, l := ranking(best), ranking(logging)
@@ -66,8 +73,12 @@ func (b *builder) saysPolicies() string {
 // withinNoise reports whether the best policy is another than the one that made the log, and
 // its estimate no further off than twice the standard error of the difference.
 func (b *builder) withinNoise() bool {
-	best, logging := b.best(), b.logging()
-	if best == nil || logging == nil || best == logging {
+	best := b.best()
+	if best == nil {
+		return false
+	}
+	logging := b.logging(best)
+	if logging == nil || best == logging {
 		return false
 	}
 	e, l := ranking(best), ranking(logging)
@@ -240,7 +251,7 @@ func (b *builder) policies() section {
 	shown := view{}
 	for i, p := range b.Policies {
 		row := []string{p.Policy}
-		one := series{Name: p.Policy, Off: i >= 6, Aside: p.Policy == "logging"} // as in the course
+		one := series{Name: p.Policy, Off: i >= 6, Aside: specOf(p) == "logging"} // as in the course
 		for _, e := range p.Estimates {
 			row = append(row, mean{e.Value, e.SE}.String()+e.Mark())
 			one.Y, one.Low, one.High = append(one.Y, e.Value), append(one.Low, e.Low), append(one.High, e.High)
@@ -253,7 +264,7 @@ func (b *builder) policies() section {
 	}
 	c.Views = []view{shown}
 	s.add(b.playsTable(), c, t, judgedOutcomes(b.Policies), b.intervals(), note(b.settings()))
-	if b.logging() == nil {
+	if b.logging(b.Policies[0]) == nil {
 		s.add(note("What policies gain on the one that made the log is shown where that is judged, too: --policy logging."))
 	}
 	return s
@@ -285,9 +296,9 @@ func (b *builder) policyCourse() *pageChart {
 	soFar, each := view{Name: "from the start"}, view{Name: "in each stretch"}
 	for i, p := range b.Policies {
 		x := p.Course
-		soFar.Series = append(soFar.Series, band(series{Name: p.Policy, Off: i >= 6, Aside: p.Policy == "logging"}, x.SoFar,
+		soFar.Series = append(soFar.Series, band(series{Name: p.Policy, Off: i >= 6, Aside: specOf(p) == "logging"}, x.SoFar,
 			x.SoFarSE))
-		each.Series = append(each.Series, band(series{Name: p.Policy, Off: i >= 3, Aside: p.Policy == "logging"}, x.Value,
+		each.Series = append(each.Series, band(series{Name: p.Policy, Off: i >= 3, Aside: specOf(p) == "logging"}, x.Value,
 			x.SE))
 	}
 	c.Views = []view{soFar, each}

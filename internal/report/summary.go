@@ -88,15 +88,12 @@ func (r *Results) Summarise() {
 	for _, g := range groups {
 		r.Summary = append(r.Summary, summary(g, groups))
 	}
-	logging := ope.Figure(nan)
 	for _, p := range r.Policies {
-		if p.Policy == "logging" {
-			logging = ranking(p).Value
+		s := standing{Policy: p.Policy, Plays: r.plays(specOf(p)), ESS: p.ESS / ope.Figure(max(p.Rows, 1)), Lift: ope.Figure(nan)}
+		if logging := r.logging(p); logging != nil {
+			s.Lift = ranking(p).Value - ranking(logging).Value
 		}
-	}
-	for _, p := range r.Policies {
-		r.Standings = append(r.Standings, standing{Policy: p.Policy, Plays: r.plays(p.Policy),
-			ESS: p.ESS / ope.Figure(max(p.Rows, 1)), Lift: ranking(p).Value - logging})
+		r.Standings = append(r.Standings, s)
 	}
 }
 
