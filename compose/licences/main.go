@@ -17,7 +17,8 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	version := flag.String("sbom", "", "write a bill of materials (CycloneDX 1.6, JSON) of this version of the programs")
+	version := flag.String("sbom", "", "write a bill of materials (CycloneDX 1.6, JSON) of this version of the "+
+		"programs")
 	if flag.Parse(); flag.NArg() == 0 {
 		log.Fatal("usage: licences [--sbom VERSION] PACKAGE...")
 	}
@@ -45,7 +46,8 @@ func main() {
 		}
 	}
 	if bad > 0 {
-		log.Fatalf("%d of %d parts have no licence that is known to be free of conditions on this program", bad, len(parts))
+		log.Fatalf("%d of %d parts have no licence that is known to be free of conditions on this program", bad,
+			len(parts))
 	}
 }
 
