@@ -136,7 +136,7 @@ func (c *TabularClass) losses(row, position int, name string) []float64 {
 	if a < 0 || row < 0 {
 		return nil
 	}
-	at := (row*len(c.actions) + a) * c.size
+	at := (row*len(c.Actions()) + a) * c.size
 	return c.loss[at : at+c.size]
 }
 
@@ -152,7 +152,7 @@ func (c *TabularClass) find(x *Input) int {
 func (c *TabularClass) appendKey(dst []byte, x *Input) []byte {
 	clear(c.at)
 	for i := range x.Features {
-		if f := c.named(i, x.Features[i].Name); f >= 0 {
+		if f := c.features.at(i, x.Features[i].Name); f >= 0 {
 			c.at[f] = int32(i + 1)
 		}
 	}
