@@ -8,6 +8,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -32,10 +33,7 @@ func main() {
 	} else {
 		err = write(w, parts)
 	}
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := w.Flush(); err != nil {
+	if err = errors.Join(err, w.Flush()); err != nil {
 		log.Fatal(err)
 	}
 	bad := 0

@@ -163,15 +163,11 @@ type late struct {
 }
 
 // jobs returns the runs.
-func (c *late) jobs(o Options, seeds int) (out []job) {
+func (c *late) jobs(o Options, seeds int) []job {
 	c.regret = make([]float64, seeds)
-	for k := range seeds {
-		out = append(out, job{c.rounds, func(ctx context.Context) (err error) {
-			c.regret[k], err = c.play(ctx, o.Seed+uint64(k), o.plant)
-			return err
-		}})
-	}
-	return out
+	return perSeed(o, c.rounds, c.regret, func(ctx context.Context, seed uint64) (float64, error) {
+		return c.play(ctx, seed, o.plant)
+	})
 }
 
 // lateCells shows regret by kinds of delays, then by ways to learn, as a table and as a picture.

@@ -32,12 +32,9 @@ var stabilityClaim = Claim{
 		}
 		var jobs []job
 		for _, m := range all {
-			for k := range m.runs {
-				jobs = append(jobs, job{m.rounds, func(ctx context.Context) (err error) {
-					m.runs[k], err = m.play(ctx, o.Seed+uint64(k), o.mistake)
-					return err
-				}})
-			}
+			jobs = append(jobs, perSeed(o, m.rounds, m.runs, func(ctx context.Context, seed uint64) (moved, error) {
+				return m.play(ctx, seed, o.mistake)
+			})...)
 		}
 		return plan{jobs, func(f *Finding) { concludeStability(f, all) }}
 	},
