@@ -21,6 +21,7 @@ func (d *Door) calls() []route {
 	return []route{
 		{"POST", "/v1/decide", mayDecide, "decide", d.decide},
 		{"POST", "/v1/models/{model}/decide", mayDecide, "decide", d.decide},
+		{"POST", "/v1/assignments", mayDecide, "decide", d.assign},
 		{"POST", "/v1/outcome", mayOutcome, "outcome", d.outcome},
 		{"POST", "/v1/batch", mayDecide | mayOutcome, "", d.batch},
 		{"POST", "/ofrep/v1/evaluate/flags/{key}", mayDecide, "decide", d.evaluateFlag},

@@ -106,19 +106,24 @@ func (c *candidate) add(r *Round, policy []float64, predicted *[2][]float64, lev
 	}
 }
 
-// Estimate is what is known of a candidate. Losses are in [0,1]; an end that no round bounds is 0 or 1, of gains −1 or 1.
+// Estimate is what is known of a candidate. Losses are in [0,1]; without a round intervals say nothing.
 type Estimate struct {
-	Rounds    int64   // with a loss
-	Effective float64 // sample size by the weights: (Σw)²/Σw²
-	Value     Interval
-	Gain      Interval // of what is played less the candidate's: positive where the candidate is better
-	Worst     Interval // the value, whatever the losses of rounds without one are
-	WorstGain Interval
-	Beaten    bool // its gain is below 0, or below that of another candidate
+	Policy    string   `json:"policy"`     // its name, which the caller gives: baseline, uniform, learner or always:ACTION
+	Rounds    int64    `json:"rounds"`     // with a loss, of which the log tells what the policy would have played
+	Effective float64  `json:"effective"`  // sample size: (Σw)²/Σw², w the policy's probability over the log's
+	Value     Interval `json:"loss"`       // mean a round
+	Gain      Interval `json:"gain"`       // mean loss of what is played less the policy's: positive if the policy is better
+	Worst     Interval `json:"worst"`      // the loss, whatever rounds without one have lost
+	WorstGain Interval `json:"worst_gain"` // the gain, the same
+	Beaten    bool     `json:"beaten"`     // its gain is below 0, or below that of another candidate
 }
 
-// Interval holds at all times.
-type Interval struct{ Mean, Low, High float64 }
+// Interval is an estimate with its confidence sequence, which holds at all times.
+type Interval struct {
+	Mean float64 `json:"mean"` // of the rounds so far
+	Low  float64 `json:"low"`  // lower end
+	High float64 `json:"high"` // upper end
+}
 
 // Estimates appends what is known of each candidate.
 func (l *Ledger) Estimates(dst []Estimate) []Estimate {

@@ -51,8 +51,9 @@ func (p Promotion) On() bool { return p.Alpha > 0 }
 // Judge judges the candidates of a model on final rounds ([ledger.Ledger] says how, and what it proves). The joiner
 // gives it each feedback in the order of the log, so its state is a function of the log: a mark keeps it.
 //
-// Rounds that were withdrawn, and those of an id that an earlier round used, are no rounds of it. Its evidence is of one
-// learner in one mode, of one baseline, and of one list of candidates: where one of them changes it starts anew.
+// Rounds that were withdrawn, those of an id that an earlier round used, and those that somebody else decided, are no
+// rounds of it. Its evidence is of one learner in one mode, of one baseline, and of one list of candidates: where one of
+// them changes it starts anew.
 type Judge struct {
 	epoch  int64 // the last that began
 	since  int64 // the first whose rounds it counts
@@ -98,10 +99,22 @@ func (j *Judge) Since() int64 { return j.since }
 // Ledger returns what is known of the candidates, in the order of the rules; nil without any.
 func (j *Judge) Ledger() *ledger.Ledger { return j.ledger }
 
+// Estimates returns what is known of each candidate; nil without any.
+func (j *Judge) Estimates() (out []ledger.Estimate) {
+	if j.ledger == nil {
+		return nil
+	}
+	out = j.ledger.Estimates(nil)
+	for i := range out {
+		out[i].Policy = j.rules.Candidates[i].String()
+	}
+	return out
+}
+
 // Add takes the next feedback of the log.
 func (j *Judge) Add(f *codec.Feedback) {
 	if j.ledger == nil || f.Epoch < j.since || f.Fate == codec.WithdrawnRound || f.Reason == codec.ReasonDuplicateID ||
-		!(f.Propensities[f.Action] > 0) {
+		f.Mode == codec.External || !(f.Propensities[f.Action] > 0) {
 		return
 	}
 	for i, c := range j.rules.Candidates {

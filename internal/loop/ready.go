@@ -85,7 +85,7 @@ func (j *Joiner) record(p *pending) *codec.Feedback {
 		LearnedThrough: d.LearnedThrough, Gamma: d.Gamma, Time: p.time,
 		Actions: d.Actions, Propensities: d.Propensities, Action: d.Action,
 		OutcomePartition: -1, OutcomeOffset: -1, Context: d.Context,
-		Mode: d.Mode, Would: d.Would,
+		Mode: d.Mode, Would: d.Would, Unknown: d.Unknown,
 	})
 	return &j.ready.Feedback[len(j.ready.Feedback)-1]
 }

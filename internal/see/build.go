@@ -130,6 +130,7 @@ func (out *state) scope(v *watch.View, m *moment) {
 			out.Actions.Others += a.Decisions
 		}
 	}
+	out.Assigned = assigned(v.Assigned)
 	out.Verdict = verdict(v) + guarded(v.Rewards, m.there("hindsight_guard_excess_loss"))
 	r := &v.Recent
 	e := &out.Exploration

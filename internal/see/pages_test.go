@@ -109,7 +109,7 @@ func comments(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	out := map[string]string{}
-	for _, name := range append(files, "../service/candidates.go") {
+	for _, name := range append(files, "../service/candidates.go", "../ledger/ledger.go") {
 		f, err := goparser.ParseFile(gotoken.NewFileSet(), name, nil, goparser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

@@ -14,29 +14,10 @@ type CandidatesPage struct {
 	Unknown int64   `json:"without_loss"` // of them
 	Alpha   float64 `json:"alpha"`        // all losses' intervals hold at all times with probability 1 - alpha; so do all gains'
 	// what the intervals assume of rounds without a loss; those called worst assume nothing. Empty: there are none
-	Assumes    string          `json:"assumes"`
-	Candidates []CandidateLine `json:"candidates"` // in the order of the model file
-	Promote    *PromotionLine  `json:"promote"`    // the model's rule; null: it has none
-	Points     []JudgedPoint   `json:"points"`     // over the rounds, since this process started
-}
-
-// CandidateLine is what one policy is worth. Losses are in [0,1].
-type CandidateLine struct {
-	Policy    string   `json:"policy"`     // baseline, uniform, learner or always:ACTION
-	Rounds    int64    `json:"rounds"`     // with a loss, of which the log tells what the policy would have played
-	Effective float64  `json:"effective"`  // sample size: (Σw)²/Σw², w the policy's probability over the log's
-	Loss      Interval `json:"loss"`       // mean a round
-	Gain      Interval `json:"gain"`       // mean loss of what is played less the policy's: positive if the policy is better
-	Worst     Interval `json:"worst"`      // the loss, whatever rounds without one have lost
-	WorstGain Interval `json:"worst_gain"` // the gain, the same
-	Beaten    bool     `json:"beaten"`     // worse than what is played, or than another candidate
-}
-
-// Interval is an estimate with its confidence sequence.
-type Interval struct {
-	Mean float64 `json:"mean"` // of the rounds so far
-	Low  float64 `json:"low"`  // lower end
-	High float64 `json:"high"` // upper end
+	Assumes    string            `json:"assumes"`
+	Candidates []ledger.Estimate `json:"candidates"` // in the order of the model file
+	Promote    *PromotionLine    `json:"promote"`    // the model's rule; null: it has none
+	Points     []JudgedPoint     `json:"points"`     // over the rounds, since this process started
 }
 
 // PromotionLine is the rule by which a candidate is promoted.
@@ -49,8 +30,8 @@ type PromotionLine struct {
 
 // JudgedPoint is what was known after some rounds.
 type JudgedPoint struct {
-	Rounds int64      `json:"rounds"` // final ones
-	Losses []Interval `json:"losses"` // of each candidate
+	Rounds int64             `json:"rounds"` // final ones
+	Losses []ledger.Interval `json:"losses"` // of each candidate
 }
 
 // judgedPoints is how many points are kept: they are thinned out when there would be more.
@@ -62,7 +43,7 @@ const assumesRandom = "rounds without an outcome are left out, which is right on
 
 // candidatesPage returns what is known of the candidates, without points.
 func candidatesPage(j *loop.Judge) *CandidatesPage {
-	p := &CandidatesPage{Alpha: ledger.Alpha, Candidates: []CandidateLine{}, Points: []JudgedPoint{}}
+	p := &CandidatesPage{Alpha: ledger.Alpha, Candidates: []ledger.Estimate{}, Points: []JudgedPoint{}}
 	l, rules := j.Ledger(), j.Rules()
 	if l == nil {
 		return p
@@ -71,11 +52,7 @@ func candidatesPage(j *loop.Judge) *CandidatesPage {
 	if p.Rounds, p.Unknown = l.Rounds(); p.Unknown > 0 {
 		p.Assumes = assumesRandom
 	}
-	for i, e := range l.Estimates(nil) {
-		p.Candidates = append(p.Candidates, CandidateLine{Policy: rules.Candidates[i].String(), Rounds: e.Rounds,
-			Effective: e.Effective, Loss: Interval(e.Value), Gain: Interval(e.Gain), Worst: Interval(e.Worst),
-			WorstGain: Interval(e.WorstGain), Beaten: e.Beaten})
-	}
+	p.Candidates = j.Estimates()
 	if r := rules.Promote; r.On() {
 		p.Promote = &PromotionLine{r.Of.String(), r.BetterBy, r.Alpha, l.Fired()}
 	}
@@ -101,7 +78,7 @@ func (c *judged) note(p *CandidatesPage) {
 	if len(p.Candidates) > 0 && p.Rounds >= last+c.every {
 		point := JudgedPoint{Rounds: p.Rounds}
 		for i := range p.Candidates {
-			point.Losses = append(point.Losses, p.Candidates[i].Loss)
+			point.Losses = append(point.Losses, p.Candidates[i].Value)
 		}
 		if len(c.points) == judgedPoints {
 			c.every = 2 * max(c.every, last/judgedPoints)
@@ -123,12 +100,8 @@ func (j *Joiner) showCandidates() *CandidatesPage {
 	judge := j.Heart().Judge()
 	page := candidatesPage(judge)
 	j.judged.note(page)
-	var all []ledger.Estimate
-	if l := judge.Ledger(); l != nil {
-		all = l.Estimates(nil)
-	}
 	rule := page.Promote
-	j.m.Candidates(all, rule != nil, rule != nil && rule.Feedback > 0)
+	j.m.Candidates(page.Candidates, rule != nil, rule != nil && rule.Feedback > 0)
 	if rule != nil && rule.Feedback > 0 && j.promoted != page.Epoch {
 		j.promoted = page.Epoch
 		j.cfg.Logger.Warn("a candidate is better than what is played", "candidate", rule.Of, "better_by", rule.BetterBy,

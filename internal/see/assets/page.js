@@ -194,13 +194,16 @@ function bars(into, rows, total) {
 }
 
 function drawActions(s) {
-  if (!changed("actions", [s.actions, s.shadow, s.apprentice, s.losses.of])) return;
+  if (!changed("actions", [s.actions, s.assigned, s.shadow, s.apprentice, s.losses.of])) return;
   const a = s.actions, means = a.most.some((x) => x.rounds > 0);
   const rows = a.most.map((x) => [x.action, x.decisions, means ? num(x.mean) : null, `mean ${s.losses.of} of ${num(x.rounds)} rounds`]);
   if (a.others) rows.push(["all others", a.others, means ? "" : null]);
   bars(byId("actions"), rows, a.decisions);
-  byId("actions-says").textContent = (a.decisions ? `Of the last ${num(a.decisions)} decisions known here.` : "No decision yet.") + (means ? ` The last figure is the mean ${s.losses.of} of an action's rounds released.` : "") + apprenticeSays(s.apprentice) + shadowSays(s.shadow);
+  byId("actions-says").textContent = (a.decisions ? `Of the last ${num(a.decisions)} decisions known here.` : "No decision yet.") + (means ? ` The last figure is the mean ${s.losses.of} of an action's rounds released.` : "") + assignedSays(s.assigned) + apprenticeSays(s.apprentice) + shadowSays(s.shadow);
 }
+
+// Rounds that somebody else decided.
+const assignedSays = (x) => (x.rounds ? ` ${num(x.rounds)} more were assigned by others, ${num(x.without_propensity)} of them without a propensity: those are in no estimate.` : "");
 
 // How near an apprentice is to its baseline.
 const apprenticeSays = (x) => (x.rounds ? ` As an apprentice (${num(x.rounds)} rounds) the learner would have done what the baseline did with a probability of ${percent(x.match)} on average.` : "");
