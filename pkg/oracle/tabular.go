@@ -44,7 +44,8 @@ func NewTabularClass(features, actions []string, tables []map[string][]float64) 
 		// The numbers of rows depend on the order of the map; nothing else does.
 		for key, losses := range table {
 			if len(losses) != k {
-				return nil, fmt.Errorf("tabular class: function %d, key %q: %d losses for %d actions", i, key, len(losses), k)
+				return nil, fmt.Errorf("tabular class: function %d, key %q: %d losses for %d actions", i, key,
+					len(losses), k)
 			}
 			r, ok := c.row[key]
 			if !ok {
