@@ -68,7 +68,8 @@ func learnersOfProcesses(t *testing.T, partitions int) {
 				continue
 			}
 			if found = true; m[2] != want {
-				t.Errorf("process %d has learner %s after %d feedbacks; one that is fed the log has %s", i, m[2], learned, want)
+				t.Errorf("process %d has learner %s after %d feedbacks; one that is fed the log has %s", i, m[2],
+					learned, want)
 			}
 		}
 		if !found {

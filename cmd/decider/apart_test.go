@@ -24,8 +24,8 @@ func TestApart(t *testing.T) {
 	dir := t.TempDir()
 	model := writeModel(t, dir, shop)
 	startDecider := func(args ...string) *process {
-		return start(t, decider(t, append([]string{"--log", "embedded:" + dir, "--listen", "127.0.0.1:0", "--model", model,
-			"--joiner=false"}, args...)...))
+		return start(t, decider(t, append([]string{"--log", "embedded:" + dir, "--listen", "127.0.0.1:0",
+			"--model", model, "--joiner=false"}, args...)...))
 	}
 	startJoiner := func() *process {
 		return start(t, feedbackJoiner(t, "--log", "embedded:"+dir, "--model", model))

@@ -57,7 +57,8 @@ func TestAttacks(t *testing.T) {
 			said := attack.run()
 			now := b.seen()
 			if turn == 0 || now.failed > before.failed {
-				t.Logf("%s, %.1f s: %s; beside it %d served, %d not; at most %d MiB", attack.name, time.Since(began).Seconds(),
+				t.Logf("%s, %.1f s: %s; beside it %d served, %d not; at most %d MiB", attack.name,
+					time.Since(began).Seconds(),
 					said, now.served-before.served, now.failed-before.failed, p.resident()>>20)
 			}
 			select {
@@ -187,8 +188,8 @@ func (a *attacker) badHeaders() string {
 		}
 		header := "NATS/1.0\r\n" + name + ": " + value + "\r\n\r\n"
 		body := fmt.Sprintf(`{"id":"none%d","loss":1}`, sent)
-		c := a.raw(fmt.Sprintf("HPUB shop.outcome _INBOX.h %d %d\r\n%s%s\r\nPING\r\n", len(header), len(header)+len(body),
-			header, body))
+		c := a.raw(fmt.Sprintf("HPUB shop.outcome _INBOX.h %d %d\r\n%s%s\r\nPING\r\n", len(header), len(header)+
+			len(body), header, body))
 		if c != nil {
 			c.Close()
 		}
@@ -257,8 +258,8 @@ func (a *attacker) largeOutcomes() string {
 		if i%20 == 0 {
 			size = 1000 << 10
 		}
-		_ = c.PublishRequest("shop.outcome", c.NewInbox(), fmt.Appendf(nil, `{"id":"large%d","loss":1,"unknown":"%s"}`, a.n,
-			strings.Repeat("u", size)))
+		_ = c.PublishRequest("shop.outcome", c.NewInbox(), fmt.Appendf(nil, `{"id":"large%d","loss":1,"unknown":"%s"}`,
+			a.n, strings.Repeat("u", size)))
 	}
 	_ = c.Flush()
 	return "100 sent"
@@ -389,8 +390,8 @@ func (b *behaving) judge() {
 	if n == 0 {
 		b.t.Fatal("nobody was served")
 	}
-	b.t.Logf("%d rounds served, %d not; %d tries more, %d of them after a refusal; half within %v, 99 of 100 within %v, "+
-		"all within %v", b.served, b.failed, b.again, b.refused, b.took[n/2], b.took[n*99/100], b.took[n-1])
+	b.t.Logf("%d rounds served, %d not; %d tries more, %d of them after a refusal; half within %v, 99 of 100 "+
+		"within %v, all within %v", b.served, b.failed, b.again, b.refused, b.took[n/2], b.took[n*99/100], b.took[n-1])
 	if b.failed > 0 {
 		b.t.Errorf("%d rounds of %d were not served in ten tries", b.failed, b.served+b.failed)
 	}

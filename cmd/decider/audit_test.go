@@ -97,7 +97,8 @@ func rulesOf(e *codec.Epoch) (check.Rules, error) {
 
 // figures is one line about what was checked.
 func figures(r *check.Report) string {
-	return fmt.Sprintf("%d contexts, %d decisions (%d by request), %d outcomes, %d early stages, fates %v, rejects %v, %d rejects "+
-		"written again, %d openings, %d snapshots",
-		r.Contexts, r.Decisions, r.Requests, r.Outcomes, r.Stages, r.Fates, r.Rejects, r.Repeated, r.Openings, r.Snapshots)
+	return fmt.Sprintf("%d contexts, %d decisions (%d by request), %d outcomes, %d early stages, fates %v, rejects "+
+		"%v, %d rejects written again, %d openings, %d snapshots",
+		r.Contexts, r.Decisions, r.Requests, r.Outcomes, r.Stages, r.Fates, r.Rejects, r.Repeated, r.Openings,
+		r.Snapshots)
 }

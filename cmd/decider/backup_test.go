@@ -80,10 +80,11 @@ func TestBackup(t *testing.T) {
 	settle(t, then)
 	then.detach()
 	p.stop(patience)
-	report := audit(t, restored, "shop", append(before.replies, then.replies...), check.Options{}, func(log stream.Log) {
-		auditUsers(t, log, before)
-		auditUsers(t, log, then)
-	})
+	report := audit(t, restored, "shop", append(before.replies, then.replies...), check.Options{},
+		func(log stream.Log) {
+			auditUsers(t, log, before)
+			auditUsers(t, log, then)
+		})
 	t.Logf("decision %d, which had learned through feedback %d, is the same before and after; %s", was.N,
 		was.LearnedThrough, figures(report))
 }
@@ -183,7 +184,8 @@ func TestEmbeddedPaused(t *testing.T) {
 		got := finish(t, decider(t, args...))
 		if want := fmt.Sprintf("is in use by process %d (decider)", p.cmd.Process.Pid); got.code != 1 ||
 			!strings.Contains(got.stderr, want) {
-			t.Errorf("a second decider while the first is paused: exit code %d, %s; want %q", got.code, got.stderr, want)
+			t.Errorf("a second decider while the first is paused: exit code %d, %s; want %q", got.code,
+				got.stderr, want)
 		}
 		after(p, time.Duration(long(2, 30))*time.Second-time.Since(began)) // longer than a lease
 		p.signal(syscall.SIGCONT)

@@ -101,7 +101,8 @@ func TestBadRequests(t *testing.T) {
 		{"the same id, another context", "decide", `{"id":"a","actions":["x"]}`, 409, "this id was used for another " +
 			"context, in round 1 of partition 0"},
 	} {
-		if code, reply := say(t, user.Bus(), "shop."+c.verb, c.data); code != c.code || !strings.Contains(reply, c.says) {
+		if code, reply := say(t, user.Bus(), "shop."+c.verb, c.data); code != c.code ||
+			!strings.Contains(reply, c.says) {
 			t.Errorf("%s: code %d, %q; want %d, %q", c.name, code, reply, c.code, c.says)
 		}
 	}
@@ -136,7 +137,8 @@ func TestBadRecords(t *testing.T) {
 		{"outcomes", `{"id":"a","action":"other","loss":0.25}`, codec.ReasonMismatch, ""},
 		{"outcomes", `{"id":"a","loss":0.5}`, "", ""},
 		{"outcomes", `{"id":"a","loss":0.75}`, codec.ReasonDuplicate, ""},
-		{"contexts", `{"id":"a","actions":["x"]} `, codec.ReasonDuplicateID, "the id was used by round 2 of partition 0"},
+		{"contexts", `{"id":"a","actions":["x"]} `, codec.ReasonDuplicateID, "the id was used by round 2 of " +
+			"partition 0"},
 		{"contexts", `{"id":"b","actions":["x"`, codec.ReasonMalformed, "context: "},
 		{"contexts", badContext, codec.ReasonMalformed, "context: "},
 		{"outcomes", `{"id":"old","loss":0.5}`, codec.ReasonLate, ""},

@@ -65,7 +65,8 @@ func (c *chaos) refusedIsInvisible() {
 			var d codec.Decision
 			err := codec.ParseDecision(&d, r.Value)
 			if slices.Contains(c.refused, d.ID) {
-				c.t.Errorf("decision %d of partition %d, of %s, was refused by a process that had lost the partition", d.N, p, d.ID)
+				c.t.Errorf("decision %d of partition %d, of %s, was refused by a process that had lost the partition",
+					d.N, p, d.ID)
 			}
 			return err
 		})
@@ -127,11 +128,12 @@ func (c *chaos) plantFaults(was *check.Report) {
 		{"a stage is told twice", "stages of shop.feedback", 100, "is of stage 1 of a round that had 1",
 			func(r stream.Record) []stream.Record { return []stream.Record{r, r} }},
 		{"a decision is lost", "shop.decisions", 100, "", func(stream.Record) []stream.Record { return nil }},
-		{"a round is decided twice", "shop.decisions", 100, "was decided before", func(r stream.Record) []stream.Record {
-			again := r
-			again.Offset++ // of the next one, which nothing refers to
-			return []stream.Record{r, again}
-		}},
+		{"a round is decided twice", "shop.decisions", 100, "was decided before",
+			func(r stream.Record) []stream.Record {
+				again := r
+				again.Offset++ // of the next one, which nothing refers to
+				return []stream.Record{r, again}
+			}},
 		{"a decision has no feedback", "shop.feedback", was.Decisions, "has no feedback",
 			func(stream.Record) []stream.Record { return nil }},
 		{"a decision has two feedbacks", "shop.feedback", 100, "had feedback", func(r stream.Record) []stream.Record {

@@ -97,7 +97,8 @@ func (c *chaos) pausedOwner(part chaosPart) {
 	fences, leases := p.said("fenced"), p.said("lease lost")
 	p.signal(syscall.SIGCONT)
 	asked()
-	eventually(c.t, fmt.Sprintf("%s %d, which was paused, says that it lost its lease", p.cmd.Args[0], p.cmd.Process.Pid),
+	eventually(c.t, fmt.Sprintf("%s %d, which was paused, says that it lost its lease", p.cmd.Args[0],
+		p.cmd.Process.Pid),
 		func() bool {
 			return p.said("lease lost") > leases
 		})

@@ -127,8 +127,8 @@ func (p *onKafka) openings(topic string, partition int) (names []string) {
 		}
 		begins := i == 0 || r.ProducerID != is[i-1].ProducerID || r.ProducerEpoch != is[i-1].ProducerEpoch
 		if opens := recordOf(r).Type == stream.TypeOpen; opens != begins {
-			p.t.Errorf("%s[%d]@%d of producer %d, epoch %d: is it an open record? %v, the first of its epoch? %v", topic,
-				partition, r.Offset, r.ProducerID, r.ProducerEpoch, opens, begins)
+			p.t.Errorf("%s[%d]@%d of producer %d, epoch %d: is it an open record? %v, the first of its "+
+				"epoch? %v", topic, partition, r.Offset, r.ProducerID, r.ProducerEpoch, opens, begins)
 		}
 		if i > 0 && (r.ProducerID < is[i-1].ProducerID || r.ProducerID == is[i-1].ProducerID &&
 			r.ProducerEpoch < is[i-1].ProducerEpoch) {

@@ -116,20 +116,21 @@ func (c *chaos) started(p *process) *process {
 // look reads on in a partition. Errors are those of a place that was hurt.
 func (c *chaos) look(part chaosPart) *chaosLine {
 	l := c.lines[part]
-	_ = stream.Scan(c.t.Context(), c.log, "shop."+part.topic, part.partition, l.from, 1<<62, func(r *stream.Record) error {
-		l.from = r.Offset + 1
-		switch r.Type {
-		case "":
-			l.records++
-		case stream.TypeOpen:
-			for _, h := range r.Headers {
-				if h.Key == stream.HeaderOwner {
-					l.owner = h.Value[strings.LastIndexByte(h.Value, '/')+1:] // role@host/pid
+	_ = stream.Scan(c.t.Context(), c.log, "shop."+part.topic, part.partition, l.from, 1<<62,
+		func(r *stream.Record) error {
+			l.from = r.Offset + 1
+			switch r.Type {
+			case "":
+				l.records++
+			case stream.TypeOpen:
+				for _, h := range r.Headers {
+					if h.Key == stream.HeaderOwner {
+						l.owner = h.Value[strings.LastIndexByte(h.Value, '/')+1:] // role@host/pid
+					}
 				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	return l
 }
 
@@ -143,8 +144,10 @@ func (c *chaos) revive() {
 			default:
 				continue
 			}
-			if code := q.cmd.ProcessState.ExitCode(); code != 1 || q.said("log unavailable") == 0 || q.said("msg=ready ") > 0 {
-				c.t.Errorf("%s %d ended by itself, with %v:\n%s", q.cmd.Args[0], q.cmd.Process.Pid, q.cmd.ProcessState, q.log())
+			if code := q.cmd.ProcessState.ExitCode(); code != 1 || q.said("log unavailable") == 0 ||
+				q.said("msg=ready ") > 0 {
+				c.t.Errorf("%s %d ended by itself, with %v:\n%s", q.cmd.Args[0], q.cmd.Process.Pid, q.cmd.ProcessState,
+					q.log())
 			}
 			c.revived++
 			(*p)[i] = c.another(q)

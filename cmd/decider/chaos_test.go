@@ -100,10 +100,11 @@ func runChaos(t *testing.T, place chaosPlace, model string, faults, slow int) {
 	slices.Sort(c.over)
 	slices.Sort(c.again)
 	t.Logf("%d faults in %v, then %v to settle and %v to audit: %s; %d processes, %d of them in the place of one that "+
-		"had found no server; %d woke up, %d of them met the fence, others had taken over after %v; everything at work "+
-		"again after %v; %d requests refused by who was paused; %d replies; %s",
+		"had found no server; %d woke up, %d of them met the fence, others had taken over after %v; everything "+
+		"at work again after %v; %d requests refused by who was paused; %d replies; %s",
 		faults, under.Round(time.Second), calm.Round(time.Millisecond), audited.Round(time.Millisecond),
-		strings.Join(kinds, ", "), len(c.byPID), c.revived, c.wokeUp, c.woken, ends(c.over), ends(c.again), len(c.refused),
+		strings.Join(kinds, ", "), len(c.byPID), c.revived, c.wokeUp, c.woken, ends(c.over), ends(c.again),
+		len(c.refused),
 		len(c.load.replies), figures(r))
 }
 

@@ -166,17 +166,20 @@ func TestRefused(t *testing.T) {
 		{"a folder in a file", []string{"--log", "embedded:" + filepath.Join(file, "x")}, 1, "cannot be made"},
 		{"an unknown flag", []string{"--bogus"}, 2, "unknown flag: --bogus"},
 		{"an argument", []string{"extra"}, 2, "extra"},
-		{"a model without its flag", []string{"shop.yaml"}, 2, "a model file is named by a flag: decider --model shop.yaml"},
+		{"a model without its flag", []string{"shop.yaml"}, 2, "a model file is named by a flag: decider --model " +
+			"shop.yaml"},
 		{"another log", []string{"--log", "cassandra:x"}, 2, "expected embedded:DIR"},
 		{"no memory", []string{"--log", "mem:", "--pending-mib", "0"}, 2, "--pending-mib 0: it must be at least 1"},
 		{"no port", []string{"--log", fresh, "--listen", "127.0.0.1"}, 2, "expected HOST:PORT"},
 		{"a bad port", []string{"--log", fresh, "--listen", "127.0.0.1:99999"}, 2, "is not a port"},
-		{"a retention that is none", []string{"--log", fresh, "--retention", "7y"}, 2, "expected a duration, for example 7d"},
+		{"a retention that is none", []string{"--log", fresh, "--retention", "7y"}, 2, "expected a duration, for " +
+			"example 7d"},
 		{"false after a space", []string{"--log", fresh, "--joiner", "false"}, 2, "--joiner takes its value after an " +
 			"equals sign: --joiner=false"},
 		{"a negative retention", []string{"--log", fresh, "--retention", "-1h"}, 2, "--retention"},
 		{"all addresses", []string{"--log", fresh, "--listen", "0.0.0.0:0"}, 1, "not a loopback address"},
-		{"no model file", []string{"--log", fresh, "--model", filepath.Join(dir, "none.yaml")}, 1, "none.yaml: no such file"},
+		{"no model file", []string{"--log", fresh, "--model", filepath.Join(dir, "none.yaml")}, 1, "none.yaml: no " +
+			"such file"},
 		{"a bad model", []string{"--log", fresh, "--model", writeModel(t, dir, "name: shop\nwindows: 1m\n")}, 1,
 			"model.yaml:2:1: "},
 	} {

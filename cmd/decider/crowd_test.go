@@ -16,9 +16,9 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// TestHTTPCrowd has many connections at once: clients that ask, that go away before the answer, that send half a request
-// and no more, and that say nothing. Every answer equals the log, no round is decided twice, and when the clients are
-// gone so are the goroutines, files and memory that they took.
+// TestHTTPCrowd has many connections at once: clients that ask, that go away before the answer, that send half a
+// request and no more, and that say nothing. Every answer equals the log, no round is decided twice, and when the
+// clients are gone so are the goroutines, files and memory that they took.
 func TestHTTPCrowd(t *testing.T) {
 	notShort(t)
 	dir := t.TempDir()

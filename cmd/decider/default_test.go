@@ -32,7 +32,8 @@ func TestOlderDefault(t *testing.T) {
 	dir := t.TempDir()
 	log := []string{"--log", "embedded:" + dir, "--listen", "127.0.0.1:0"}
 	old := append(
-		[]string{"--model", writeModel(t, t.TempDir(), "oracle: {kind: linear, version: 1, beta: 0, lambda: 1}\n")}, log...)
+		[]string{"--model", writeModel(t, t.TempDir(), "oracle: {kind: linear, version: 1, beta: 0, lambda: 1}\n")},
+		log...)
 	p := start(t, decider(t, old...)).ready()
 	p.stop(patience)
 	got := finish(t, decider(t, log...))
@@ -53,8 +54,8 @@ func TestOracleLine(t *testing.T) {
 		{"", "at most 1.08 GB for each partition decided here, 3.24 GB while a snapshot is written or read"},
 		{"oracle: {kind: auto, version: 1, beta: 0}\n", "without random features, because 1000 actions × (257 + " +
 			"128)² > 1e6"},
-		{"max_actions: 10\nmax_features: 16\noracle: {kind: auto, version: 1}\n", "3 regressions of 17, 17 and 145 columns " +
-			"an action, 91.2 kB each"},
+		{"max_actions: 10\nmax_features: 16\noracle: {kind: auto, version: 1}\n", "3 regressions of 17, 17 and 145 " +
+			"columns an action, 91.2 kB each"},
 	} {
 		p := start(t, decider(t, "--log", "mem:", "--listen", "127.0.0.1:0", "--model",
 			writeModel(t, t.TempDir(), c.model))).ready()

@@ -52,7 +52,8 @@ func TestReadOnlyMount(t *testing.T) {
 		"none": "/ro/none cannot be made: ",
 	} {
 		got := finish(t, decider(t, "--log", "embedded:"+filepath.Join(ro, folder), "--admin", "none"))
-		if got.code != 1 || !strings.Contains(got.stderr, says) || !strings.Contains(got.stderr, "read-only file system") {
+		if got.code != 1 || !strings.Contains(got.stderr, says) || !strings.Contains(got.stderr, "read-only "+
+			"file system") {
 			t.Errorf("%s: exit code %d, %q; want %q", folder, got.code, got.stderr, says)
 		}
 	}
@@ -138,8 +139,8 @@ func TestDiskFull(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			args := []string{"--log", "embedded:" + dir, "--listen", "127.0.0.1:0", "--model", writeModel(t, t.TempDir(), shop),
-				"--admin", "127.0.0.1:0"}
+			args := []string{"--log", "embedded:" + dir, "--listen", "127.0.0.1:0", "--model", writeModel(t,
+				t.TempDir(), shop), "--admin", "127.0.0.1:0"}
 			p := start(t, decider(t, args...)).ready()
 			a := &asker{t: t, pad: 1}
 			a.connect(p.reached(dir).URL)

@@ -22,8 +22,8 @@ func TestEncoding(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			run := func(args ...string) *process {
-				return start(t, decider(t, append([]string{"--log", "embedded:" + dir, "--listen", "127.0.0.1:0", "--model",
-					writeModel(t, dir, shop)}, args...)...))
+				return start(t, decider(t, append([]string{"--log", "embedded:" + dir, "--listen", "127.0.0.1:0",
+					"--model", writeModel(t, dir, shop)}, args...)...))
 			}
 			p := run("--encoding", encoding).ready()
 			decideOnce(t, asService(p.reached(dir)), "one")
@@ -39,7 +39,8 @@ func TestEncoding(t *testing.T) {
 			}
 			other := codec.Encodings()[1-i]
 			says := fmt.Sprintf("model %q: its topics have another encoding, and that cannot change: start without "+
-				"--encoding, which goes on in %s, or give a model with --encoding %s another name", "shop", encoding, other)
+				"--encoding, which goes on in %s, or give a model with --encoding %s another name", "shop",
+				encoding, other)
 			p = run("--encoding", other)
 			if code := p.wait(patience); code != 1 || !strings.Contains(strings.ReplaceAll(p.log(), `\"`, `"`), says) {
 				t.Errorf("--encoding %s: exit code %d: %s", other, code, p.log())

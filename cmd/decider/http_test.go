@@ -108,7 +108,8 @@ func TestHTTPFlag(t *testing.T) {
 	dir := t.TempDir()
 	a := start(t, decider(t, "--log", "embedded:"+filepath.Join(dir, "a"), "--listen", "127.0.0.1:0")).ready()
 	taken := strings.TrimPrefix(a.http(), "http://")
-	got := finish(t, decider(t, "--log", "embedded:"+filepath.Join(dir, "b"), "--listen", "127.0.0.1:0", "--http", taken))
+	got := finish(t, decider(t, "--log", "embedded:"+filepath.Join(dir, "b"), "--listen", "127.0.0.1:0",
+		"--http", taken))
 	if got.code != 1 || !strings.Contains(got.stderr, "--http "+taken+": ") || !strings.Contains(got.stderr,
 		"choose another") {
 		t.Errorf("a taken address: %+v", got)

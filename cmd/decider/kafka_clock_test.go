@@ -63,7 +63,8 @@ func TestKafkaRealClock(t *testing.T) {
 	refused := s.decider()
 	if code := refused.wait(patience); code != 1 || !strings.Contains(refused.log(),
 		`message.timestamp.type is "CreateTime" (times must be the brokers')`) ||
-		!strings.Contains(refused.log(), "--entity-name shop.outcomes --add-config message.timestamp.type=LogAppendTime") {
+		!strings.Contains(refused.log(), "--entity-name shop.outcomes --add-config "+
+			"message.timestamp.type=LogAppendTime") {
 		t.Errorf("producers' times: exit code %d:\n%s", code, refused.log())
 	}
 	t.Log(lastLine(refused))

@@ -55,7 +55,8 @@ func (s *brokered) password(is string) string {
 func allowShop(k *kafkatest.Cluster, topics ...string) {
 	for _, topic := range topics {
 		k.Allow("shop", kafkatest.Topic("shop."+topic), kmsg.ACLOperationRead, kmsg.ACLOperationWrite,
-			kmsg.ACLOperationDescribe, kmsg.ACLOperationDescribeConfigs, kmsg.ACLOperationCreate, kmsg.ACLOperationDelete)
+			kmsg.ACLOperationDescribe, kmsg.ACLOperationDescribeConfigs, kmsg.ACLOperationCreate,
+			kmsg.ACLOperationDelete)
 	}
 }
 
@@ -130,7 +131,9 @@ func TestKafkaRealFaults(t *testing.T) {
 		_, page := d.page(d.admin(), "/readyz")
 		told := time.Since(began)
 		logs := cmp.Or(f.logs, f.says)
-		eventually(t, "the log says "+logs, func() bool { return strings.Contains(strings.Join(d.since(began), "\n"), logs) })
+		eventually(t, "the log says "+logs, func() bool {
+			return strings.Contains(strings.Join(d.since(began), "\n"), logs)
+		})
 		ask := fmt.Sprintf(`{"id":"asked%d","actions":["x","y"]}`, i)
 		meanwhile := tryToAsk(t, user.Bus(), ask)
 		began = time.Now()

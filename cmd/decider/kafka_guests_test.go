@@ -110,7 +110,8 @@ func TestKafkaRealGuests(t *testing.T) {
 		addPartitions(t, plain, "shop."+topic, 4)
 	}
 	d.becomes(d.admin(), 503, "has 4 partitions by now, the model has 2 for good")
-	put(k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner())), "contexts", 3, `{"id":"elsewhere","actions":["x","y"]}`)
+	put(k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner())), "contexts", 3,
+		`{"id":"elsewhere","actions":["x","y"]}`)
 	if r := rejectOf(t, s.log, "contexts", `{"id":"elsewhere","actions":["x","y"]}`); r.Partition != 3 ||
 		r.Reason != codec.ReasonMalformed {
 		t.Errorf("a context in a partition that was added: %+v", r)

@@ -104,7 +104,8 @@ func kafkaHeaders(t *testing.T, addrs []string, encoding string) {
 			}
 			at, err := time.Parse(time.RFC3339Nano, said["hindsight-time"])
 			if err != nil || at.Before(began.Truncate(time.Second)) || at.After(time.Now().Add(time.Second)) {
-				t.Errorf("%s@%d %s: hindsight-time %q", r.Topic, r.Offset, said[stream.HeaderType], said["hindsight-time"])
+				t.Errorf("%s@%d %s: hindsight-time %q", r.Topic, r.Offset, said[stream.HeaderType],
+					said["hindsight-time"])
 			}
 			if told := codec.EventTime(r.Value); topic == "feedback" && told != 0 && at.UnixNano() != told {
 				t.Errorf("%s@%d: hindsight-time %v, and it tells %v", r.Topic, r.Offset, at, time.Unix(0, told))
@@ -112,8 +113,8 @@ func kafkaHeaders(t *testing.T, addrs []string, encoding string) {
 		}
 	}
 	form := "application/" + encoding
-	for _, kind := range []string{"decisions " + form, "feedback " + form, "rejects " + form, "outcomes application/json",
-		"outcomes application/msgpack", "outcomes application/cloudevents+json"} {
+	for _, kind := range []string{"decisions " + form, "feedback " + form, "rejects " + form, "outcomes " +
+		"application/json", "outcomes application/msgpack", "outcomes application/cloudevents+json"} {
 		if kinds[kind] == 0 {
 			t.Errorf("no %s in %v", kind, kinds)
 		}

@@ -42,15 +42,16 @@ func TestKafkaRealLearners(t *testing.T) {
 			for i, p := range at {
 				lines := stopLine.FindAllStringSubmatch(p.log(), -1)
 				if last := lines[len(lines)-1]; last[1] != fmt.Sprint(learned) || last[2] != want {
-					t.Errorf("process %d has learner %s after %s feedbacks; one that is fed the log has %s after %d", i, last[2],
-						last[1], want, learned)
+					t.Errorf("process %d has learner %s after %s feedbacks; one that is fed the log has %s after %d",
+						i, last[2], last[1], want, learned)
 				}
 			}
 			r := s.audit()
 			if int64(r.Decisions) != w.n {
 				t.Errorf("%d decisions of %d contexts", r.Decisions, w.n)
 			}
-			t.Logf("%d processes on %d partitions have learner %s after %d feedbacks", len(at), partitions, want[:16], learned)
+			t.Logf("%d processes on %d partitions have learner %s after %d feedbacks", len(at), partitions,
+				want[:16], learned)
 		})
 	}
 }

@@ -34,8 +34,8 @@ func TestKafkaRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	common := []string{"--model", writeModel(t, dir, shop), "--seed-file", filepath.Join(dir, "seed"), "--admin", "none",
-		"--listen", "127.0.0.1:0"}
+	common := []string{"--model", writeModel(t, dir, shop), "--seed-file", filepath.Join(dir, "seed"),
+		"--admin", "none", "--listen", "127.0.0.1:0"}
 	at := func(hosts []string, more ...string) []string {
 		return append([]string{"--log", "kafka://" + hosts[0]}, more...)
 	}
@@ -52,21 +52,23 @@ func TestKafkaRefuses(t *testing.T) {
 		{"no port", []string{"--log", "kafka://h:x"}, 2, []string{`"x" is not a port`}, nil},
 		{"an unknown setting", at(plain, "--log", "kafka://"+plain[0]+"/?acks=1"), 2,
 			[]string{`no setting "acks"`, "min_isr, replication, session"}, nil},
-		{"a password with a slash", []string{"--log", "kafka://u:sec/secret@h"}, 2, []string{"percent-encoded", "Try: "},
+		{"a password with a slash", []string{"--log", "kafka://u:sec/secret@h"}, 2, []string{"percent-encoded",
+			"Try: "}, nil},
+		{"requests on nothing", at(plain, "--nats", "http://u:secret@h"), 2, []string{"--nats", "expected nats://"},
 			nil},
-		{"requests on nothing", at(plain, "--nats", "http://u:secret@h"), 2, []string{"--nats", "expected nats://"}, nil},
 		{"requests beside a log that answers them", []string{"--log", "mem:", "--nats", "nats://h"}, 2,
 			[]string{"this log answers them itself"}, nil},
 		{"nobody there", at([]string{dead}), 1, []string{"connect to " + dead, "connection refused"}, nil},
-		{"an unknown host", at([]string{"no-such-host.invalid:9092"}), 1, []string{"connect to no-such-host.invalid:9092",
-			"no such host"}, nil},
+		{"an unknown host", at([]string{"no-such-host.invalid:9092"}), 1, []string{"connect to " +
+			"no-such-host.invalid:9092", "no such host"}, nil},
 		{"wrong password", at(users, "--log", "kafka://shop:wrongsecret@"+users[0]), 1,
 			[]string{"authentication failed", "connect to " + users[0], "--kafka-password-file"}, nil},
 		{"wrong mechanism", at(users, "--kafka-user", "shop", "--kafka-password-file", password, "--kafka-sasl",
 			"scram-sha-256"), 1, []string{"authentication failed", "--kafka-sasl"}, nil},
-		{"a mechanism that is none", at(users, "--kafka-user", "shop", "--kafka-password-file", password, "--kafka-sasl",
-			"gssapi"), 1, []string{"expected plain, scram-sha-256 or scram-sha-512"}, nil},
-		{"no password", at(users, "--kafka-user", "shop"), 1, []string{"which password", "HINDSIGHT_KAFKA_PASSWORD"}, nil},
+		{"a mechanism that is none", at(users, "--kafka-user", "shop", "--kafka-password-file", password,
+			"--kafka-sasl", "gssapi"), 1, []string{"expected plain, scram-sha-256 or scram-sha-512"}, nil},
+		{"no password", at(users, "--kafka-user", "shop"), 1, []string{"which password", "HINDSIGHT_KAFKA_PASSWORD"},
+			nil},
 		{"an empty password", at(users, "--kafka-user", "shop", "--kafka-password-file", empty), 1,
 			[]string{empty + " is empty"}, nil},
 		{"no password file", at(users, "--kafka-user", "shop", "--kafka-password-file", filepath.Join(dir, "none")), 1,
@@ -77,14 +79,17 @@ func TestKafkaRefuses(t *testing.T) {
 		{"no rights", at(users, "--kafka-user", "shop", "--kafka-password-file", password), 1,
 			[]string{"shop.", "not authorized"}, nil},
 		{"TLS where there is none", at(plain, "--log", "kafkas://"+plain[0]), 1, []string{"TLS", "--kafka-ca"}, nil},
-		{"no CA file", at(plain, "--kafka-ca", filepath.Join(dir, "none.pem")), 1, []string{"none.pem: no such file"}, nil},
-		{"a CA file without a certificate", at(plain, "--kafka-ca", password), 1, []string{"holds no certificate"}, nil},
+		{"no CA file", at(plain, "--kafka-ca", filepath.Join(dir, "none.pem")), 1, []string{"none.pem: no such file"},
+			nil},
+		{"a CA file without a certificate", at(plain, "--kafka-ca", password), 1, []string{"holds no certificate"},
+			nil},
 		{"a certificate without a key", at(plain, "--kafka-cert", password), 1, []string{"go together"}, nil},
 		{"more copies in sync than there are", at(plain, "--kafka-replication", "1", "--kafka-min-isr", "2"), 1,
 			[]string{"2 copies", "there are 1"}, nil},
 		{"two replications", at(plain, "--log", "kafka://"+plain[0]+"?replication=3", "--kafka-replication", "1"), 1,
 			[]string{"contradict"}, nil},
-		{"more copies than brokers", at(plain, "--kafka-replication", "3"), 1, []string{"shop.contexts", "eplication"}, nil},
+		{"more copies than brokers", at(plain, "--kafka-replication", "3"), 1, []string{"shop.contexts", "eplication"},
+			nil},
 		{"other partitions", at(few, "--partitions", "3"), 1, []string{`model "shop"`, "another number of partitions",
 			"created with 2, not 3"}, nil},
 	}
@@ -131,8 +136,8 @@ func TestKafkaLogsIn(t *testing.T) {
 	if err := os.WriteFile(password, []byte("secret2"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	common := []string{"--model", writeModel(t, dir, shop), "--seed-file", filepath.Join(dir, "seed"), "--admin", "none",
-		"--nats", "none"}
+	common := []string{"--model", writeModel(t, dir, shop), "--seed-file", filepath.Join(dir, "seed"),
+		"--admin", "none", "--nats", "none"}
 	for _, c := range []struct {
 		name string
 		args []string

@@ -63,7 +63,8 @@ func TestKafkaRealRetention(t *testing.T) {
 		{"all feedback", map[string]int64{feedback: 0}, "with them what was joined and learned", feedback, 0, false},
 		{"feedback before the last mark, and snapshots", map[string]int64{feedback: 1, snapshots: 0},
 			"which no good snapshot has learned", feedback, 0, false},
-		{"outcomes that were not read", map[string]int64{outcomes: 1}, "which waiting rounds may need", outcomes, 0, true},
+		{"outcomes that were not read", map[string]int64{outcomes: 1}, "which waiting rounds may need",
+			outcomes, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := fresh(t, k, 1, "--nats", "none")
@@ -92,7 +93,8 @@ func TestKafkaRealRetention(t *testing.T) {
 			d.ready()
 			last := fated(t, s.log, "later9")
 			if last.LearnedThrough < through {
-				t.Errorf("it decides with what it learned through %d, and had learned through %d", last.LearnedThrough, through)
+				t.Errorf("it decides with what it learned through %d, and had learned through %d", last.LearnedThrough,
+					through)
 			}
 			times := s.timesDecided()
 			for i := range 10 {

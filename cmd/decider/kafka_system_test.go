@@ -163,8 +163,8 @@ func (w *pipeline) answer(p int, r *rand.Rand) {
 				w.s.t.Error(err)
 			}
 			for range []int{0, 1, 1, 2}[r.IntN(4)] {
-				w.put(outcomes[loop.PartitionOf([]byte(d.ID), len(outcomes))], fmt.Appendf(nil, `{"id":%q,"loss":%g}`, d.ID,
-					float64(r.IntN(5))/4))
+				w.put(outcomes[loop.PartitionOf([]byte(d.ID), len(outcomes))], fmt.Appendf(nil, `{"id":%q,"loss":%g}`,
+					d.ID, float64(r.IntN(5))/4))
 			}
 		}
 	}

@@ -52,7 +52,8 @@ func kafkaShared(s *brokered, server *natstest.Server) {
 		b.owns(1)
 	}
 	for i := range 20 { // whoever owns the partition is asked
-		if code, reply := say(t, user.Bus(), "shop.decide", fmt.Sprintf(`{"id":"q%d","actions":["x","y"]}`, i)); code != 0 {
+		if code, reply := say(t, user.Bus(), "shop.decide", fmt.Sprintf(`{"id":"q%d","actions":["x","y"]}`,
+			i)); code != 0 {
 			t.Errorf("request %d: %d %s", i, code, reply)
 		}
 	}
@@ -205,7 +206,8 @@ func TestKafkaRequestsApart(t *testing.T) {
 				t.Errorf("%d %s", code, reply)
 			}
 		}
-		if code, reply := say(t, user.Bus(), "shop.decide", `{"actions":["x","y"]}`); code != 0 { // anybody may decide it
+		// anybody may decide it
+		if code, reply := say(t, user.Bus(), "shop.decide", `{"actions":["x","y"]}`); code != 0 {
 			t.Errorf("%d %s", code, reply)
 		}
 	}

@@ -30,7 +30,8 @@ between them. To take a key back, remove its line.`,
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if file == "" {
-				return daemon.Usagef("--keys is missing: name the file that the key is added to, for example --keys shop.keys")
+				return daemon.Usagef("--keys is missing: name the file that the key is added to, for example --keys " +
+					"shop.keys")
 			}
 			made, err := door.AddKey(file, args[0], args[1])
 			if err != nil {

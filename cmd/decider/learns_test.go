@@ -32,7 +32,8 @@ func askAll(t *testing.T, digits string, actions []string, questions []question)
 	if err := os.WriteFile(seed, []byte(strings.Repeat(digits, daemon.SeedBytes)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, decider(t, "--log", "mem:", "--listen", "127.0.0.1:0", "--admin", "none", "--seed-file", seed)).ready()
+	p := start(t, decider(t, "--log", "mem:", "--listen", "127.0.0.1:0", "--admin", "none", "--seed-file",
+		seed)).ready()
 	user, err := nats.Dial(p.answersAt(), "test", nats.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -42,8 +43,8 @@ func askAll(t *testing.T, digits string, actions []string, questions []question)
 	for _, q := range questions {
 		context, _ := json.Marshal(map[string]any{"features": q.features, "actions": actions})
 		var d struct{ ID, Action string }
-		if code, reply := say(t, user.Bus(), "hindsight.decide", string(context)); code != 0 || json.Unmarshal([]byte(reply),
-			&d) != nil {
+		if code, reply := say(t, user.Bus(), "hindsight.decide", string(context)); code != 0 ||
+			json.Unmarshal([]byte(reply), &d) != nil {
 			t.Fatalf("decide: %d %s", code, reply)
 		}
 		loss := q.loss(d.Action)

@@ -80,13 +80,13 @@ on the servers of --nats, which several deciders need.`,
 		"that is taken)")
 	engine.RegisterSync(f, &c.sync)
 	f.StringVar(&c.model, "model", "", "model file (default: takes any context that lists its actions)")
-	f.StringVar(&c.seedFile, "seed-file", "", "the secret seed of the draws, made if absent (default: the file seed in "+
-		"the folder of the log, or ./hindsight.seed)")
+	f.StringVar(&c.seedFile, "seed-file", "", "the secret seed of the draws, made if absent (default: the file "+
+		"seed in the folder of the log, or ./hindsight.seed)")
 	f.BoolVar(&c.joiner, "joiner", true, "run the joiner in this process; --joiner=false: feedback-joiner runs it")
 	c.retention = retention(7 * 24 * time.Hour)
 	f.Var(&c.retention, "retention", "how long a new log keeps its records: 7d, 36h; 0: for ever")
-	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes (default 1); "+
-		"fixed from then on")
+	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes "+
+		"(default 1); fixed from then on")
 	f.StringVar(&c.encoding, "encoding", "", "msgpack or json: how the records of a new model are written (default "+
 		"msgpack); fixed from then on")
 	f.IntVar(&c.clientRate, "client-rate", 0, "maximum requests per second of one client to this process, decisions "+
@@ -143,7 +143,8 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	sight := see.New(see.Options{Program: "decider", Version: daemon.Version(), Model: source.Name, Health: health,
 		Insight: insight, Control: control})
 	pages := append(sight.Pages(),
-		daemon.Page{Path: "/certificate", Answer: insight.Certificate}, daemon.Page{Path: "/models", Answer: insight.Models},
+		daemon.Page{Path: "/certificate", Answer: insight.Certificate},
+		daemon.Page{Path: "/models", Answer: insight.Models},
 		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(insight)},
 		daemon.Page{Path: "/model", Post: control.RenewModel(insight)},
 		daemon.Page{Path: "/guard", Answer: control.Guard},
@@ -207,8 +208,8 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		system.Source = source
 		modelfile.Announce(env.Logger, source)
 	}
-	env.Logger.Info("starting", "model", source.Name, "version", source.Version, "log", access.Show(c.log), "partitions",
-		partitions, "joiner", c.joiner)
+	env.Logger.Info("starting", "model", source.Name, "version", source.Version, "log", access.Show(c.log),
+		"partitions", partitions, "joiner", c.joiner)
 	err = service.RunSystem(ctx, system, func() {
 		env.Logger.Info("ready", "url", e.URL, "decide", source.Name+".decide", "outcome", source.Name+".outcome")
 	})

@@ -64,7 +64,8 @@ func TestMemoryBound(t *testing.T) {
 	reported := make(chan int)
 	go func() {
 		reported <- sendAll(t, url, "shop.outcome", end, func(n int) []byte {
-			return fmt.Appendf(nil, `{"id":"q%d-%d","loss":1,"unknown":"%s"}`, 1+n%4, n/4, strings.Repeat("u", 64<<10-100))
+			return fmt.Appendf(nil, `{"id":"q%d-%d","loss":1,"unknown":"%s"}`, 1+n%4, n/4, strings.Repeat("u",
+				64<<10-100))
 		})
 	}()
 	for i := range crowd {
@@ -80,7 +81,9 @@ func TestMemoryBound(t *testing.T) {
 				done <- shout(url, end, func(n int) []byte { return large(fmt.Sprintf("deaf%d-%d", i, n)) })
 				return
 			}
-			done <- sendAll(t, url, "shop.decide", end, func(n int) []byte { return large(fmt.Sprintf("q%d-%d", i, n)) })
+			done <- sendAll(t, url, "shop.decide", end, func(n int) []byte {
+				return large(fmt.Sprintf("q%d-%d", i, n))
+			})
 		}()
 	}
 	sent := 0

@@ -48,7 +48,8 @@ func observe(t testing.TB, c *kafkatest.Cluster) *observer {
 	t.Helper()
 	o := &observer{t: t, done: make(chan struct{}), seen: map[observed]*sight{}}
 	o.client = c.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
-		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }), kgo.MetadataMaxAge(10*time.Second),
+		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }),
+		kgo.MetadataMaxAge(10*time.Second),
 		kgo.FetchMaxWait(200*time.Millisecond)) // a partition that is added waits for the end of a fetch that has none
 	t.Cleanup(func() { // before the client is closed
 		o.client.CloseAllowingRebalance()
@@ -179,7 +180,8 @@ func (r *observing) Next(ctx context.Context, dst []stream.Record) ([]stream.Rec
 		r.o.mu.Lock()
 		s := r.o.seen[r.at]
 		if n := len(s.records); n > 0 && s.records[n-1].Offset >= r.from {
-			i, _ := slices.BinarySearchFunc(s.records, r.from, func(x stream.Record, at int64) int { return int(x.Offset - at) })
+			i, _ := slices.BinarySearchFunc(s.records, r.from,
+				func(x stream.Record, at int64) int { return int(x.Offset - at) })
 			dst = append(dst, s.records[i:]...)
 			r.from = s.records[n-1].Offset + 1
 			r.o.mu.Unlock()

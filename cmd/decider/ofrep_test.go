@@ -49,7 +49,8 @@ func TestSDKOpenFeature(t *testing.T) {
 				}
 				t.Skip("the provider is not installed: .ci/sdks does it")
 			}
-			evaluate(t, exec.CommandContext(t.Context(), cmd[0], filepath.Join("testdata", cmd[3]), p.http()), learned() > 0)
+			evaluate(t, exec.CommandContext(t.Context(), cmd[0], filepath.Join("testdata", cmd[3]), p.http()),
+				learned() > 0)
 			want += 20
 			eventually(t, "the rewards are learned", func() bool { return learned() == want })
 		})

@@ -70,7 +70,8 @@ func TestSDKPersonalizerPage(t *testing.T) {
 	p.stop(patience)
 }
 
-// personalizerLine is what the program of the page prints of one SDK: the last answer, and the probability of the salad.
+// personalizerLine is what the program of the page prints of one SDK: the last answer, and the probability of the
+// salad.
 var personalizerLine = regexp.MustCompile(`(?m)^(?:v1\.0|2022-09-01-preview): ([a-z ]+) \{.*'salad': ([0-9.]+)`)
 
 // TestSDKPersonalizer runs the program of the page, which asks with both generations of Personalizer's own SDK, over

@@ -101,8 +101,8 @@ func decider(t testing.TB, args ...string) *exec.Cmd {
 // feedbackJoiner makes that command.
 func feedbackJoiner(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
-	return &exec.Cmd{Path: built(t, "hindsight/cmd/feedback-joiner"), Args: append([]string{"feedback-joiner"}, args...),
-		Env: environment()}
+	return &exec.Cmd{Path: built(t, "hindsight/cmd/feedback-joiner"), Args: append([]string{"feedback-joiner"},
+		args...), Env: environment()}
 }
 
 // start starts a command and follows its log.

@@ -43,8 +43,8 @@ func TestAskedAgainAfterKill(t *testing.T) {
 	}
 	dir := t.TempDir()
 	run := func() (*process, *natsgo.Conn) {
-		p := start(t, decider(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--model",
-			writeModel(t, t.TempDir(), "name: shop\nversion: 1\nwindow: 1s\n"))).ready()
+		p := start(t, decider(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+			"--model", writeModel(t, t.TempDir(), "name: shop\nversion: 1\nwindow: 1s\n"))).ready()
 		conn, err := natsgo.Connect(p.reached(dir).URL)
 		if err != nil {
 			t.Fatal(err)

@@ -99,7 +99,8 @@ func (r *role) deputy() {
 		}
 	}
 	headers := [deputyHeaders]string{"Nats-Expected-Last-Sequence", "Nats-Expected-Last-Msg-Id", "Nats-Msg-Id",
-		"Nats-Msg-Id", "Nats-Expected-Stream", "Nats-Rollup", "Nats-TTL", "Nats-Batch-Id", "nats-msg-id", "hindsight-type"}
+		"Nats-Msg-Id", "Nats-Expected-Stream", "Nats-Rollup", "Nats-TTL", "Nats-Batch-Id", "nats-msg-id",
+		"hindsight-type"}
 	for i, header := range headers {
 		m := &natsgo.Msg{Subject: "shop.outcome", Data: fmt.Appendf(nil, `{"id":"none-%d","loss":0.5}`, i),
 			Header: natsgo.Header{header: {"7"}, "traceparent": {"00-1"}}}
@@ -193,8 +194,8 @@ func TestNATSRoles(t *testing.T) {
 		t.Error(err)
 	}
 	requester.deputy()
-	requester.mayNot([]string{"shop.contexts.0", "shop.outcomes.0", "shop.decisions.0", "shop.feedback.0", "$JS.API.INFO",
-		"$JS.API.STREAM.INFO.shop_decisions_0", "$KV.shop_leases.joiner"},
+	requester.mayNot([]string{"shop.contexts.0", "shop.outcomes.0", "shop.decisions.0", "shop.feedback.0",
+		"$JS.API.INFO", "$JS.API.STREAM.INFO.shop_decisions_0", "$KV.shop_leases.joiner"},
 		[]string{"shop.decide", "shop.contexts.*", ">", "_INBOX.>", "_INBOX_pipeline.>", "$KV.>"})
 	ctx := t.Context()
 	service, err := jetstream.New(as(t, s, "service").conn)
@@ -250,8 +251,8 @@ func TestNATSRoles(t *testing.T) {
 		"$JS.API.STREAM.UPDATE.shop_decisions_0",
 		"$JS.API.STREAM.MSG.GET.shop_feedback_0", "$JS.API.CONSUMER.CREATE.shop_decisions_0.mine", "$JS.API.INFO",
 		"$KV.shop_leases.joiner"}, []string{"shop.decide", "shop.contexts.*", ">", "_INBOX.>", "_INBOX_requester.>"})
-	for stream, want := range map[string]uint64{"shop_contexts_0": 1 + trampolined, "shop_outcomes_0": 1 + deputyHeaders +
-		trampolined + 1} {
+	for stream, want := range map[string]uint64{"shop_contexts_0": 1 + trampolined, "shop_outcomes_0": 1 +
+		deputyHeaders + trampolined + 1} {
 		if i, err := service.Stream(ctx, stream); err != nil || i.CachedInfo().State.Msgs != want {
 			t.Errorf("%s holds %+v, want %d records: %v", stream, i.CachedInfo().State, want, err)
 		}

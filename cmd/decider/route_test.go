@@ -22,11 +22,12 @@ func TestSDKRoute(t *testing.T) {
 			return
 		}
 		called = append(called, q.Model)
-		fmt.Fprint(w, `{"choices":[{"message":{"role":"assistant","content":"391"}}],"usage":{"completion_tokens":212}}`)
+		fmt.Fprint(w,
+			`{"choices":[{"message":{"role":"assistant","content":"391"}}],"usage":{"completion_tokens":212}}`)
 	}))
 	defer models.Close()
-	p := start(t, decider(t, "--log", "embedded:"+t.TempDir(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--model",
-		"../../compose/route/route.yaml")).ready()
+	p := start(t, decider(t, "--log", "embedded:"+t.TempDir(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+		"--model", "../../compose/route/route.yaml")).ready()
 	const dir = "../../compose/route"
 	source, err := os.ReadFile(dir + "/route.ts")
 	if err != nil {
@@ -39,7 +40,8 @@ func TestSDKRoute(t *testing.T) {
 	}{
 		{[]string{"python3", "-c", "import requests"}, []string{"python3", "route.py", "What is 17 * 23?"}, "0.9\n"},
 		// Node 20 does not take TypeScript by its name.
-		{[]string{"node", "--version"}, []string{"node", "--input-type=module", "-", "What is 17 * 23?", "0.9"}, string(source)},
+		{[]string{"node", "--version"}, []string{"node", "--input-type=module", "-", "What is 17 * 23?", "0.9"},
+			string(source)},
 	} {
 		if out, err := exec.CommandContext(t.Context(), c.needs[0], c.needs[1:]...).CombinedOutput(); err != nil {
 			if os.Getenv("HINDSIGHT_SDKS") == "require" {

@@ -46,7 +46,8 @@ func TestSDKSchemathesis(t *testing.T) {
 		t.Errorf("it is no OpenAPI: %s", out)
 	}
 	out, err := python("-m", "schemathesis.cli", "--config-file", config, "run", url, "--phases", "coverage,fuzzing",
-		"--max-time", strconv.Itoa(long(6, 300)), "--seed", strconv.FormatUint(testSeed(t), 10), "--continue-on-failure",
+		"--max-time", strconv.Itoa(long(6, 300)), "--seed", strconv.FormatUint(testSeed(t), 10),
+		"--continue-on-failure",
 		"--no-color")
 	if err != nil {
 		t.Error(out)

@@ -106,7 +106,8 @@ func (p *process) all() string {
 // pages returns what the admin pages show to somebody.
 func pagesOf(t *testing.T, addr, token string) (text []byte) {
 	t.Helper()
-	for _, path := range []string{"/", "/metrics", "/healthz", "/readyz", "/certificate", "/models", "/state", "/nothing",
+	for _, path := range []string{"/", "/metrics", "/healthz", "/readyz", "/certificate", "/models", "/state",
+		"/nothing",
 		"/debug/pprof/", "/debug/pprof/goroutine?debug=2", "/debug/pprof/heap?debug=1", "/debug/pprof/cmdline"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+path, nil)
 		if err != nil {
@@ -219,15 +220,16 @@ func TestSecretsServers(t *testing.T) {
 		says string // "": it starts
 	}{
 		{"file", []string{"--log", server.URL(), "--nats-user", "shop", "--nats-password-file", password}, "", ""},
-		{"environment", []string{"--log", server.URL(), "--nats-user", "shop"}, "HINDSIGHT_NATS_PASSWORD=" + plantedPassword,
-			""},
+		{"environment", []string{"--log", server.URL(), "--nats-user", "shop"}, "HINDSIGHT_NATS_PASSWORD=" +
+			plantedPassword, ""},
 		{"URL in the environment", nil, "HINDSIGHT_LOG=nats://shop:" + plantedPassword + "@" + server.Addr(), ""},
 		{"argument", []string{"--log", "nats://shop:" + plantedPassword + "@" + server.Addr()}, "", ""},
 		{"wrong file", []string{"--log", server.URL(), "--nats-user", "shop", "--nats-password-file", wrong}, "",
 			"refuses this user, password"},
 		{"wrong argument", []string{"--log=nats://shop:not-" + plantedPassword + "@" + server.Addr()}, "",
 			"refuses this user, password"},
-		{"not a URL", []string{"--log", "nats://shop:" + plantedPassword + "/@" + server.Addr()}, "", "expected nats://"},
+		{"not a URL", []string{"--log", "nats://shop:" + plantedPassword + "/@" + server.Addr()}, "",
+			"expected nats://"},
 		{"no password", []string{"--log", server.URL(), "--nats-user", "shop"}, "", "Give --nats-password-file"},
 		{"two users", []string{"--log", "nats://shop:" + plantedPassword + "@" + server.Addr(), "--nats-user", "shop",
 			"--nats-password-file", password}, "", "names a user already"},

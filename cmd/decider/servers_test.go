@@ -51,8 +51,10 @@ func TestServersRefuse(t *testing.T) {
 		{"no CA", []string{"--log", secure.URL()}, 1, []string{"certificate", "--nats-ca"}},
 		{"CA away", []string{"--log", secure.URL(), "--nats-ca", "none.pem"}, 1, []string{"CA: open none.pem"}},
 		{"certificate without a key", []string{"--log", secure.URL(), "--nats-cert", cert}, 1, []string{"go together"}},
-		{"nobody there", []string{"--log", "nats://u:secret@" + gone.Addr()}, 1, []string{gone.Addr(), "no server answers"}},
-		{"a password with a slash", []string{"--log", "nats://u:sec/secret@h"}, 2, []string{"percent-encoded", "Try: "}},
+		{"nobody there", []string{"--log", "nats://u:secret@" + gone.Addr()}, 1, []string{gone.Addr(), "no " +
+			"server answers"}},
+		{"a password with a slash", []string{"--log", "nats://u:sec/secret@h"}, 2, []string{"percent-encoded",
+			"Try: "}},
 		{"another seed", with("--seed-file", seed), 1, []string{"not the seed that the log was created with",
 			"same seed file"}},
 		{"another seed for the joiner too", with("--seed-file", seed, "--joiner=false"), 1,

@@ -58,8 +58,8 @@ func newSharedOn(t *testing.T, url string, partitions, replicas int) *shared {
 		sharedTTL*time.Duration(replicas)); err != nil {
 		t.Fatal(err)
 	}
-	s.args = []string{"--log", s.url, "--model", writeModel(t, s.dir, shop), "--seed-file", filepath.Join(s.dir, "seed"),
-		"--nats-replicas", fmt.Sprint(replicas)}
+	s.args = []string{"--log", s.url, "--model", writeModel(t, s.dir, shop), "--seed-file",
+		filepath.Join(s.dir, "seed"), "--nats-replicas", fmt.Sprint(replicas)}
 	return s
 }
 
@@ -171,8 +171,8 @@ func TestShared(t *testing.T) {
 	began := time.Now()
 	b.stop(patience) // gives back at once
 	s.shares(map[*process]int{a: 2})
-	t.Logf("taken over %v after kill -9, %v after SIGTERM; the TTL is %v", over, time.Since(began).Round(time.Millisecond),
-		sharedTTL)
+	t.Logf("taken over %v after kill -9, %v after SIGTERM; the TTL is %v", over,
+		time.Since(began).Round(time.Millisecond), sharedTTL)
 	u.end()
 	a.stop(patience)
 	u.audit()
@@ -273,7 +273,8 @@ func (s *shared) invisible(prefix string) {
 				n++
 				err := codec.ParseDecision(&d, r.Value)
 				if strings.HasPrefix(d.ID, prefix) {
-					s.t.Errorf("decision %d of partition %d, of %s, is of a writer that had lost the partition", d.N, p, d.ID)
+					s.t.Errorf("decision %d of partition %d, of %s, is of a writer that had lost the partition",
+						d.N, p, d.ID)
 				}
 				return err
 			})

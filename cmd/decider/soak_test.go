@@ -49,8 +49,8 @@ func soakRoom(t *testing.T, dir string, length time.Duration) (retention time.Du
 	free := int64(s.Bavail) * s.Bsize
 	need := int64(length.Seconds()*soakRate) + soakReserve
 	if free < need {
-		t.Logf("%s has %.1f GB free, and to keep all of %v takes %.1f: the logs keep the last %v", dir, float64(free)/1e9,
-			length, float64(need)/1e9, soakRetention)
+		t.Logf("%s has %.1f GB free, and to keep all of %v takes %.1f: the logs keep the last %v", dir,
+			float64(free)/1e9, length, float64(need)/1e9, soakRetention)
 		return soakRetention, soakStore
 	}
 	t.Logf("%s has %.1f GB free, and to keep all of %v takes at most %.1f: verify looks at everything", dir,
@@ -76,7 +76,8 @@ func TestSoak(t *testing.T) {
 		Patience: 10 * time.Minute})
 	args := []string{"--log", server.URL(), "--model", writeModel(t, dir, strings.Replace(shop, "300ms", "1s", 1)),
 		"--seed-file", filepath.Join(dir, "seed")}
-	auditor := program(t, "replayer", append([]string{"verify", "--name", "shop"}, args[0], args[1], args[4], args[5])...)
+	auditor := program(t, "replayer", append([]string{"verify", "--name", "shop"}, args[0], args[1], args[4],
+		args[5])...)
 	exe := program(t, "decider", append(slices.Clone(args), "--admin", "127.0.0.1:0", "--pprof", "--retention",
 		retention.String())...)
 	p := start(t, exe).ready()
@@ -107,7 +108,8 @@ func TestSoak(t *testing.T) {
 	case err != nil && !tooOld:
 		t.Errorf("replayer verify: %v\n%s", err, out)
 	default:
-		t.Logf("replayer verify: exit code %d, at most %d MB of memory\n%s", auditor.ProcessState.ExitCode(), most>>20, out)
+		t.Logf("replayer verify: exit code %d, at most %d MB of memory\n%s", auditor.ProcessState.ExitCode(),
+			most>>20, out)
 	}
 }
 

@@ -13,8 +13,8 @@ func TestSync(t *testing.T) {
 	for _, sync := range []string{"always", "interval"} {
 		dir := t.TempDir()
 		model := writeModel(t, dir, shop)
-		d := start(t, decider(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model", model, "--joiner=false",
-			"--sync", sync))
+		d := start(t, decider(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model", model,
+			"--joiner=false", "--sync", sync))
 		d.reached(dir)
 		eventually(t, "the topics are there", func() bool { return hasTopics(t, dir) })
 		j := start(t, feedbackJoiner(t, "--log", "embedded:"+dir, "--model", model)).ready()

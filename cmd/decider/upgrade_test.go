@@ -60,7 +60,8 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	oldJoiner := func() *process {
 		return start(
-			t, asOld(exec.Command(filepath.Join(old, "feedback-joiner"), append(slices.Clone(s.args), "--admin", "none")...)))
+			t, asOld(exec.Command(filepath.Join(old, "feedback-joiner"), append(slices.Clone(s.args), "--admin",
+				"none")...)))
 	}
 	newJoiner := func() *process {
 		return start(t, feedbackJoiner(t, append(slices.Clone(s.args), "--admin", "none")...))
@@ -108,12 +109,14 @@ func (u *users) verified() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	v, err := verify.Run(s.t.Context(), verify.Config{Log: s.client.Log(), Name: "shop", Seed: seed, Build: model.Epoch})
+	v, err := verify.Run(s.t.Context(), verify.Config{Log: s.client.Log(), Name: "shop", Seed: seed,
+		Build: model.Epoch})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if v.Differences > 0 || v.Decisions.Checked+v.Decisions.TooOld != v.Decisions.Records || v.Decisions.Records < int64(
-		len(u.replies)) || v.Feedback.Checked+v.Feedback.TooOld != v.Feedback.Records || v.Cuts.Checked == 0 {
+	if v.Differences > 0 || v.Decisions.Checked+v.Decisions.TooOld != v.Decisions.Records ||
+		v.Decisions.Records < int64(
+			len(u.replies)) || v.Feedback.Checked+v.Feedback.TooOld != v.Feedback.Records || v.Cuts.Checked == 0 {
 		v.Write(os.Stderr)
 		s.t.Errorf("the logs do not verify: exit code %d, %+v", v.ExitCode(), v.First)
 	}

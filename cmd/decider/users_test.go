@@ -178,7 +178,8 @@ func (l *load) request(verb string, data []byte) (reply []byte, code int) {
 		switch code = errorCode(headers); {
 		case err == nil && code != 503:
 			return reply, code
-		case err == nil, k.ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded), errors.Is(err, stream.ErrNoResponder),
+		case err == nil, k.ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded), errors.Is(err,
+			stream.ErrNoResponder),
 			errors.Is(err, stream.ErrUnavailable), errors.Is(err, stream.ErrClosed):
 		default:
 			l.t.Errorf("request %s%s: %v", l.name, verb, err)

@@ -81,10 +81,11 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
 	sight := see.New(see.Options{Program: program, Version: daemon.Version(), Model: source.Name,
 		Health: health, Control: control})
-	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, append(sight.Pages(),
-		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(nil)},
-		daemon.Page{Path: "/model", Post: control.RenewModel(nil)}, daemon.Page{Path: "/guard", Answer: control.Guard},
-		daemon.Page{Path: "/candidates", Answer: control.Candidates})...)
+	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready},
+		append(sight.Pages(), daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(nil)},
+			daemon.Page{Path: "/model", Post: control.RenewModel(nil)},
+			daemon.Page{Path: "/guard", Answer: control.Guard},
+			daemon.Page{Path: "/candidates", Answer: control.Candidates})...)
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,8 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	defer p.close()
-	seed, err := daemon.SeedOf(cmp.Or(c.seedFile, p.seedFile), func() (bool, error) { return topics.Begun(ctx, p.log, source.Name) })
+	seed, err := daemon.SeedOf(cmp.Or(c.seedFile, p.seedFile),
+		func() (bool, error) { return topics.Begun(ctx, p.log, source.Name) })
 	if err != nil {
 		return err
 	}

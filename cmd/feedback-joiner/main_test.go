@@ -14,8 +14,8 @@ import (
 // try runs the command in process.
 func try(ctx context.Context, args ...string) (code int, stderr string) {
 	var out, log bytes.Buffer
-	env := &daemon.Env{Args: args, Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &out,
-		Stderr: &log}
+	env := &daemon.Env{Args: args, Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""),
+		Stdout: &out, Stderr: &log}
 	return daemon.Run(ctx, env, command(env)), log.String()
 }
 

@@ -41,8 +41,8 @@ func (c *config) check() (err error) {
 	case access.Remote(c.log):
 		err = access.Check(c.log)
 	case c.folder() == "":
-		err = fmt.Errorf("--log %q: expected embedded:DIR, the folder of a running decider, or nats://HOST, or kafka://HOST",
-			access.Show(c.log))
+		err = fmt.Errorf("--log %q: expected embedded:DIR, the folder of a running decider, or nats://HOST, or "+
+			"kafka://HOST", access.Show(c.log))
 	}
 	if err != nil {
 		return daemon.Usagef("%v", err)

@@ -75,11 +75,13 @@ and the contexts. Memory does not grow with the log.`,
 			"learner; may be repeated (default dafa, or the model file's)")
 		cmd.Flags().StringArrayVar(&b.delays, "delays", nil, "delays of outcomes in later rounds; may be repeated "+
 			"(default: the log's own, else lognormal:20,1.5); of named outcomes exp:50,cost=none,quality=constant:100")
-		cmd.Flags().StringArrayVar(&b.rewards, "reward", nil, "formula of named outcomes instead of the model file's, for "+
-			"example 'quality - 20*cost'; may be repeated, to compare. Of data with named outcomes it needs no model file")
-		cmd.Flags().StringArrayVar(&b.budgets, "budget", nil, "what a budget of the model file allows instead: NAME=X,Y,… or "+
-			"NAME=LOW..HIGH, seven steps; may be repeated")
-		cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
+		cmd.Flags().StringArrayVar(&b.rewards, "reward", nil, "formula of named outcomes instead of the model "+
+			"file's, for example 'quality - 20*cost'; may be repeated, to compare. Of data with named outcomes it "+
+			"needs no model file")
+		cmd.Flags().StringArrayVar(&b.budgets, "budget", nil, "what a budget of the model file allows instead: "+
+			"NAME=X,Y,… or NAME=LOW..HIGH, seven steps; may be repeated")
+		cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by "+
+			"the seed")
 	})
 	cmd.Flags().StringVar(&b.resume, "resume", "", "file for finished runs, a report's sweep and judged policies; a "+
 		"repeated command reuses them")
@@ -275,9 +277,10 @@ func (b *backtest) trials(env *replay.Rounds) ([]*replay.Trial, error) {
 				return nil, err
 			}
 			for i := range b.orders {
-				trials = append(trials, &replay.Trial{Rounds: b.encoded(env, i, p.model), Order: i, Delays: d, Model: p.model,
-					Files: p.files,
-					Label: p.label, Seed: b.source.seed, DefaultWindow: p.defaultWindow, Contexts: b.showing.on() && k == 0 && i == 0})
+				trials = append(trials, &replay.Trial{Rounds: b.encoded(env, i, p.model), Order: i, Delays: d,
+					Model: p.model, Files: p.files,
+					Label: p.label, Seed: b.source.seed, DefaultWindow: p.defaultWindow, Contexts: b.showing.on() &&
+						k == 0 && i == 0})
 			}
 		}
 	}

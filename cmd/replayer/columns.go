@@ -25,11 +25,11 @@ func (c *columnFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.columns.Action, "action-column", "", "bandit log: the action played")
 	f.StringVar(&c.columns.Loss, "loss-column", "", "bandit log: its loss")
 	f.StringVar(&c.columns.Reward, "reward-column", "", "bandit log: its reward, instead of a loss")
-	f.StringVar(&c.outcomes, "outcome-columns", "", "bandit log: columns of named outcomes, joined by commas, instead of "+
-		"a loss or reward; an outcome is called as its column, behind the last dot; COLUMN:TIME_COLUMN gives it a time of "+
-		"its own")
-	f.StringVar(&c.columns.Propensity, "propensity-column", "", "bandit log: the probability with which the action was "+
-		"played, in (0, 1]")
+	f.StringVar(&c.outcomes, "outcome-columns", "", "bandit log: columns of named outcomes, joined by commas, "+
+		"instead of a loss or reward; an outcome is called as its column, behind the last dot; COLUMN:TIME_COLUMN "+
+		"gives it a time of its own")
+	f.StringVar(&c.columns.Propensity, "propensity-column", "", "bandit log: the probability with which the "+
+		"action was played, in (0, 1]")
 	f.StringVar(&c.columns.ID, "id-column", "", "bandit log: id of the round")
 	f.StringVar(&c.features, "features", "", "bandit log: columns that are features, joined by commas; NAME:text or "+
 		"NAME:number sets the type, NAME:ngrams counts the words of texts")

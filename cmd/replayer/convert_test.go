@@ -18,7 +18,8 @@ const convertLog = `{"_label_cost":-1,"EventId":"e","Timestamp":"2021-02-04T16:3
 
 func TestConvert(t *testing.T) {
 	dir := t.TempDir()
-	in, out, rejects := filepath.Join(dir, "in.json"), filepath.Join(dir, "out.jsonl"), filepath.Join(dir, "rejects.jsonl")
+	in, out, rejects := filepath.Join(dir, "in.json"), filepath.Join(dir, "out.jsonl"), filepath.Join(dir,
+		"rejects.jsonl")
 	if err := os.WriteFile(in, []byte(convertLog), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -113,17 +113,18 @@ func TestWrongData(t *testing.T) {
 		{[]string{"--data", data, "--action-column", "who"}, 2, "--loss-column or --reward-column"},
 		{[]string{"--data", data, "--reward-column", "paid"}, 2, "--action-column"},
 		{append([]string{"--data", ragged, "--strict"}, all...), 1, "log.csv:6: 3 cells, but the header has 6 columns"},
-		{append([]string{"--data", data, "--features", "y"}, all...), 1, `log.csv:1: column "y": there is no such column`},
+		{append([]string{"--data", data, "--features", "y"}, all...), 1,
+			`log.csv:1: column "y": there is no such column`},
 		{append([]string{"--data", data, "--delays", "recorded"}, all...), 2, "this data has no times of outcomes"},
 		{append([]string{"--data", data, "--window", "10m"}, all...), 2, "this data has no times"},
 		{append([]string{"--data", data, "--delays", "starve-best:3"}, all...), 2, "the best action is not known"},
 		{[]string{"--data", data, "--mapping", unknown}, 1, `m.yaml:2:1: unknown key "action"`},
-		{append([]string{"--data", data, "--model", ranged}, all...), 2, "gives the range of a reward or of a loss, and " +
-			"the columns name the other"},
+		{append([]string{"--data", data, "--model", ranged}, all...), 2, "gives the range of a reward or of a " +
+			"loss, and the columns name the other"},
 		{append([]string{"--data", data, "--model", listed}, all...), 1,
 			`log.csv:3: column who: the model does not list the action "a"`},
-		{[]string{"--rounds", "5", "--model", order}, 2, "lists the actions a5, a4, a3, a2, a1, but the data has a1, a2, " +
-			"a3, a4, a5"},
+		{[]string{"--rounds", "5", "--model", order}, 2, "lists the actions a5, a4, a3, a2, a1, but the data has " +
+			"a1, a2, a3, a4, a5"},
 		{[]string{"--env", "close"}, 2, "close takes the parameters r"},
 		{[]string{"--env", "needle:.4,.2,6"}, 2, `needle: o is "6"`},
 		{[]string{"--rounds", "5", "--delays", "recorded:/nowhere/at/all"}, 2, "no such file"},

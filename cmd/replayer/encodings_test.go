@@ -73,14 +73,15 @@ func readByConnect(t *testing.T, out string, want played) {
 			loss = fmt.Sprint(bits[1])
 		}
 		n, err := strconv.ParseInt(ns, 10, 64)
-		if f[5] != id || f[9] != action || f[10] != fmt.Sprint(bits[0]) || f[11] != loss || f[12] != "true" || err != nil ||
-			at != time.Unix(0, n).UTC().Format(time.RFC3339Nano) {
+		if f[5] != id || f[9] != action || f[10] != fmt.Sprint(bits[0]) || f[11] != loss || f[12] != "true" ||
+			err != nil || at != time.Unix(0, n).UTC().Format(time.RFC3339Nano) {
 			t.Errorf("%q: want %s, %s, %v", line, id, action, bits)
 		}
 	}
 	if len(decisions)+len(feedback) > 0 || types["feedback cut"] == 0 || types["decisions open"] == 0 ||
 		types["feedback epoch"] == 0 || types["feedback mark"] == 0 || types["snapshots "] == 0 {
-		t.Errorf("Kafka Connect read %v; %d decisions and %d feedbacks are missing", types, len(decisions), len(feedback))
+		t.Errorf("Kafka Connect read %v; %d decisions and %d feedbacks are missing", types, len(decisions),
+			len(feedback))
 	}
 }
 
@@ -102,8 +103,8 @@ func equalEncodings(t *testing.T, logs ...string) played {
 	for _, log := range logs {
 		got := play(log, "json")
 		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %d decisions and %d feedbacks, %d and %d in MessagePack, and not the same", log, len(got.decisions),
-				len(got.feedback), len(want.decisions), len(want.feedback))
+			t.Errorf("%s: %d decisions and %d feedbacks, %d and %d in MessagePack, and not the same", log,
+				len(got.decisions), len(got.feedback), len(want.decisions), len(want.feedback))
 		}
 		id := want.decisions[7].ID
 		r := execute(t.Context(), append(audit("explain", log, seed), id)...)

@@ -19,7 +19,8 @@ import (
 func shopArgs(data string, more ...string) []string {
 	return append([]string{"backtest", "--data", data, "--time-column", "at", "--outcome-time-column", "seen",
 		"--action-column", "item",
-		"--propensity-column", "p", "--reward-column", "bought", "--features", "hour,plan", "--window", "20", "--bootstrap",
+		"--propensity-column", "p", "--reward-column", "bought", "--features", "hour,plan", "--window", "20",
+		"--bootstrap",
 		"0"}, more...)
 }
 
@@ -39,7 +40,8 @@ func writeFiles(t *testing.T, files map[string]string) string {
 // not row orders of one.
 func TestTwoModelFiles(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
-		"a.yaml": "name: a\nactions: [blue, red]\noracle: {kind: linear}\nwindow: 20 rounds\nreward: {min: 0, max: 1}\n",
+		"a.yaml": "name: a\nactions: [blue, red]\noracle: {kind: linear}\nwindow: 20 rounds\nreward: {min: 0, " +
+			"max: 1}\n",
 		"b.yaml": "name: b\nactions: [blue, red]\noracle: {kind: linear, lambda: 50}\nexplore: cautious\nwindow: 20 " +
 			"rounds\nreward: {min: 0, max: 1}\n",
 	})
@@ -56,7 +58,8 @@ func TestTwoModelFiles(t *testing.T) {
 	}
 	for _, part := range []string{"summary", "sweep", "runs"} {
 		rows := need(t, o, part).([]any)
-		if len(rows) != 2 || need(t, rows[0].(map[string]any), "learner") == need(t, rows[1].(map[string]any), "learner") {
+		if len(rows) != 2 || need(t, rows[0].(map[string]any), "learner") == need(t, rows[1].(map[string]any),
+			"learner") {
 			t.Errorf("%s: %v", part, rows)
 		}
 	}
@@ -95,8 +98,9 @@ func TestWorstLooksAtActions(t *testing.T) {
 // TestInputs: a report names every file that was read, with its checksum.
 func TestInputs(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
-		"m.yaml": "name: m\nactions: [blue, red]\noracle: {kind: linear}\nwindow: 20 rounds\nreward: {min: 0, max: 1}\n",
-		"p.csv":  "red,blue\n" + strings.Repeat("0.5,0.5\n", 60),
+		"m.yaml": "name: m\nactions: [blue, red]\noracle: {kind: linear}\nwindow: 20 rounds\nreward: {min: 0, " +
+			"max: 1}\n",
+		"p.csv": "red,blue\n" + strings.Repeat("0.5,0.5\n", 60),
 	})
 	shop := writeShop(t, 60)
 	roles := func(args ...string) string {
@@ -160,8 +164,8 @@ func TestNamedSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := object(t, shopArgs(data, "--policy", "always:snapshot", "--log", data, "--json")...)
-	if flags := fmt.Sprint(need(t, need(t, o, "policies").([]any)[0].(map[string]any), "flags")); strings.Contains(flags,
-		"learned from rows") {
+	if flags := fmt.Sprint(need(t, need(t, o, "policies").([]any)[0].(map[string]any), "flags")); strings.Contains(
+		flags, "learned from rows") {
 		t.Error(flags)
 	}
 }

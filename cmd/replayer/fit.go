@@ -134,12 +134,13 @@ func (f *fitting) choose(env *replay.Rounds) error {
 	case !slices.Contains([]string{formatAuto, "names", "features"}, f.over):
 		return daemon.Usagef("--over %q: expected names, features or auto", f.over)
 	case f.over == "features" && !featured:
-		return daemon.Usagef("--over features: the actions of %s have none; leave it out, or use --over names", env.Name)
+		return daemon.Usagef("--over features: the actions of %s have none; leave it out, or use --over names",
+			env.Name)
 	case f.over == formatAuto && !(featured && in != nil && in.Featured), f.over == "names":
 		f.data.Shared = 0
 		if featured {
-			fmt.Fprintln(f.env.Stderr, "the actions have features, which a class over names does not look at: --over features "+
-				"does")
+			fmt.Fprintln(f.env.Stderr, "the actions have features, which a class over names does not look at: --over "+
+				"features does")
 		}
 	}
 	return nil

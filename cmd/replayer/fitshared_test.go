@@ -58,7 +58,8 @@ func TestFitFeatures(t *testing.T) {
 		t.Errorf("%v", o)
 	}
 	if p := need(t, o, "policies").([]any); need(t, p[2].(map[string]any), "policy") != "baseline" ||
-		!strings.Contains(fmt.Sprint(need(t, p[2].(map[string]any), "flags")), "30 of 300 rows name no baseline action") {
+		!strings.Contains(fmt.Sprint(need(t, p[2].(map[string]any), "flags")), "30 of 300 rows name no "+
+			"baseline action") {
 		t.Errorf("%v", p[2])
 	}
 	for want, args := range map[string]string{
@@ -68,8 +69,8 @@ func TestFitFeatures(t *testing.T) {
 		"is known in none":                         "--over names --data " + log,
 		"have features, which a class over names ": "--over names --fit-rows 100 --data " + log,
 	} {
-		if got := execute(t.Context(), append([]string{"fit", "--out", class}, strings.Fields(args)...)...); got.code == 0 ||
-			!strings.Contains(got.stderr, want) {
+		if got := execute(t.Context(), append([]string{"fit", "--out", class},
+			strings.Fields(args)...)...); got.code == 0 || !strings.Contains(got.stderr, want) {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}

@@ -23,7 +23,8 @@ func rankLog() string {
 	var text strings.Builder
 	for i := range 60 {
 		k, played := 2+i%2, i%2
-		actions := []string{`{"_tag":"x","f":{"good":1}}`, `{"_tag":"y","f":{"good":0}}`, `{"_tag":"z","f":{"good":0.5}}`}[:k]
+		actions := []string{`{"_tag":"x","f":{"good":1}}`, `{"_tag":"y","f":{"good":0}}`,
+			`{"_tag":"z","f":{"good":0.5}}`}[:k]
 		fmt.Fprintf(&text,
 			`{"_label_cost":%d,"_label_probability":0.5,"_label_Action":%d,"_labelIndex":%d,"o":[{"v":1,`+
 				`"EnqueuedTimeUtc":"2021-02-04T16:%02d:30Z"}],"Timestamp":"2021-02-04T16:%02d:00Z","EventId":"e%d","a":[%d],`+
@@ -43,8 +44,8 @@ func rankLog() string {
 // replayed returns what a backtest says of a log, but for its name and what the clock said.
 func replayed(t *testing.T, args ...string) map[string]any {
 	t.Helper()
-	o := object(t, append([]string{"backtest", "--json", "--bootstrap", "0", "--delays", "recorded", "--oracle", "hybrid",
-		"--rounds", "50"}, args...)...)
+	o := object(t, append([]string{"backtest", "--json", "--bootstrap", "0", "--delays", "recorded",
+		"--oracle", "hybrid", "--rounds", "50"}, args...)...)
 	for _, r := range o["runs"].([]any) {
 		delete(r.(map[string]any), "rounds_per_second")
 		delete(r.(map[string]any), "environment")
@@ -91,8 +92,8 @@ func TestEveryFormatAsData(t *testing.T) {
 	half := bytes.Index(text, []byte("\n{\"_label_cost\":0,")) + 1
 	write("folder/1.zst", z.EncodeAll(text[:half], nil))
 	write("folder/sub/2", text[half:])
-	forms := [][]string{{"--data", write("log.gz", zipped.Bytes())}, {"--data", at("folder")}, {"--data", data, "--format",
-		"dsjson"}}
+	forms := [][]string{{"--data", write("log.gz", zipped.Bytes())}, {"--data", at("folder")}, {"--data", data,
+		"--format", "dsjson"}}
 	for _, to := range []string{"jsonl", "msgpack", "parquet", "dsjson"} {
 		if r := execute(t.Context(), "convert", data, "--to", to, "--out", at("as."+to)); r.code != 0 {
 			t.Fatal(r)
@@ -170,8 +171,8 @@ func TestTopicsAsData(t *testing.T) {
 // TestConvertTables: CSV whose columns are named, and Open Bandit data, as events.
 func TestConvertTables(t *testing.T) {
 	data := writeFile(t, "log.csv", banditText+"broken\n")
-	r := execute(t.Context(), "convert", data, "--id-column", "id", "--time-column", "at", "--outcome-time-column", "back",
-		"--action-column", "who", "--reward-column", "paid", "--features", "x", "--to", "jsonl")
+	r := execute(t.Context(), "convert", data, "--id-column", "id", "--time-column", "at", "--outcome-time-column",
+		"back", "--action-column", "who", "--reward-column", "paid", "--features", "x", "--to", "jsonl")
 	first, _, _ := strings.Cut(r.stdout, "\n")
 	if want := `{"id":"q","features":{"x":1},"time":"2020-01-01T00:00:00Z","action":"b","reward":1,` +
 		`"outcome_time":"2020-01-01T00:00:25Z"}`; r.code != 0 || first != want ||
@@ -183,7 +184,8 @@ func TestConvertTables(t *testing.T) {
 		"are no decisions") {
 		t.Errorf("%+v", r)
 	}
-	if r := execute(context.Background(), "convert", data); r.code != 2 || !strings.Contains(r.stderr, "--action-column") {
+	if r := execute(context.Background(), "convert", data); r.code != 2 || !strings.Contains(r.stderr,
+		"--action-column") {
 		t.Errorf("%+v", r)
 	}
 	// What dsjson cannot hold is left out, and counted.

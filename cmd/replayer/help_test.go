@@ -24,7 +24,8 @@ func helpFlags(t *testing.T, args ...string) (names []string, text string) {
 // --help-all. Verbs that reach servers have the same flags for that.
 func TestHelp(t *testing.T) {
 	servers := ""
-	for _, verb := range strings.Fields("backtest inject teach window worst fit convert verify explain tail paper list") {
+	for _, verb := range strings.Fields("backtest inject teach window worst fit convert verify explain tail " +
+		"paper list") {
 		first, text := helpFlags(t, verb, "--help")
 		if len(first) > 25 {
 			t.Errorf("%s: %d flags", verb, len(first))

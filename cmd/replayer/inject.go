@@ -121,8 +121,8 @@ func (in *injection) run(ctx context.Context) error {
 		return err
 	}
 	if k := p.model.Oracle.Kind; p.model.UsesOracle() && (k == model.Unstable || k == model.Own) {
-		return daemon.Usagef("--env %s: its oracle (%s) is Go code of the replayer, for backtests only: no live system can "+
-			"build it", in.source.env, k)
+		return daemon.Usagef("--env %s: its oracle (%s) is Go code of the replayer, for backtests only: no live "+
+			"system can build it", in.source.env, k)
 	}
 	fmt.Fprintln(in.env.Stderr, p.model.Cost())
 	if p.model.Window.Rounds == 0 {
@@ -250,7 +250,8 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 func (l *live) create(ctx context.Context, e *engine.Engine, name string) error {
 	switch _, err := e.Log.Partitions(ctx, join.TopicsOf(name).Contexts); {
 	case err == nil:
-		return fmt.Errorf("%s holds a model %q already: play a model of another name, by --model", access.Show(l.log), name)
+		return fmt.Errorf("%s holds a model %q already: play a model of another name, by --model", access.Show(l.log),
+			name)
 	case !errors.Is(err, stream.ErrNotFound):
 		return err
 	}

@@ -25,7 +25,8 @@ func TestInventedDelays(t *testing.T) {
 	for _, c := range []struct{ args, begins string }{
 		{"backtest --data " + data + " --sweep none --report " + page, want},
 		{"window --windows 5,10 --seeds 1 --data " + data, want},
-		{"inject --log mem: --data " + data, "in short            60 rounds were played, with delays that are invented and"},
+		{"inject --log mem: --data " + data, "in short            60 rounds were played, with delays that are " +
+			"invented and"},
 		{"backtest --rounds 60", "learner"},
 		{"backtest --delays none --data " + data, "learner"},
 	} {

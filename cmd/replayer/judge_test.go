@@ -115,8 +115,8 @@ func TestSnapshotPolicy(t *testing.T) {
 	t.Parallel()
 	log := "embedded:" + filepath.Join(t.TempDir(), "log")
 	object(t, "inject", "--rounds", "200", "--delays", "none", "--json", "--log", log, "--listen", "127.0.0.1:0")
-	o := object(t, "backtest", "--data", log, "--policy", "logging", "--policy", "snapshot:1", "--policy", "snapshot:200",
-		"--policy", "snapshot", "--bootstrap", "0", "--json")
+	o := object(t, "backtest", "--data", log, "--policy", "logging", "--policy", "snapshot:1", "--policy",
+		"snapshot:200", "--policy", "snapshot", "--bootstrap", "0", "--json")
 	all, _ := o["policies"].([]any)
 	if len(all) != 4 {
 		t.Fatalf("%v", o)
@@ -126,7 +126,8 @@ func TestSnapshotPolicy(t *testing.T) {
 		p := all[i].(map[string]any)
 		ess[i], ips[i] = number(t, p, "ess"), number(t, p, "estimates.ips.value")
 		flags, _ := json.Marshal(need(t, p, "flags"))
-		if number(t, p, "rows") != 200 || strings.Contains(string(flags), "learned from rows of this very log") != (i > 0) {
+		if number(t, p, "rows") != 200 || strings.Contains(string(flags), "learned from rows of this "+
+			"very log") != (i > 0) {
 			t.Errorf("%v", p)
 		}
 	}
@@ -173,8 +174,8 @@ func writeBandit(t *testing.T) string {
 // TestWorst searches on a small scale; the file has the budget, and backtest plays it.
 func TestWorst(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "worst.txt")
-	o := object(t, "worst", "--env", "needle:0.4,0.2,0.6", "--rounds", "200", "--total", "1000", "--max", "40", "--steps",
-		"3", "--batch", "2", "--random", "3", "--draws", "1", "--out", file, "--json")
+	o := object(t, "worst", "--env", "needle:0.4,0.2,0.6", "--rounds", "200", "--total", "1000", "--max", "40",
+		"--steps", "3", "--batch", "2", "--random", "3", "--draws", "1", "--out", file, "--json")
 	if number(t, o, "tried") != 3+4+3*2 || number(t, o, "steps") != 3 || need(t, o, "of") != "regret" ||
 		need(t, o, "file") != file {
 		t.Errorf("%v", o)
@@ -206,8 +207,8 @@ func TestWorst(t *testing.T) {
 	if sum != 1000 || lines != 200 {
 		t.Errorf("%d delays that sum to %d", lines, sum)
 	}
-	runs := need(t, object(t, "backtest", "--env", "needle:0.4,0.2,0.6", "--rounds", "200", "--delays", "recorded:"+file,
-		"--json"), "runs").([]any)
+	runs := need(t, object(t, "backtest", "--env", "needle:0.4,0.2,0.6", "--rounds", "200", "--delays",
+		"recorded:"+file, "--json"), "runs").([]any)
 	if got := number(t, runs[0].(map[string]any), "delays.raw.D"); got != 1000 {
 		t.Errorf("played, they sum to %v", got)
 	}
@@ -274,8 +275,8 @@ func TestFitCommand(t *testing.T) {
 		"--columns 0: it must be at least 1": "--columns 0",
 		"has no features":                    "--env needle:0.4,0.2,0.6 --rounds 100",
 	} {
-		if got := execute(t.Context(), append([]string{"fit", "--out", file}, strings.Fields(args)...)...); got.code == 0 ||
-			!strings.Contains(got.stderr, want) {
+		if got := execute(t.Context(), append([]string{"fit", "--out", file},
+			strings.Fields(args)...)...); got.code == 0 || !strings.Contains(got.stderr, want) {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}

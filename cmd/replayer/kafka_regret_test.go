@@ -37,20 +37,20 @@ func (o *onBroker) regret(partitions, seed int) float64 {
 	t := o.t
 	t.Helper()
 	topics := join.TopicsOf(modelName)
-	for _, topic := range []string{topics.Contexts, topics.Decisions, topics.Outcomes, topics.Feedback, topics.Snapshots,
-		topics.Rejects} {
+	for _, topic := range []string{topics.Contexts, topics.Decisions, topics.Outcomes, topics.Feedback,
+		topics.Snapshots, topics.Rejects} {
 		o.cluster.DeleteTopic(topic)
 	}
-	log := []string{"--log", "kafka://" + strings.Join(o.cluster.Brokers(), ","), "--seed-file", filepath.Join(t.TempDir(),
-		"seed")}
+	log := []string{"--log", "kafka://" + strings.Join(o.cluster.Brokers(), ","), "--seed-file",
+		filepath.Join(t.TempDir(), "seed")}
 	args := append([]string{"inject", "--window", fmt.Sprint(regretWindow / partitions), "--partitions",
 		fmt.Sprint(partitions)}, log...)
 	played := object(t, append(args, o.args(seed)...)...)
 	if rounds := number(t, played, "rounds"); rounds != float64(o.rounds) {
 		t.Errorf("seed %d, P = %d: %v rounds of %d", seed, partitions, rounds, o.rounds)
 	}
-	if got := execute(t.Context(), append([]string{"verify", "--name", "replay"}, log...)...); got.code != 0 || !strings.Contains(got.stdout,
-		"identical") {
+	if got := execute(t.Context(), append([]string{"verify", "--name", "replay"}, log...)...); got.code != 0 ||
+		!strings.Contains(got.stdout, "identical") {
 		t.Errorf("seed %d, P = %d: verify: exit code %d\n%s%s", seed, partitions, got.code, got.stdout, got.stderr)
 	}
 	return number(t, played, "regret")

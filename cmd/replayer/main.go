@@ -36,7 +36,8 @@ func command(env *daemon.Env) *cobra.Command {
 	verbs := []*cobra.Command{injectCommand(env), teachCommand(env), daemon.Batch(backtestCommand(env)),
 		verifyCommand(env), moveCommand(env),
 		explainCommand(env), tailCommand(env), daemon.Batch(windowCommand(env)), daemon.Batch(worstCommand(env)),
-		daemon.Batch(fitCommand(env)), daemon.Batch(paperCommand(env)), listCommand(env), daemon.Batch(convertCommand(env))}
+		daemon.Batch(fitCommand(env)), daemon.Batch(paperCommand(env)), listCommand(env),
+		daemon.Batch(convertCommand(env))}
 	for _, verb := range verbs {
 		cmd.AddCommand(withGroups(verb))
 	}

@@ -27,8 +27,8 @@ type result struct {
 // execute runs the command in process.
 func execute(ctx context.Context, args ...string) result {
 	var out, log bytes.Buffer
-	env := &daemon.Env{Args: args, Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &out,
-		Stderr: &log}
+	env := &daemon.Env{Args: args, Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""),
+		Stdout: &out, Stderr: &log}
 	code := daemon.Run(ctx, env, command(env))
 	return result{code, out.String(), log.String()}
 }
@@ -194,8 +194,8 @@ func TestInjectAndVerify(t *testing.T) {
 		t.Error("a tenth of the outcomes never came, and no round was skipped")
 	}
 	v := object(t, "verify", "--log", log, "--json")
-	for path, want := range map[string]float64{"decisions.records": 300, "decisions.checked": 300, "pending": number(t, r,
-		"pending"),
+	for path, want := range map[string]float64{"decisions.records": 300, "decisions.checked": 300,
+		"pending":          number(t, r, "pending"),
 		"feedback.records": number(t, r, "rounds"), "feedback.checked": number(t, r, "rounds")} {
 		if number(t, v, path) != want {
 			t.Errorf("%s: %v, want %v", path, need(t, v, path), want)
@@ -204,7 +204,8 @@ func TestInjectAndVerify(t *testing.T) {
 	if number(t, v, "differences") != 0 || need(t, v, "first") != nil {
 		t.Errorf("differences: %v", v)
 	}
-	if got := execute(t.Context(), "verify", "--log", log); got.code != 0 || !strings.Contains(got.stdout, "identical") {
+	if got := execute(t.Context(), "verify", "--log", log); got.code != 0 || !strings.Contains(got.stdout,
+		"identical") {
 		t.Errorf("verify: %+v", got)
 	}
 	if got := execute(t.Context(), inject...); got.code != 1 || !strings.Contains(got.stderr, "holds a log already") {
@@ -351,7 +352,8 @@ func TestInterrupted(t *testing.T) {
 	defer cancel()
 	var out bytes.Buffer
 	env := &daemon.Env{Args: []string{"backtest", "--rounds", "2000000"},
-		Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &out, Stderr: interrupt{cancel}}
+		Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &out,
+		Stderr: interrupt{cancel}}
 	if code := daemon.Run(ctx, env, command(env)); code != daemon.Interrupted || out.Len() > 0 {
 		t.Errorf("in the middle: exit code %d, %s", code, out.String())
 	}
@@ -416,7 +418,8 @@ func TestLabelledFile(t *testing.T) {
 		return path
 	}
 	good := "label,n_x,c_y\n" + strings.Repeat("a,1,u\nb,2.5,v\na,,u\n", 20)
-	runs := need(t, object(t, "backtest", "--data", file("good.csv", good), "--delays", "none", "--json"), "runs").([]any)
+	runs := need(t, object(t, "backtest", "--data", file("good.csv", good), "--delays", "none", "--json"),
+		"runs").([]any)
 	checkRun(t, runs[0].(map[string]any), 60)
 	for name, c := range map[string]struct{ text, says string }{
 		"nolabel.csv": {"label,n_x,c_y\na,1,u\n,2,v\n", "nolabel.csv:3: column label: "},
@@ -441,7 +444,8 @@ func TestLabelledFile(t *testing.T) {
 			got := execute(t.Context(), args...)
 			if counted := strings.Contains(got.stderr, " 1 malformed;"); !strings.Contains(got.stderr, c.says) ||
 				(got.code == daemon.Done) != counted {
-				t.Errorf("%s %s, what is wrong left out: exit code %d, %q; want %q", verb, name, got.code, got.stderr, c.says)
+				t.Errorf("%s %s, what is wrong left out: exit code %d, %q; want %q", verb, name, got.code,
+					got.stderr, c.says)
 			}
 		}
 	}

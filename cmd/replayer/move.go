@@ -58,12 +58,13 @@ func (m *move) check() error {
 		return daemon.Usagef("%v", err)
 	}
 	if from.Kind != "embedded" {
-		return daemon.Usagef("--log %s: only a folder is moved, embedded:DIR; servers have tools for backups of their own",
-			access.Show(m.log))
+		return daemon.Usagef("--log %s: only a folder is moved, embedded:DIR; servers have tools for backups of "+
+			"their own", access.Show(m.log))
 	}
 	if access.IsKafka(m.to) {
-		return daemon.Usagef("--to %s: Kafka gives records new offsets, from 0 on, with places of its own between them, and "+
-			"new times; marks, decisions and rejects name the old ones. Move to NATS servers, or begin a new log on Kafka",
+		return daemon.Usagef("--to %s: Kafka gives records new offsets, from 0 on, with places of its own between "+
+			"them, and new times; marks, decisions and rejects name the old ones. Move to NATS servers, or begin a "+
+			"new log on Kafka",
 			access.Show(m.to))
 	}
 	if !access.IsNATS(m.to) {
@@ -113,8 +114,8 @@ func (m *move) move(ctx context.Context, from, to *engine.Engine, dir string, se
 	for _, topic := range topics {
 		if err := source.CopyTopic(ctx, target, topic, config); err != nil {
 			if errors.Is(err, nats.ErrOther) {
-				err = fmt.Errorf("%w: it continues there, or is another log; to move this one anyway remove the streams %s_…",
-					err, m.name)
+				err = fmt.Errorf("%w: it continues there, or is another log; to move this one anyway remove the "+
+					"streams %s_…", err, m.name)
 			}
 			return err
 		}

@@ -23,8 +23,8 @@ func TestOddData(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := execute(t.Context(), "backtest", "--data", path); got.code != 1 || !strings.Contains(got.stderr, c.want) ||
-			!strings.Contains(got.stderr, c.name) {
+		if got := execute(t.Context(), "backtest", "--data", path); got.code != 1 || !strings.Contains(got.stderr,
+			c.want) || !strings.Contains(got.stderr, c.name) {
 			t.Errorf("%s: exit code %d: %s", c.name, got.code, got.stderr)
 		}
 	}

@@ -50,8 +50,8 @@ func TestOpenBanditExpected(t *testing.T) {
 	}
 	values := 0
 	for log, want := range rows {
-		args := []string{"backtest", "--json", "--data", filepath.Join(openData, "obd_men", strings.TrimPrefix(log, "men/")),
-			"--bootstrap", "0", "--policy", "logging"}
+		args := []string{"backtest", "--json", "--data", filepath.Join(openData, "obd_men",
+			strings.TrimPrefix(log, "men/")), "--bootstrap", "0", "--policy", "logging"}
 		for _, row := range want {
 			args = append(args, "--policy", policySpec(row[1]))
 		}
@@ -124,8 +124,8 @@ func TestOpenBanditFlags(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--data", zero, "--policy", "uniform"}, 1, "men.csv:5: column propensity_score: the action was played " +
-			"with propensity 0"},
+		{[]string{"--data", zero, "--policy", "uniform"}, 1, "men.csv:5: column propensity_score: the action " +
+			"was played with propensity 0"},
 		{append([]string{"--policy", "uniform"}, columns...), 2, "name their column: --propensity-column"},
 		{append([]string{"--propensity-column", "x"}, columns...), 1,
 			"log.csv:3: column x: the propensity 2 is not in (0, 1]"},

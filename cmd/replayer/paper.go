@@ -66,7 +66,8 @@ func claimNames() (names []string) {
 func (p *paperRun) chosen() ([]paper.Claim, error) {
 	for _, name := range p.claims {
 		if !slices.Contains(claimNames(), name) {
-			return nil, daemon.Usagef("--claim %s: there is no such claim; there are %s", name, strings.Join(claimNames(), ", "))
+			return nil, daemon.Usagef("--claim %s: there is no such claim; there are %s", name,
+				strings.Join(claimNames(), ", "))
 		}
 	}
 	claims := paper.Claims()

@@ -130,8 +130,8 @@ func pinnedBandit(r *rand.Rand) string {
 		if i == 200 {
 			mixed = "none"
 		}
-		fmt.Fprintf(&b, "i%d;%s;%s;%s;%s;%v;%s;%s;%s;%s\n", i, stamp(i, 0), []string{"left", "right", "mid"}[r.IntN(3)], paid,
-			back, []string{".25", "0.5"}[r.IntN(2)],
+		fmt.Fprintf(&b, "i%d;%s;%s;%s;%s;%v;%s;%s;%s;%s\n", i, stamp(i, 0), []string{"left", "right", "mid"}[r.IntN(3)],
+			paid, back, []string{".25", "0.5"}[r.IntN(2)],
 			[]string{"31", " 4.5", "", "1e2"}[r.IntN(4)], []string{"at", "de", ""}[r.IntN(3)], mixed, note)
 		switch i % 40 {
 		case 7:
@@ -152,8 +152,8 @@ func pinnedOpenBandit(r *rand.Rand) string {
 	b.WriteString(
 		",timestamp,item_id,position,click,propensity_score,user_feature_0,user-item_affinity_0,user-item_affinity_1\n")
 	for i := range pinnedRows {
-		fmt.Fprintf(&b, "%d,%s,%d,%d,%d,%v,%s,%d,%v\n", i, strings.Replace(stamp(i-2*(i%5), 250), "T", " ", 1), r.IntN(3),
-			1+r.IntN(3), r.IntN(2),
+		fmt.Fprintf(&b, "%d,%s,%d,%d,%d,%v,%s,%d,%v\n", i, strings.Replace(stamp(i-2*(i%5), 250), "T", " ", 1),
+			r.IntN(3), 1+r.IntN(3), r.IntN(2),
 			[]float64{.3, .4}[r.IntN(2)], []string{"aa81", "0f0f"}[r.IntN(2)], r.IntN(3), float64(r.IntN(4))/2)
 	}
 	return b.String()

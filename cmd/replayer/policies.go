@@ -31,11 +31,11 @@ type policies struct {
 }
 
 func (p *policies) flags(f *pflag.FlagSet) {
-	f.StringArrayVar(&p.specs, "policy", nil, "policy to judge on a log with propensities: logging, uniform, baseline, "+
-		"always:ACTION, hash:FEATURE, eps:E,POLICY, learner:LEARNER, model:FILE, snapshot:N, table:FILE; may be repeated "+
-		"(default logging, uniform, baseline where the log names some, and the learners that are played; with --report or "+
-		"--csv the first action, too, where rounds allow it; given without --learner, only learners that it names are "+
-		"played)")
+	f.StringArrayVar(&p.specs, "policy", nil, "policy to judge on a log with propensities: logging, uniform, "+
+		"baseline, always:ACTION, hash:FEATURE, eps:E,POLICY, learner:LEARNER, model:FILE, snapshot:N, table:FILE; "+
+		"may be repeated (default logging, uniform, baseline where the log names some, and the learners that are "+
+		"played; with --report or --csv the first action, too, where rounds allow it; given without --learner, only "+
+		"learners that it names are played)")
 	f.StringVar(&p.lambda, "lambda", strconv.Itoa(ope.DefaultLambda),
 		"λ of clipped IPS, Switch-DR and DRos: a number, inf, or auto (of 1, 2, 5, … 1000, inf the one with the least "+
 			"estimated error, for each policy and estimator)")
@@ -192,8 +192,8 @@ func (b *backtest) judgeAll(ctx context.Context, off *judge.OffPolicy, specs []s
 	bar.finish()
 	for i, e := range out.Policies {
 		if e != nil && isSnapshot(specs[i]) && b.policies.trained.log == b.source.data {
-			e.Flags = append(e.Flags, "it learned from rows of this very log: on those the estimates flatter it; judge it on "+
-				"rows that came later")
+			e.Flags = append(e.Flags, "it learned from rows of this very log: on those the estimates flatter it; "+
+				"judge it on rows that came later")
 		}
 	}
 	out.Policies = slices.DeleteFunc(out.Policies, func(e *ope.Evaluation) bool { return e == nil })

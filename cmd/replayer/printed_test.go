@@ -22,7 +22,8 @@ func TestPrintedPropensities(t *testing.T) {
 	if err := os.WriteFile(log, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := object(t, "backtest", "--data", log, "--policy", "uniform", "--policy", "logging", "--bootstrap", "0", "--json")
+	o := object(t, "backtest", "--data", log, "--policy", "uniform", "--policy", "logging", "--bootstrap",
+		"0", "--json")
 	if n := number(t, o, "intake.malformed"); n != 0 {
 		t.Errorf("%v rows are malformed", n)
 	}

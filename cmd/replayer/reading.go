@@ -141,8 +141,8 @@ func (s *source) openData(ctx context.Context) (env *replay.Rounds, err error) {
 	defer func() { err = errors.Join(err, r.end()) }()
 	if c := r.Schema(); c != nil && c.Format != logs.Labelled && events.Reward != nil &&
 		m.Reward != (c.Kind == codec.Reward) {
-		return nil, errors.Join(daemon.Usagef("%s gives the range of a reward or of a loss, and the columns name the other",
-			s.model), r.Close())
+		return nil, errors.Join(daemon.Usagef("%s gives the range of a reward or of a loss, and the columns name "+
+			"the other", s.model), r.Close())
 	}
 	events.Long = r.long
 	table, err := dataset.Read(r.name, r.Reader, events)

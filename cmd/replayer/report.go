@@ -174,8 +174,9 @@ const (
 )
 
 func (s *showing) sweepFlag(f *pflag.FlagSet) {
-	f.StringVar(&s.sweep, "sweep", "", fmt.Sprintf("for a report: delays, in rounds, at which each learner is played to "+
-		"show value over delay, or none; default 0,1,3,10,… up to a tenth of the first %d rounds, in %d row orders",
+	f.StringVar(&s.sweep, "sweep", "", fmt.Sprintf("for a report: delays, in rounds, at which each learner is "+
+		"played to show value over delay, or none; default 0,1,3,10,… up to a tenth of the first %d rounds, in %d "+
+		"row orders",
 		sweepRounds, sweepOrders))
 }
 
@@ -190,7 +191,8 @@ func (s *showing) sweepDelays(rounds int) (out []int64, err error) {
 	for _, text := range strings.Split(s.sweep, ",") {
 		d, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 		if err != nil || d < 0 || d > maxRounds || len(out) > 0 && d <= out[len(out)-1] {
-			return nil, daemon.Usagef("--sweep %q: expected delays in rounds that grow, for example 0,10,100, or none", s.sweep)
+			return nil, daemon.Usagef("--sweep %q: expected delays in rounds that grow, for example 0,10,100, or none",
+				s.sweep)
 		}
 		out = append(out, d)
 	}

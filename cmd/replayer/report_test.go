@@ -48,7 +48,8 @@ func shopReport(t *testing.T, more ...string) (html string, got result) {
 	html = filepath.Join(t.TempDir(), "out.html")
 	args := append([]string{"backtest", "--data", writeShop(t, 1200), "--time-column", "at", "--outcome-time-column",
 		"seen", "--action-column", "item", "--propensity-column", "p",
-		"--reward-column", "bought", "--features", "hour,plan", "--window", "200", "--oracle", "linear", "--learner", "dafa",
+		"--reward-column", "bought", "--features", "hour,plan", "--window", "200", "--oracle", "linear",
+		"--learner", "dafa",
 		"--learner", "egreedy:0.05", "--policy", "logging", "--policy", "uniform", "--policy", "always:red",
 		"--bootstrap", "50", "--sweep", "0,10,100", "--report", html}, more...)
 	got = execute(t.Context(), args...)
@@ -87,8 +88,8 @@ func TestReportJSONAndCSV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{inputs[0].(map[string]any)["sha256"].(string), "always:red", "hour", "the delays cost",
-		`id="chart-estimates"`} {
+	for _, want := range []string{inputs[0].(map[string]any)["sha256"].(string), "always:red", "hour", "the " +
+		"delays cost", `id="chart-estimates"`} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the report does not say %q", want)
 		}
@@ -109,8 +110,8 @@ func TestReportUsage(t *testing.T) {
 			t.Errorf("--sweep %s: exit code %d: %s", sweep, got.code, got.stderr)
 		}
 	}
-	if got := execute(t.Context(), "backtest", "--rounds", "100", "--report", filepath.Join(t.TempDir(), "none", "x.html"),
-		"--sweep", "none"); got.code != 1 {
+	if got := execute(t.Context(), "backtest", "--rounds", "100", "--report", filepath.Join(t.TempDir(), "none",
+		"x.html"), "--sweep", "none"); got.code != 1 {
 		t.Errorf("a folder that is not there: exit code %d", got.code)
 	}
 }
@@ -172,7 +173,8 @@ func TestBrowserReport(t *testing.T) {
 	html, _ := shopReport(t)
 	p := b.Open(t, html)
 	ids := browsertest.Eval[[]string](p, `charts.map(c => c.id)`)
-	if want := strings.Fields("estimates course policy-course delays outstanding regret sweep"); !slices.Equal(ids, want) {
+	if want := strings.Fields("estimates course policy-course delays outstanding regret sweep"); !slices.Equal(ids,
+		want) {
 		t.Errorf("charts %q, want %q", ids, want)
 	}
 	for _, id := range ids {
@@ -212,7 +214,8 @@ func TestBrowserReport(t *testing.T) {
 		was := browsertest.Eval[string](p, shown)
 		p.Click(button)
 		p.Wait(fmt.Sprintf(`document.querySelector(%q).getAttribute("aria-pressed") === "false"`, button))
-		if now := browsertest.Eval[string](p, shown); strings.Count(now, "false") != 3 { // the line and the ends of its band
+		// the line and the ends of its band
+		if now := browsertest.Eval[string](p, shown); strings.Count(now, "false") != 3 {
 			t.Errorf("series are shown: %s, before: %s", now, was)
 		}
 		p.Click(button)
@@ -220,7 +223,8 @@ func TestBrowserReport(t *testing.T) {
 			t.Errorf("series are shown: %s, want %s", now, was)
 		}
 		p.Click(`#chart-course .views button:nth-child(2)`)
-		p.Wait(`document.querySelector("#chart-course .views button:nth-child(2)").getAttribute("aria-pressed") === "true"`)
+		p.Wait(
+			`document.querySelector("#chart-course .views button:nth-child(2)").getAttribute("aria-pressed") === "true"`)
 	})
 	t.Run("dark, small and on paper", func(t *testing.T) {
 		back := `getComputedStyle(document.documentElement).backgroundColor`

@@ -15,8 +15,8 @@ func TestInjectPartitions(t *testing.T) {
 	t.Parallel()
 	var raw string
 	for _, partitions := range []int{1, 2, 4} {
-		o := object(t, "inject", "--rounds", "400", "--delays", "exp:10", "--seed", "3", "--log", "mem:", "--partitions",
-			fmt.Sprint(partitions), "--json")
+		o := object(t, "inject", "--rounds", "400", "--delays", "exp:10", "--seed", "3", "--log", "mem:",
+			"--partitions", fmt.Sprint(partitions), "--json")
 		fates := o["fates"].(map[string]any)
 		if fates["observed"] != 400.0 || o["rounds"] != 400.0 {
 			t.Errorf("%d partitions: %v", partitions, o)
@@ -63,8 +63,8 @@ func TestServers(t *testing.T) {
 			t.Errorf("%.7s: exit code %d, want %d and %q:\n%s", args[0], got.code, code, says, all)
 		}
 	}
-	run(0, "audit it again:  replayer verify --log nats://***@"+s.Addr(), "inject", "--rounds", "200", "--partitions", "2",
-		"--log", url, "--seed-file", seed)
+	run(0, "audit it again:  replayer verify --log nats://***@"+s.Addr(), "inject", "--rounds", "200", "--partitions",
+		"2", "--log", url, "--seed-file", seed)
 	run(0, "identical", "verify", "--log", url, "--seed-file", seed)
 	run(1, "already", "inject", "--rounds", "200", "--log", url, "--seed-file", seed)
 	run(1, "holds the seed of another system", "inject", "--rounds", "200", "--seed", "7", "--log", url, "--seed-file",

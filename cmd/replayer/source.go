@@ -55,9 +55,10 @@ type source struct {
 // dataFlags are those of verbs that read a log.
 func (s *source) dataFlags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 	grouped(f, "Data", func() {
-		f.StringVar(&s.data, "data", "", "log: a file or a folder, plain, gzip or zstd, or - for standard input, in any "+
-			"format that replayer convert reads; a labelled CSV (label first, n_ numbers, c_ categories); a CSV whose "+
-			"columns are named; Open Bandit data; or the topics of a live system: embedded:DIR, nats://… or kafka://…")
+		f.StringVar(&s.data, "data", "", "log: a file or a folder, plain, gzip or zstd, or - for standard "+
+			"input, in any format that replayer convert reads; a labelled CSV (label first, n_ numbers, c_ "+
+			"categories); a CSV whose columns are named; Open Bandit data; or the topics of a live system: "+
+			"embedded:DIR, nats://… or kafka://…")
 	})
 	s.logFlags(env, f, a)
 }
@@ -65,8 +66,9 @@ func (s *source) dataFlags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 // logFlags say how a log is read.
 func (s *source) logFlags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 	grouped(f, "Data", func() {
-		f.StringVar(&s.format, "format", formatAuto, "format of the log: auto (by content), multiclass (labelled CSV), "+
-			"bandit (CSV whose columns are named), obd (Open Bandit CSV or its folder), or one of "+logs.FormatNames())
+		f.StringVar(&s.format, "format", formatAuto, "format of the log: auto (by content), multiclass "+
+			"(labelled CSV), bandit (CSV whose columns are named), obd (Open Bandit CSV or its folder), or one of "+
+			logs.FormatNames())
 		s.reading.flags(env, f, a)
 		s.columnFlags.flags(f)
 	})
@@ -93,17 +95,19 @@ func (s *source) flags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 func (s *source) runFlags(f *pflag.FlagSet, window bool) {
 	grouped(f, "Learners and delays", func() {
 		f.StringVar(&s.model, "model", "", "model file; its learner is used unless --learner is given")
-		f.StringVar(&s.oracle, "oracle", "", "oracle with its defaults instead of the environment's or the model file's: "+
-			"auto, linear, fourier (linear with 128 random features), shared, hybrid or diagonal")
-		f.Float64Var(&s.accept, "accept", 1, "replay of a log with propensities: a row whose action the learner draws is "+
-			"accepted with probability min(1, ACCEPT/propensity); 1: always, 0: by the smallest propensity (rejection sampling)")
+		f.StringVar(&s.oracle, "oracle", "", "oracle with its defaults instead of the environment's or the model "+
+			"file's: auto, linear, fourier (linear with 128 random features), shared, hybrid or diagonal")
+		f.Float64Var(&s.accept, "accept", 1, "replay of a log with propensities: a row whose action the learner "+
+			"draws is accepted with probability min(1, ACCEPT/propensity); 1: always, 0: by the smallest propensity "+
+			"(rejection sampling)")
 		if window {
-			f.StringVar(&s.window, "window", "", "how long a round waits for its outcome: 200 or 200r later rounds, or a "+
-				"duration of the file's times; of named outcomes quality=2000,cost=100; default: the model file's, else 200")
+			f.StringVar(&s.window, "window", "", "how long a round waits for its outcome: 200 or 200r later "+
+				"rounds, or a duration of the file's times; of named outcomes quality=2000,cost=100; default: the "+
+				"model file's, else 200")
 		}
-		f.StringVar(&s.order, "order", "", "order of learning: fifo; early, which learns the first rounds as their outcomes "+
-			"come, for oracles over features; or arrival for learners that allow it (exp4dale, or dafa with a finite class); "+
-			"default: the model file's, else early where it is allowed, else fifo")
+		f.StringVar(&s.order, "order", "", "order of learning: fifo; early, which learns the first rounds as their "+
+			"outcomes come, for oracles over features; or arrival for learners that allow it (exp4dale, or dafa with "+
+			"a finite class); default: the model file's, else early where it is allowed, else fifo")
 	})
 	daemon.Bounds{"accept": {0, 1}}.Set(f)
 }
@@ -385,8 +389,8 @@ func (s *source) setLearner(p *policy, rounds int) (err error) {
 		return daemon.Usagef("--learner: %v", err)
 	}
 	if p.model.Explore.Warning() != "" {
-		s.reading.warn(fmt.Sprintf("--learner %s: its number is no ε, but a factor of γ, and one so small plays nearly "+
-			"at random for very long; for ε-greedy give --learner egreedy:%s", spec, explore))
+		s.reading.warn(fmt.Sprintf("--learner %s: its number is no ε, but a factor of γ, and one so small "+
+			"plays nearly at random for very long; for ε-greedy give --learner egreedy:%s", spec, explore))
 	}
 	return nil
 }

@@ -30,8 +30,8 @@ func TestInjectSpeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	play := func(speed string) map[string]any {
-		return object(t, "inject", "--data", path, "--time-column", "at", "--outcome-time-column", "done", "--action-column",
-			"arm", "--reward-column", "won",
+		return object(t, "inject", "--data", path, "--time-column", "at", "--outcome-time-column", "done",
+			"--action-column", "arm", "--reward-column", "won",
 			"--features", "n_x", "--learner", "uniform", "--log", "mem:", "--speed", speed, "--json")
 	}
 	began := time.Now()

@@ -99,7 +99,8 @@ func (t *teach) run(ctx context.Context) error {
 // check reports what is wrong with the flags.
 func (t *teach) check() error {
 	if t.source.data == "" || t.source.model == "" || t.log == "" {
-		return daemon.Usagef("name a log of decisions (--data), the model file (--model) and the system's own log (--log)")
+		return daemon.Usagef("name a log of decisions (--data), the model file (--model) and the system's own " +
+			"log (--log)")
 	}
 	spec, err := engine.Parse(t.log)
 	switch {
@@ -167,7 +168,8 @@ func (t *teach) system(ctx context.Context, e *engine.Engine, m *model.Model,
 
 func (t *teach) play(ctx context.Context, system *service.SystemConfig, lesson *inject.Lesson) error {
 	_, err := playTo(ctx, t.env, system, &inject.Injection{Log: system.Log, Topics: join.TopicsOf(system.Name),
-		Lead: 1, Rules: lesson.Model.Rules(), Partitions: system.Partitions, Rounds: lesson.Rounds(), Delays: lesson.Delays(),
+		Lead: 1, Rules: lesson.Model.Rules(), Partitions: system.Partitions, Rounds: lesson.Rounds(),
+		Delays: lesson.Delays(),
 		Taught: true}, "teach")
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.env.Stderr, "stopped; the same command continues from here")
@@ -206,11 +208,12 @@ func say(out io.Writer, s *replay.Summary, lesson *inject.Lesson) {
 		fmt.Fprintf(out, "left out, for they came after the model's window: %d outcomes\n", lesson.Late)
 	}
 	if s.Pending > 0 {
-		fmt.Fprintf(out, "%d rounds at the end of the log still wait for an outcome, each until %d later ones are decided\n",
-			s.Pending, lesson.Model.Window.Rounds)
+		fmt.Fprintf(out, "%d rounds at the end of the log still wait for an outcome, each until %d later ones are "+
+			"decided\n", s.Pending, lesson.Model.Window.Rounds)
 	}
 	if lesson.Model.Learner.Kind == model.EXP4DALE {
-		fmt.Fprintln(out, "warning: exp4dale learns only from rounds whose law has every action, and so nothing from these")
+		fmt.Fprintln(out, "warning: exp4dale learns only from rounds whose law has every action, and so nothing "+
+			"from these")
 	}
 	if lesson.Propensities() {
 		fmt.Fprintln(out, "the propensities of the log are kept with its contexts (logged_propensity); "+

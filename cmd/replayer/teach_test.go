@@ -80,13 +80,16 @@ func TestTeachNamed(t *testing.T) {
 	var log strings.Builder
 	for i := range 40 {
 		at := func(s int) string { return time.Unix(1.6e9+int64(10*i+s), 0).UTC().Format(time.RFC3339) }
-		fmt.Fprintf(&log, `{"id":"e%d","time":"%s","features":{"h":%d},"actions":["x","y"],"action":"%s","propensity":0.5,`+
-			`"outcomes":{"q":{"value":%v,"time":"%s"},"c":{"value":%d,"time":"%s"}}}`+"\n", i, at(0), i%3, []string{"x", "y"}[i%2],
+		fmt.Fprintf(&log,
+			`{"id":"e%d","time":"%s","features":{"h":%d},"actions":["x","y"],"action":"%s","propensity":0.5,`+
+				`"outcomes":{"q":{"value":%v,"time":"%s"},"c":{"value":%d,"time":"%s"}}}`+"\n", i, at(0), i%3,
+			[]string{"x", "y"}[i%2],
 			float64(i%5)/5, at(40), i%4, at(3+4*(i%3)))
 	}
 	data, dir := writeFile(t, "log.jsonl", log.String()), filepath.Join(t.TempDir(), "log")
-	file := writeFile(t, "m.yaml", "name: shop\nversion: 2\nwarm: keep\nactions: [x, y]\nreward: q - c/10\noutcomes: {q: "+
-		"{window: 60s}, c: {max: 10, window: 10s}}\nbudget: {spent: {of: c, mean_at_most: 1, about: 1}}\n")
+	file := writeFile(t, "m.yaml", "name: shop\nversion: 2\nwarm: keep\nactions: [x, y]\nreward: q - "+
+		"c/10\noutcomes: {q: {window: 60s}, c: {max: 10, window: 10s}}\nbudget: {spent: {of: c, mean_at_most: 1, "+
+		"about: 1}}\n")
 	args := []string{"teach", "--model", file, "--log", "embedded:" + dir, "--data", data}
 	for range 2 {
 		got := execute(t.Context(), args...)
@@ -100,7 +103,8 @@ func TestTeachNamed(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	// Costs are known at the next decision, quality four later: each is taught when its own window ends.
-	if got := execute(t.Context(), "explain", "e7", "--log", "embedded:"+dir); !strings.Contains(got.stdout, "c observed, 3, by outcomes[0]@11; learned in stage 1") {
+	if got := execute(t.Context(), "explain", "e7", "--log", "embedded:"+dir); !strings.Contains(got.stdout, "c "+
+		"observed, 3, by outcomes[0]@11; learned in stage 1") {
 		t.Errorf("%+v", got)
 	}
 	liveOn(t, dir, file, nil)

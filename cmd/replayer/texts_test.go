@@ -62,7 +62,8 @@ func TestTextColumns(t *testing.T) {
 	}
 	flags := append(slices.Clone(askedColumns), "--features", "prompt:ngrams,subject:text")
 	byFlag := play(append([]string{"--data", data}, flags...)...)
-	byFile := play(append([]string{"--data", data, "--model", model, "--features", "prompt,subject"}, askedColumns...)...)
+	byFile := play(append([]string{"--data", data, "--model", model, "--features", "prompt,subject"},
+		askedColumns...)...)
 	events := filepath.Join(t.TempDir(), "asked.jsonl")
 	args := append([]string{"convert", data, "--to", "jsonl", "--out", events}, flags...)
 	if got := execute(t.Context(), args...); got.code != 0 {
@@ -94,14 +95,15 @@ func TestTextsLive(t *testing.T) {
 	var b []byte
 	for i, row := range asked(300)[1:] {
 		c := codec.Context{ID: fmt.Sprint("x", i), Features: []codec.Feature{
-			{Name: "prompt", Kind: codec.Text, Text: row[0]}, {Name: "hour", Kind: codec.Number, Value: float64(i % 24)},
+			{Name: "prompt", Kind: codec.Text, Text: row[0]}, {Name: "hour", Kind: codec.Number,
+				Value: float64(i % 24)},
 			codec.VectorOf("embedding", []float64{float64(i % 5), 1, -2})}}
 		for _, name := range []string{"a", "b"} {
 			c.Actions = append(c.Actions, codec.Action{Name: name, Features: []codec.Feature{
 				{Name: "prompt", Kind: codec.Text, Text: "Answers about " + name}}})
 		}
-		o := codec.Round{Context: c, Decided: true, Action: row[2], Propensity: .5, Kind: codec.Reward, Time: codec.NoTime,
-			OutcomeTime: codec.NoTime}
+		o := codec.Round{Context: c, Decided: true, Action: row[2], Propensity: .5, Kind: codec.Reward,
+			Time: codec.NoTime, OutcomeTime: codec.NoTime}
 		if row[3] == "1" {
 			o.Value = 1
 		}
@@ -109,11 +111,11 @@ func TestTextsLive(t *testing.T) {
 	}
 	data := writeFile(t, "asked.jsonl", string(b))
 	for _, oracle := range []string{"auto", "diagonal"} {
-		model := writeFile(t, oracle+".yaml", "name: texts\nactions: [a, b]\nreward: {min: 0, max: 1}\nwindow: 50 rounds\n"+
-			"features: {prompt: {text: ngrams}, hour: number, embedding: {vector: 3}}\noracle: "+oracle+"\n")
+		model := writeFile(t, oracle+".yaml", "name: texts\nactions: [a, b]\nreward: {min: 0, max: 1}\nwindow: 50 "+
+			"rounds\nfeatures: {prompt: {text: ngrams}, hour: number, embedding: {vector: 3}}\noracle: "+oracle+"\n")
 		log := "embedded:" + filepath.Join(t.TempDir(), "log")
-		object(t, "inject", "--json", "--log", log, "--listen", "127.0.0.1:0", "--data", data, "--model", model, "--delays",
-			"exp:20")
+		object(t, "inject", "--json", "--log", log, "--listen", "127.0.0.1:0", "--data", data, "--model", model,
+			"--delays", "exp:20")
 		v := object(t, "verify", "--log", log, "--json")
 		if number(t, v, "differences") != 0 || number(t, v, "decisions.checked") != 300 || need(t, v, "first") != nil {
 			t.Errorf("%s: verify: %v", oracle, v)

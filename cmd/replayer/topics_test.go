@@ -49,7 +49,8 @@ func topicsOf(t *testing.T, log, encoding string) {
 	const rounds = 50 // as many as replayed looks at
 	dir := t.TempDir()
 	m := writeFile(t, "m.yaml", "name: from"+encoding+"\nactions: [a1, a2, a3]\nwindow: 50 rounds\n")
-	r := object(t, "inject", "--env", "linear:2,3", "--rounds", fmt.Sprint(rounds), "--model", m, "--delays", "constant:3",
+	r := object(t, "inject", "--env", "linear:2,3", "--rounds", fmt.Sprint(rounds), "--model", m, "--delays",
+		"constant:3",
 		"--partitions", "2", "--encoding", encoding, "--json", "--log", log, "--seed-file", filepath.Join(dir, "seed"))
 	if got := number(t, r, "fates.observed"); got != rounds {
 		t.Fatalf("%v rounds with an outcome: %v", got, r)
@@ -78,8 +79,8 @@ func topicsOf(t *testing.T, log, encoding string) {
 		}
 		return need(t, o, "functions")
 	}
-	if topics, file := fitted("--data", log, "--name", "from"+encoding), fitted("--data", out); !reflect.DeepEqual(topics,
-		file) {
+	if topics, file := fitted("--data", log, "--name", "from"+encoding), fitted("--data",
+		out); !reflect.DeepEqual(topics, file) {
 		t.Errorf("fitted from topics: %v\nfrom the file: %v", topics, file)
 	}
 	if o := object(t, "window", "--data", log, "--name", "from"+encoding, "--windows", "2,10", "--seeds", "1",
@@ -90,13 +91,13 @@ func topicsOf(t *testing.T, log, encoding string) {
 	defer cancel()
 	sum := &untilSum{t: t, want: rounds, stop: cancel}
 	var stderr bytes.Buffer
-	env := &daemon.Env{Args: []string{"tail", "--log", log, "--name", "from" + encoding, "--last", "-1", "--every", "50ms",
-		"--json"}, Getenv: func(string) string { return "" },
+	env := &daemon.Env{Args: []string{"tail", "--log", log, "--name", "from" + encoding, "--last", "-1",
+		"--every", "50ms", "--json"}, Getenv: func(string) string { return "" },
 		Stdin: strings.NewReader(""), Stdout: sum, Stderr: &stderr}
 	if code := daemon.Run(ctx, env, command(env)); code != daemon.Done || sum.decided != rounds ||
 		sum.released != rounds || sum.losses == nil {
-		t.Errorf("tail: exit code %d, %v decisions and %v feedbacks of %d; %s%s", code, sum.decided, sum.released, rounds,
-			&sum.text, &stderr)
+		t.Errorf("tail: exit code %d, %v decisions and %v feedbacks of %d; %s%s", code, sum.decided,
+			sum.released, rounds, &sum.text, &stderr)
 	}
 }
 

@@ -33,8 +33,9 @@ func (b *backtest) variants(of []*policy) (out []*policy, err error) {
 					q, err := p.variant(name+" "+strconv.FormatFloat(x, 'g', 4, 64), true, func(m *model.Model) error {
 						i := slices.IndexFunc(m.Budgets, func(b model.Budget) bool { return b.Name == name })
 						if i < 0 {
-							return fmt.Errorf("the model has no budget %q: its file gives it, with what an action is about; for "+
-								"example budget: {%s: {of: %s, mean_at_most: 0.0005, about: {a: 3e-5, b: 0.015}}}", name, name, name)
+							return fmt.Errorf("the model has no budget %q: its file gives it, with what an action is "+
+								"about; for example budget: {%s: {of: %s, mean_at_most: 0.0005, about: {a: 3e-5, b: "+
+								"0.015}}}", name, name, name)
 						}
 						m.Budgets[i].Limit = x
 						return m.Validate()

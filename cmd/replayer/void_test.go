@@ -116,7 +116,8 @@ func TestRefutedClassVoidsBounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"bounds on the regret are void: class refuted", "no longer: class refuted", ">void<"} {
+	for _, want := range []string{"bounds on the regret are void: class refuted", "no longer: class refuted",
+		">void<"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the report does not say %q", want)
 		}

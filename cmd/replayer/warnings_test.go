@@ -14,9 +14,11 @@ func TestWarningsAreTold(t *testing.T) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := execute(t.Context(), "backtest", "--rounds", "50", "--model", path, "--learner", "dafa", "--learner", "greedy")
+	got := execute(t.Context(), "backtest", "--rounds", "50", "--model", path, "--learner", "dafa",
+		"--learner", "greedy")
 	for _, want := range []string{path + ":2:10: explore: 0.05 is no ε", path + ":3:9: window: 10 means rounds"} {
-		if got.code != 0 || strings.Count(got.stderr, "warning: "+want) != 1 || strings.Contains(got.stdout, "warning") {
+		if got.code != 0 || strings.Count(got.stderr, "warning: "+want) != 1 || strings.Contains(got.stdout,
+			"warning") {
 			t.Errorf("exit code %d, %s\n%s; want once %s", got.code, got.stderr, got.stdout, want)
 		}
 	}

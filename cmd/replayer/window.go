@@ -144,8 +144,8 @@ func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, er
 					return nil, nil, daemon.Usagef("--windows: %v", err)
 				}
 			} else if m.Named != nil {
-				return nil, nil, daemon.Usagef("the model names its outcomes, which have windows of their own: say whose is to be "+
-					"priced, for example --outcome %s", m.Named[0].Name)
+				return nil, nil, daemon.Usagef("the model names its outcomes, which have windows of their own: say "+
+					"whose is to be priced, for example --outcome %s", m.Named[0].Name)
 			}
 			t := &replay.Trial{Rounds: rounds, Delays: d, Model: m, Files: p.files, Label: label, Seed: s.seed}
 			g.Go(func() error {
@@ -182,8 +182,8 @@ func (w *window) choose(env *replay.Rounds) ([]loop.Window, error) {
 		}
 		if n := len(out); n > 0 && (win.Rounds <= out[n-1].Rounds && win.Nanos <= out[n-1].Nanos ||
 			(win.Rounds > 0) != (out[0].Rounds > 0)) {
-			return nil, daemon.Usagef("--windows: %s after %s: give windows of one kind, each longer than the one before", text,
-				model.FormatWindow(out[n-1]))
+			return nil, daemon.Usagef("--windows: %s after %s: give windows of one kind, each longer than the "+
+				"one before", text, model.FormatWindow(out[n-1]))
 		}
 		out = append(out, win)
 	}

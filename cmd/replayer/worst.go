@@ -57,10 +57,10 @@ draws that the search did not see. The true worst case is at least as bad.`,
 	w.source.flags(env, f, new(logAccess))
 	w.source.runFlags(f, true)
 	w.source.learnerFlags(f, &w.learner, nil)
-	f.Int64Var(&w.total, "total", 0, "D, the sum of all delays, in later rounds (default that of the log's own delays, "+
-		"else 20 a round)")
-	f.Int64Var(&w.max, "max", 0, "the longest delay (default that of the log's own, else 100, or a tenth of the rounds "+
-		"if that is less)")
+	f.Int64Var(&w.total, "total", 0, "D, the sum of all delays, in later rounds (default that of the log's own "+
+		"delays, else 20 a round)")
+	f.Int64Var(&w.max, "max", 0, "the longest delay (default that of the log's own, else 100, or a tenth of "+
+		"the rounds if that is less)")
 	f.IntVar(&w.steps, "steps", 100, "steps of the search")
 	f.IntVar(&w.batch, "batch", 4, "sequences per step, in parallel over the cores; the result does not depend on "+
 		"the number of cores")

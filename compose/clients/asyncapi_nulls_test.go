@@ -84,7 +84,8 @@ func TestAsyncAPIControls(t *testing.T) {
 			continue
 		}
 		bare = append(bare, name)
-		if typ := d.at("components", "messages", name, "headers", "properties", stream.HeaderType); typ["const"] != name {
+		if typ := d.at("components", "messages", name, "headers", "properties",
+			stream.HeaderType); typ["const"] != name {
 			t.Errorf("%s has the type %v", name, typ)
 		}
 	}

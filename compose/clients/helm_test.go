@@ -63,15 +63,17 @@ func TestChart(t *testing.T) {
 		has    []string
 		hasNot []string
 	}{
-		{[]string{"log=embedded", "storage=5Gi"}, 1, []string{"kind: StatefulSet", "--log=embedded:/var/lib/hindsight\n",
-			"storage: 5Gi", "mountPath: /var/lib/hindsight"},
+		{[]string{"log=embedded", "storage=5Gi"}, 1, []string{"kind: StatefulSet",
+			"--log=embedded:/var/lib/hindsight\n", "storage: 5Gi", "mountPath: /var/lib/hindsight"},
 			[]string{"NATS_", "nats:4222", "name: nats", "kind: Deployment", "PodDisruptionBudget"}},
-		{[]string{"log=nats", "replicas=5"}, 2, []string{"replicas: 5", "--log=nats://nats:4222\n", "kind: PodDisruptionBudget"},
-			[]string{"kafka", "kind: Namespace"}},
+		{[]string{"log=nats", "replicas=5"}, 2, []string{"replicas: 5", "--log=nats://nats:4222\n", "kind: " +
+			"PodDisruptionBudget"}, []string{"kafka", "kind: Namespace"}},
 		{[]string{"nats.address=nats://mine:4222", "args={--nats-replicas=3,--nats-ca=/ca}"}, 1,
-			[]string{"--log=nats://mine:4222\n", "- --nats-replicas=3\n"}, []string{"kind: StatefulSet", "nats-server"}},
-		{[]string{"log=kafka", "kafka.address=kafkas://k:9093", "kafka.user=shop"}, 2, []string{"--log=kafkas://k:9093\n",
-			"--nats=nats://nats:4222\n", "--kafka-user=shop\n", "name: HINDSIGHT_KAFKA_PASSWORD\n"}, nil},
+			[]string{"--log=nats://mine:4222\n", "- --nats-replicas=3\n"}, []string{"kind: StatefulSet",
+				"nats-server"}},
+		{[]string{"log=kafka", "kafka.address=kafkas://k:9093", "kafka.user=shop"}, 2,
+			[]string{"--log=kafkas://k:9093\n",
+				"--nats=nats://nats:4222\n", "--kafka-user=shop\n", "name: HINDSIGHT_KAFKA_PASSWORD\n"}, nil},
 	} {
 		manifest, errors := render(t, c.values...)
 		if errors != "" {
@@ -104,8 +106,8 @@ func TestChart(t *testing.T) {
 			t.Errorf("%v: decider %q: %v %s", c.values, args, err, out)
 		}
 	}
-	for values, want := range map[string]string{"log=kafak": "/log", "log=kafka": "kafka.address", "replicas=0": "replicas",
-		"replica=3": "replica", "storage=20GB": "storage", "kafka.address=k:9093": "kafka"} {
+	for values, want := range map[string]string{"log=kafak": "/log", "log=kafka": "kafka.address",
+		"replicas=0": "replicas", "replica=3": "replica", "storage=20GB": "storage", "kafka.address=k:9093": "kafka"} {
 		if _, errors := render(t, values); !strings.Contains(errors, want) {
 			t.Errorf("%s: %q", values, errors)
 		}

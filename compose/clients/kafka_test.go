@@ -91,8 +91,9 @@ func startKafkaSystem(t *testing.T, brokers string) *engine.Engine {
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Name: "shop", Source: source, Build: model.Epoch,
-			Seed: replay.SecretSeed(1), Partitions: 1, Owner: "test", Logger: quiet}, func() { close(ready) })
+		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Name: "shop", Source: source,
+			Build: model.Epoch,
+			Seed:  replay.SecretSeed(1), Partitions: 1, Owner: "test", Logger: quiet}, func() { close(ready) })
 	}()
 	select {
 	case <-ready:

@@ -95,7 +95,8 @@ func (k kubernetes) check(object any) error {
 
 // podFlaws returns what is wrong with a manifest that the schemas allow.
 func podFlaws(manifest string) (out []string) {
-	for _, want := range []string{"runAsNonRoot: true", "readOnlyRootFilesystem: true", "allowPrivilegeEscalation: false",
+	for _, want := range []string{"runAsNonRoot: true", "readOnlyRootFilesystem: true",
+		"allowPrivilegeEscalation: false",
 		"capabilities: {drop: [ALL]}", "seccompProfile: {type: RuntimeDefault}", "automountServiceAccountToken: false",
 		"readinessProbe:", "livenessProbe:"} {
 		if n, pods := strings.Count(manifest, want), strings.Count(manifest, "      containers:\n"); n != pods {

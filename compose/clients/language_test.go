@@ -91,8 +91,8 @@ func TestLanguage(t *testing.T) {
 			t.Errorf("not found: %.40s", planted)
 		}
 	}
-	if faults("README.md", "```sh\ndecider\n```\n") == nil || faults("docs/reference/http.md", "As TestX says.") != nil ||
-		faults("docs/reference/http.md", "As TestXy says.") == nil {
+	if faults("README.md", "```sh\ndecider\n```\n") == nil || faults("docs/reference/http.md", "As "+
+		"TestX says.") != nil || faults("docs/reference/http.md", "As TestXy says.") == nil {
 		t.Error("the first block of code, or a test on a page that is made, is not seen")
 	}
 }

@@ -75,7 +75,8 @@ func TestComposeProfilesRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
-	run(t, "go", "build", "-o", bin+"/", "../../cmd/decider", "../../cmd/feedback-joiner", "../../cmd/replayer", "./load")
+	run(t, "go", "build", "-o", bin+"/", "../../cmd/decider", "../../cmd/feedback-joiner", "../../cmd/replayer",
+		"./load")
 	server := natstest.Start(t, natstest.Options{})
 	for profile, c := range map[string]struct {
 		deciders []string
@@ -86,7 +87,8 @@ func TestComposeProfilesRun(t *testing.T) {
 	}{
 		"embedded": {[]string{"decider"}, "decider-load", "127.0.0.1:4222", freeAddress(t),
 			"embedded:/var/lib/hindsight/log"},
-		"nats": {[]string{"nats-decider-1", "nats-decider-2"}, "nats-load", "nats:4222", server.Addr(), "nats://nats:4222"},
+		"nats": {[]string{"nats-decider-1", "nats-decider-2"}, "nats-load", "nats:4222", server.Addr(),
+			"nats://nats:4222"},
 	} {
 		t.Run(profile, func(t *testing.T) {
 			state := t.TempDir()
@@ -152,7 +154,8 @@ func TestUnitsAndPodsRun(t *testing.T) {
 		}
 		cmd := exec.Command(filepath.Join(bin, c.Args[0]), args...)
 		if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--log=") }) {
-			cmd.Env = append(os.Environ(), "HINDSIGHT_LOG=nats://"+server.Addr(), "HINDSIGHT_JOINER=false") // EnvironmentFile
+			// EnvironmentFile
+			cmd.Env = append(os.Environ(), "HINDSIGHT_LOG=nats://"+server.Addr(), "HINDSIGHT_JOINER=false")
 		} else {
 			cmd.Env = append(os.Environ(), daemon.AdminTokenEnv+"=of-a-kubernetes-secret")
 		}

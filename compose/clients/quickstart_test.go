@@ -105,8 +105,8 @@ func TestQuickstart(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin, dir := t.TempDir(), t.TempDir()
-	w := &walk{page: "../../docs/quickstart.md", dir: top, at: strings.NewReplacer(), env: append(os.Environ(), "GOBIN="+bin,
-		"PATH="+bin+":"+os.Getenv("PATH"))}
+	w := &walk{page: "../../docs/quickstart.md", dir: top, at: strings.NewReplacer(), env: append(os.Environ(),
+		"GOBIN="+bin, "PATH="+bin+":"+os.Getenv("PATH"))}
 	w.types(t, "install", "")
 	if w.dir = dir; os.Symlink(filepath.Join(top, "compose"), filepath.Join(dir, "compose")) != nil {
 		t.Fatal("no link to the clone's files")

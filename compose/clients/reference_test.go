@@ -51,8 +51,8 @@ func TestReferenceHTTP(t *testing.T) {
 	var api struct{ Paths yaml.Node }
 	document(t, "../../internal/door/openapi.yaml", &api)
 	var b strings.Builder
-	b.WriteString("# HTTP calls\n\n[HTTP](../http.md) explains how to use them. A decider serves the whole description, " +
-		"with the schemas of bodies, at\n`/openapi.yaml`, and as a page at `/docs`.\n\n" +
+	b.WriteString("# HTTP calls\n\n[HTTP](../http.md) explains how to use them. A decider serves the whole " +
+		"description, with the schemas of bodies, at\n`/openapi.yaml`, and as a page at `/docs`.\n\n" +
 		"| call | what it does | statuses |\n|---|---|---|\n")
 	each(&api.Paths, func(path string, methods *yaml.Node) {
 		each(methods, func(method string, n *yaml.Node) {
@@ -118,7 +118,8 @@ func TestReferenceTopics(t *testing.T) {
 		if err := n.Decode(&m); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s.%s\n", name, inCell(m.Summary), strings.TrimRight(" "+inCell(m.Description), " "))
+		fmt.Fprintf(&b, "\n## %s\n\n%s.%s\n", name, inCell(m.Summary), strings.TrimRight(" "+inCell(m.Description),
+			" "))
 		if ref, _, file := strings.Cut(m.Payload["$ref"], "#/$defs/"); file {
 			fmt.Fprintf(&b, "Keys: [%s](../../compose/%s).\n", ref, ref)
 		}

@@ -44,8 +44,8 @@ func TestRelease(t *testing.T) {
 	needsHistory(t)
 	out := t.TempDir()
 	said := run(t, "../release", "--out", out, "--twice", runtime.GOOS+"/"+runtime.GOARCH)
-	for _, want := range []string{"made twice, the same bytes", "decider ", "feedback-joiner ", "replayer ", "revision ",
-		"govulncheck"} {
+	for _, want := range []string{"made twice, the same bytes", "decider ", "feedback-joiner ", "replayer ",
+		"revision ", "govulncheck"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q was not said:\n%s", want, said)
 		}
@@ -103,7 +103,8 @@ func TestReleaseRuns(t *testing.T) {
 		t.Helper()
 		listen, admin, data := freeAddress(t), freeAddress(t), t.TempDir()
 		startCommand(t, "decider",
-			exec.Command(program("decider"), append(args, "--log", "embedded:"+data, "--listen", listen, "--admin", admin)...))
+			exec.Command(program("decider"), append(args, "--log", "embedded:"+data, "--listen", listen, "--admin",
+				admin)...))
 		eventually(t, "a healthy decider", func() bool { return healthy("http://" + admin + "/readyz") })
 		return "nats://" + listen, "embedded:" + data
 	}
@@ -112,7 +113,8 @@ func TestReleaseRuns(t *testing.T) {
 		t.Errorf("clients/go: %s", said)
 	}
 	shop, log := serve("--model", program("compose/shop.yaml"))
-	if said := run(t, program("clients/load"), "-nats", shop, "-rate", "200", "-n=200", "-delay=20ms"); !strings.Contains(
+	if said := run(t, program("clients/load"), "-nats", shop, "-rate", "200", "-n=200",
+		"-delay=20ms"); !strings.Contains(
 		said, "outcomes 2") {
 		t.Errorf("clients/load: %s", said)
 	}
@@ -162,7 +164,8 @@ func billFlaws(t *testing.T, dir, bill string) (out []string) {
 		t.Errorf("%d modules in %v", len(linked), programs)
 	}
 	for _, c := range b.Components {
-		if !linked[c.Purl] && !strings.HasPrefix(c.Purl, "pkg:npm/") && !strings.HasPrefix(c.Purl, "pkg:golang/std@1.") {
+		if !linked[c.Purl] && !strings.HasPrefix(c.Purl, "pkg:npm/") && !strings.HasPrefix(c.Purl,
+			"pkg:golang/std@1.") {
 			out = append(out, "not in the programs: "+c.Purl)
 		}
 		delete(linked, c.Purl)

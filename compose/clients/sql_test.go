@@ -105,7 +105,8 @@ func TestKafkaRealFlinkSQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	statements, columns := []string{}, map[string]map[string]string{"decision": {}, "feedback": {}}
-	for _, line := range strings.Split(strings.TrimSpace(kafkatest.Program(t, "testdata/FlinkColumns.java", file)), "\n") {
+	for _, line := range strings.Split(strings.TrimSpace(kafkatest.Program(t, "testdata/FlinkColumns.java", file)),
+		"\n") {
 		switch f := strings.Split(line, "\t"); {
 		case len(f) == 2:
 			statements = append(statements, f[1])

@@ -54,7 +54,8 @@ func flaws(p *types.Project) (out []string) {
 		if s.User == "" || s.User == "root" || strings.HasPrefix(s.User, "0") {
 			say("user %q", s.User)
 		}
-		if !strings.HasSuffix(name, "load") && name != "keys" && (s.HealthCheck == nil || len(s.HealthCheck.Test) == 0) {
+		if !strings.HasSuffix(name, "load") && name != "keys" && (s.HealthCheck == nil ||
+			len(s.HealthCheck.Test) == 0) {
 			say("no health check")
 		}
 		if s.Privileged || len(s.CapAdd) > 0 {
@@ -81,7 +82,8 @@ func TestComposeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if names := p.ServiceNames(); !slices.Equal(names, []string{
-		"decider", "decider-1", "decider-2", "decider-load", "grafana", "joiner", "kafka", "keys", "load", "nats", "nats-decider-1",
+		"decider", "decider-1", "decider-2", "decider-load", "grafana", "joiner", "kafka", "keys", "load", "nats",
+		"nats-decider-1",
 		"nats-decider-2", "nats-load", "prometheus"}) {
 		t.Errorf("services %v", names)
 	}
@@ -123,8 +125,8 @@ func TestKafkaRealCompose(t *testing.T) {
 	s := &running{t: t, bin: t.TempDir(), replace: strings.NewReplacer(
 		"kafka:9092", c.Brokers()[0], "nats://nats:4222", natsFor(t), "/etc/hindsight/", "../", "/var/lib/hindsight/",
 		t.TempDir()+"/", "-rate=20", "-rate=200")}
-	build := exec.Command("go", "build", "-ldflags=-w", "-o", s.bin+"/", "../../cmd/decider", "../../cmd/feedback-joiner",
-		"../../cmd/replayer", "./load")
+	build := exec.Command("go", "build", "-ldflags=-w", "-o", s.bin+"/", "../../cmd/decider",
+		"../../cmd/feedback-joiner", "../../cmd/replayer", "./load")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -34,7 +34,8 @@ func writeBill(w io.Writer, version string, parts []part) error {
 		Components []component `json:"components"`
 	}
 	bill.Format, bill.Spec, bill.Version = "CycloneDX", "1.6", 1
-	bill.Metadata.Component = component{Type: "application", Ref: "hindsight@" + version, Name: "hindsight", Version: version}
+	bill.Metadata.Component = component{Type: "application", Ref: "hindsight@" + version, Name: "hindsight",
+		Version: version}
 	for _, p := range parts {
 		c := component{Type: "library", Ref: p.purl, Name: p.name, Version: p.version, URL: p.purl}
 		for id := range strings.SplitSeq(p.ids(), ", ") {

@@ -195,8 +195,8 @@ func carried(root string) (out []part, err error) {
 		found, err := texts(path, path)
 		if len(found) > 0 {
 			name, version, _ := strings.Cut(filepath.Base(path), "-")
-			out = append(out, part{name: name, version: version, purl: "pkg:npm/" + strings.ToLower(name) + "@" + version,
-				files: found})
+			out = append(out, part{name: name, version: version, purl: "pkg:npm/" + strings.ToLower(name) +
+				"@" + version, files: found})
 		}
 		return err
 	})

@@ -61,9 +61,9 @@ func TestBill(t *testing.T) {
 // TestJudge holds that a part without a licence, or with one that asks for more, is
 // found.
 func TestJudge(t *testing.T) {
-	gpl := "This program is free software: you can redistribute it and/or modify it under the terms of the GNU General " +
-		"Public License as published by the Free Software Foundation, either version 3 of the License, or (at your option) " +
-		"any later version."
+	gpl := "This program is free software: you can redistribute it and/or modify it under the terms of the GNU " +
+		"General Public License as published by the Free Software Foundation, either version 3 of the License, or " +
+		"(at your option) any later version."
 	mit := `Permission is hereby granted, free of charge, to any person obtaining a copy of this software and ` +
 		`associated documentation files (the "Software"), to deal in the Software without restriction, including without ` +
 		`limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the ` +

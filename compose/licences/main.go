@@ -8,6 +8,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -17,7 +18,8 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	version := flag.String("sbom", "", "write a bill of materials (CycloneDX 1.6, JSON) of this version of the programs")
+	version := flag.String("sbom", "", "write a bill of materials (CycloneDX 1.6, JSON) of this version of the "+
+		"programs")
 	if flag.Parse(); flag.NArg() == 0 {
 		log.Fatal("usage: licences [--sbom VERSION] PACKAGE...")
 	}
@@ -31,10 +33,7 @@ func main() {
 	} else {
 		err = write(w, parts)
 	}
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := w.Flush(); err != nil {
+	if err = errors.Join(err, w.Flush()); err != nil {
 		log.Fatal(err)
 	}
 	bad := 0
@@ -45,7 +44,8 @@ func main() {
 		}
 	}
 	if bad > 0 {
-		log.Fatalf("%d of %d parts have no licence that is known to be free of conditions on this program", bad, len(parts))
+		log.Fatalf("%d of %d parts have no licence that is known to be free of conditions on this program", bad,
+			len(parts))
 	}
 }
 

@@ -55,13 +55,15 @@ var invalid = []byte(`{"status":"invalid_token"}`)
 func TestBearer(t *testing.T) {
 	dir := t.TempDir()
 	f := Kafka{Mechanism: mechanismBearer}
-	if _, err := f.login(t.Context(), &address{}); err == nil || !strings.Contains(err.Error(), "--kafka-password-file") {
+	if _, err := f.login(t.Context(), &address{}); err == nil || !strings.Contains(err.Error(),
+		"--kafka-password-file") {
 		t.Errorf("without a file: %v", err)
 	}
 	f.PasswordFile = filepath.Join(dir, "token")
 	for _, text := range []string{"", " \n", "a b", strings.Repeat("x", maxToken+1)} {
 		write(t, dir, "token", text)
-		if _, err := f.login(t.Context(), &address{}); err == nil || !strings.Contains(err.Error(), "token for Kafka: ") {
+		if _, err := f.login(t.Context(), &address{}); err == nil || !strings.Contains(err.Error(), "token "+
+			"for Kafka: ") {
 			t.Errorf("%.10q: %v", text, err)
 		}
 	}
@@ -153,7 +155,8 @@ func TestKafkaRealTokens(t *testing.T) {
 	dir := t.TempDir()
 	token := func(life time.Duration) string {
 		now := time.Now()
-		claims := fmt.Appendf(nil, `{"sub":"shop","iat":%d,"exp":%d}`, now.Add(-2*time.Hour).Unix(), now.Add(life).Unix())
+		claims := fmt.Appendf(nil, `{"sub":"shop","iat":%d,"exp":%d}`, now.Add(-2*time.Hour).Unix(),
+			now.Add(life).Unix())
 		return "eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString(claims) + "."
 	}
 	file := write(t, dir, "token", token(time.Hour))

@@ -115,8 +115,8 @@ func (f *Kafka) options(ctx context.Context, a *address, logger *slog.Logger) (o
 		return o, err
 	}
 	if o.Replication > 0 && o.MinISR > o.Replication {
-		return o, fmt.Errorf("%d copies must have a record, and there are %d: see --kafka-min-isr and --kafka-replication",
-			o.MinISR, o.Replication)
+		return o, fmt.Errorf("%d copies must have a record, and there are %d: see --kafka-min-isr and "+
+			"--kafka-replication", o.MinISR, o.Replication)
 	}
 	if o.SASL, err = f.login(ctx, a); err != nil {
 		return o, err
@@ -180,8 +180,8 @@ func (f *Kafka) login(ctx context.Context, a *address) (sasl.Mechanism, error) {
 	case mechanismScram512, "":
 		return scram.Mechanism(scram.SHA512, user, password)
 	}
-	return nil, fmt.Errorf("--kafka-sasl %q: expected %s, %s or %s, or %s", f.Mechanism, mechanismPlain, mechanismScram256,
-		mechanismScram512, mechanismBearer)
+	return nil, fmt.Errorf("--kafka-sasl %q: expected %s, %s or %s, or %s", f.Mechanism, mechanismPlain,
+		mechanismScram256, mechanismScram512, mechanismBearer)
 }
 
 // maxPassword is more than a password has.
@@ -196,7 +196,8 @@ func (f *Kafka) password(a *address) (password, from string, err error) {
 			return "", "", fmt.Errorf("password for Kafka: %w", err)
 		}
 		if len(b) > maxPassword {
-			return "", "", fmt.Errorf("password for Kafka: %s has %d bytes: that is no password", f.PasswordFile, len(b))
+			return "", "", fmt.Errorf("password for Kafka: %s has %d bytes: that is no password", f.PasswordFile,
+				len(b))
 		}
 		return strings.TrimRight(string(b), "\r\n"), f.PasswordFile, nil
 	}

@@ -109,8 +109,8 @@ func (a *address) readQuery(text string) error {
 	}
 	if s := query.Get("session"); query.Has("session") {
 		if a.session, err = time.ParseDuration(s); err != nil || a.session < time.Second || a.session > 24*time.Hour {
-			return fmt.Errorf("session=%s: expected a duration of at least 1s and at most 24h (brokers refuse less than 6s by "+
-				"default)", s)
+			return fmt.Errorf("session=%s: expected a duration of at least 1s and at most 24h (brokers refuse less "+
+				"than 6s by default)", s)
 		}
 	}
 	return nil

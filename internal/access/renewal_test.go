@@ -27,8 +27,8 @@ func TestRenewal(t *testing.T) {
 		there, here := net.Pipe()
 		defer there.Close()
 		defer here.Close()
-		s := tls.Server(there, &tls.Config{Certificates: []tls.Certificate{server}, ClientAuth: tls.RequireAnyClientCert,
-			SessionTicketsDisabled: true})
+		s := tls.Server(there, &tls.Config{Certificates: []tls.Certificate{server},
+			ClientAuth: tls.RequireAnyClientCert, SessionTicketsDisabled: true})
 		done := make(chan error, 1)
 		go func() {
 			c := o.TLS.Clone()

@@ -38,6 +38,6 @@ func (s *sharing) Joiner(ctx context.Context, logger *slog.Logger, run func(ctx 
 }
 
 func (s *sharing) group(name, topic string, partitions int, logger *slog.Logger) *kafka.Group {
-	return s.c.Group(name, topic, kafka.GroupOptions{Partitions: partitions, Session: s.c.session, Rebalance: s.c.session},
-		logger)
+	return s.c.Group(name, topic, kafka.GroupOptions{Partitions: partitions, Session: s.c.session,
+		Rebalance: s.c.session}, logger)
 }

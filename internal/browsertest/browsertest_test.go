@@ -70,12 +70,15 @@ func TestBrowserSeesBarriers(t *testing.T) {
 	for fault, want := range map[string]string{
 		"": "", `<p style="color: #bbb; background: #fff">pale</p>`: "400 px: serious color-contrast",
 		`<input>`: "1,200 px, dark: critical label",
-		`<style>@media (prefers-color-scheme: dark) { p { color: #333 } }</style>`: "1,200 px, dark: serious color-contrast",
+		`<style>@media (prefers-color-scheme: dark) { p { color: #333 } }</style>`: "1,200 px, dark: serious " +
+			"color-contrast",
 		`<img src="data:,">`: "paper: critical image-alt",
 	} {
 		file := filepath.Join(t.TempDir(), "page.html")
-		if err := os.WriteFile(file, []byte(`<!doctype html><html lang="en"><title>page</title><main><h1>page</h1><p>text</p>`+
-			`<style>@media (prefers-color-scheme: dark) { body { background: #000; color: #fff } }</style>`+fault), 0o600); err != nil {
+		if err := os.WriteFile(file,
+			[]byte(`<!doctype html><html lang="en"><title>page</title><main><h1>page</h1><p>text</p>`+
+				`<style>@media (prefers-color-scheme: dark) { body { background: #000; color: #fff } }</style>`+fault),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		found := strings.Join(b.Open(t, file).Accessible("barrier"), "\n")

@@ -191,21 +191,21 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 		if linear {
 			break
 		}
-		out.note("a priori: the additive bound, θ = %v, rounds decided with more than %d outstanding charged 1 each; both "+
-			"are chosen from a grid by the delays seen: an estimate, unless delays are fixed beforehand",
+		out.note("a priori: the additive bound, θ = %v, rounds decided with more than %d outstanding charged 1 "+
+			"each; both are chosen from a grid by the delays seen: an estimate, unless delays are fixed beforehand",
 			f.at.Theta, f.at.Late)
 	case f.by == byAnyDelay:
 		out.note("a priori: the bound for any delays, which may look at losses")
 	}
 	switch {
 	case f.Refuted:
-		out.note("the class is refuted at level %v: no function of it is the truth, and the bounds that need one are void",
-			p.Alpha)
+		out.note("the class is refuted at level %v: no function of it is the truth, and the bounds that need one "+
+			"are void", p.Alpha)
 	case f.looks && c.Bounded:
 		out.note("delays depend on losses: " + latelosses.Arrival)
 	case linear:
-		out.note("measured drift and a priori hold in expectation if losses are linear in the features; rounds decided with "+
-			"less than half the determinant, which a priori may charge 1 each: %d", c.Linear.Bad)
+		out.note("measured drift and a priori hold in expectation if losses are linear in the features; rounds "+
+			"decided with less than half the determinant, which a priori may charge 1 each: %d", c.Linear.Bad)
 	case c.Bounded:
 		out.note("measured drift and a priori hold in expectation if the class contains the truth (realizability)")
 	default:
@@ -229,12 +229,12 @@ func (o *Options) total(counted int64) int64 {
 // notes adds what is amiss.
 func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Options) {
 	if s.Eliminates {
-		c.note("actions that no surviving function thinks best are never played: all bounds hold only while the truth " +
-			"survives, and what is given up is not seen in them")
+		c.note("actions that no surviving function thinks best are never played: all bounds hold only while " +
+			"the truth survives, and what is given up is not seen in them")
 	}
 	if s.Priced {
-		c.note("the law charges for costs at the prices of the budgets: drift and exploration are those of loss + price × " +
-			"cost, no more, and say nothing of the budgets")
+		c.note("the law charges for costs at the prices of the budgets: drift and exploration are those of loss + " +
+			"price × cost, no more, and say nothing of the budgets")
 	}
 	if s.Skipped > 0 {
 		c.note("conditional on outcomes missing at random (rounds skipped and charged 1 each: %d)", s.Skipped)
@@ -242,15 +242,15 @@ func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Opt
 	if s.Imputed > 0 {
 		text := "void if silence depends on the loss (losses imputed: %d)"
 		if p.Functions > 0 {
-			text = "measured drift and a priori are void if silence depends on the loss (losses imputed: %d; in the plausible " +
-				"set each is charged 1 and is no evidence)"
+			text = "measured drift and a priori are void if silence depends on the loss (losses imputed: %d; in the " +
+				"plausible set each is charged 1 and is no evidence)"
 		}
 		c.note(text, s.Imputed)
 	}
 	switch {
 	case p.Ahead > 0:
-		c.note("rounds decided and not yet released: %d, charged 1 each; in the plausible set %d of them cost what its "+
-			"functions say", o.Outstanding, p.Ahead)
+		c.note("rounds decided and not yet released: %d, charged 1 each; in the plausible set %d of them cost "+
+			"what its functions say", o.Outstanding, p.Ahead)
 	case o.Outstanding > 0:
 		c.note("rounds decided and not yet released are charged 1 each: %d", o.Outstanding)
 	}
@@ -295,13 +295,14 @@ func ofPolicies(c learner.PolicyCertificate, o *Options) Certificate {
 	out := Certificate{T: t, Measured: bound(kindMeasured), MeasuredDrift: bound(kindMeasuredDrift),
 		APriori: bound(kindAPriori)}
 	if f.looks {
-		out.note("delays depend on losses: with order: arrival all bounds are void; use order: fifo, whose bounds allow it")
+		out.note("delays depend on losses: with order: arrival all bounds are void; use order: fifo, whose bounds " +
+			"allow it")
 	}
 	out.Assumptions = []Assumption{losses(), {Name: Realizability, State: NotNeeded,
 		Detail: "regret is against the best policy of the class"},
 		policyOrder(o), missing(c.Skipped), silence(c.Imputed, false), late(o.Late)}
-	out.note("in expectation, against the best policy of the class, for losses that do not depend on the draw of their " +
-		"round")
+	out.note("in expectation, against the best policy of the class, for losses that do not depend on the draw " +
+		"of their round")
 	out.notes(&learner.Plausible{}, &learner.Certificate{Skipped: c.Skipped, Imputed: c.Imputed}, o)
 	return out
 }

@@ -68,7 +68,8 @@ func TestLateLosses(t *testing.T) {
 // TestStates holds which state each assumption has, in what is there to say of it.
 func TestStates(t *testing.T) {
 	set := func(change func(p *learner.Plausible)) learner.Certificate {
-		p := learner.Plausible{Functions: 100, Surviving: 3, Alpha: .05, Bound: 40, Random: 30, Charged: 10, Alarm: true}
+		p := learner.Plausible{Functions: 100, Surviving: 3, Alpha: .05, Bound: 40, Random: 30, Charged: 10,
+			Alarm: true}
 		if change != nil {
 			change(&p)
 		}
@@ -86,17 +87,20 @@ func TestStates(t *testing.T) {
 		{"the alarm is silent", set(nil), Options{}, Realizability, NotRefuted, ""},
 		{"the alarm was raised", set(func(p *learner.Plausible) { p.Raised = 77 }), Options{}, Realizability, refuted,
 			"the bounds that need one are void"},
-		{"nothing survives, the alarm is silent", set(func(p *learner.Plausible) { p.Surviving, p.Bound = 0, math.Inf(1) }),
+		{"nothing survives, the alarm is silent", set(func(p *learner.Plausible) {
+			p.Surviving, p.Bound = 0, math.Inf(1)
+		}),
 			Options{}, Realizability, NotRefuted, ""},
 		{"nothing survives, the alarm is off", set(func(p *learner.Plausible) {
 			p.Surviving, p.Bound, p.Alarm = 0,
 				math.Inf(1), false
 		}), Options{}, Realizability, refuted, "the bounds that need one are void"},
-		{"the alarm is off", set(func(p *learner.Plausible) { p.Alarm = false }), Options{}, Realizability, assumed, ""},
+		{"the alarm is off", set(func(p *learner.Plausible) { p.Alarm = false }), Options{}, Realizability,
+			assumed, ""},
 		{"no models", learner.Certificate{Rounds: 10, Bounded: true}, Options{}, Realizability, assumed, ""},
 		{"linear", learner.Certificate{Rounds: 10}, Options{}, Realizability, assumed, "no theorem"},
-		{"certified ridge", learner.Certificate{Rounds: 10, Bounded: true, Linear: learner.Determinant{Lambda: 1, Bad: 3}},
-			Options{}, Realizability, assumed, "may charge 1 each: 3"},
+		{"certified ridge", learner.Certificate{Rounds: 10, Bounded: true, Linear: learner.Determinant{Lambda: 1,
+			Bad: 3}}, Options{}, Realizability, assumed, "may charge 1 each: 3"},
 		{"FIFO", set(nil), Options{}, Order, Enforced, ""},
 		{"arrival", set(nil), Options{Arrival: true}, Order, Measured, ""},
 		{"early", learner.Certificate{Rounds: 10}, Options{Early: true}, Order, Measured, ""},
@@ -143,10 +147,12 @@ func TestBoundsOf(t *testing.T) {
 	}
 	f, ok := Measure(l, &Options{Outstanding: 10})
 	if !ok || f.T != 110 || f.Bounds[KindPlausibleSet] != 50 || f.Bounds[kindMeasuredDrift] != 105 ||
-		!math.IsInf(f.Bounds[kindAPriori], 1) || f.Exploration != 3 || f.Surviving != 2 || f.Functions != 9 || f.Refuted {
+		!math.IsInf(f.Bounds[kindAPriori], 1) || f.Exploration != 3 || f.Surviving != 2 || f.Functions != 9 ||
+		f.Refuted {
 		t.Errorf("%+v", f)
 	}
-	p := policed{learner.NewUniform(), learner.PolicyCertificate{Rounds: 50, Measured: 7, MeasuredDrift: 20, APriori: 60}}
+	p := policed{learner.NewUniform(), learner.PolicyCertificate{Rounds: 50, Measured: 7, MeasuredDrift: 20,
+		APriori: 60}}
 	c = Of(p, Options{})
 	if *c.Measured.Value != 7 || *c.MeasuredDrift.Value != 20 || !c.APriori.Vacuous || c.PlausibleSet != nil ||
 		c.state(Realizability) != NotNeeded {
@@ -173,13 +179,14 @@ func TestVoid(t *testing.T) {
 		l := regressing{learner.NewUniform(), cert}
 		c := Of(l, Options{})
 		f, _ := Measure(l, &Options{})
-		for kind, b := range map[string]*Bound{KindPlausibleSet: &c.PlausibleSet.Bound, kindMeasuredDrift: c.MeasuredDrift,
-			kindAPriori: c.APriori, KindRealisedLoss: &c.RealisedLoss.Bound} {
+		for kind, b := range map[string]*Bound{KindPlausibleSet: &c.PlausibleSet.Bound,
+			kindMeasuredDrift: c.MeasuredDrift, kindAPriori: c.APriori, KindRealisedLoss: &c.RealisedLoss.Bound} {
 			want, void := "", raised > 0 && kind != KindRealisedLoss
 			if void {
 				want = ClassRefuted
 			}
-			if b.Void != want || (b.Value == nil) != void || math.IsInf(f.Bounds[kind], 1) != void || void && !b.Vacuous {
+			if b.Void != want || (b.Value == nil) != void || math.IsInf(f.Bounds[kind], 1) != void || void &&
+				!b.Vacuous {
 				t.Errorf("raised %d: %s is %+v, and %v in figures", raised, kind, b, f.Bounds[kind])
 			}
 		}
@@ -230,7 +237,8 @@ func TestChanges(t *testing.T) {
 // TestPoliciesOnArrival holds that delays which depend on losses void the bounds of policies in the order of arrival,
 // and in no other.
 func TestPoliciesOnArrival(t *testing.T) {
-	p := policed{learner.NewUniform(), learner.PolicyCertificate{Rounds: 50, Measured: 7, MeasuredDrift: 20, APriori: 30}}
+	p := policed{learner.NewUniform(), learner.PolicyCertificate{Rounds: 50, Measured: 7, MeasuredDrift: 20,
+		APriori: 30}}
 	for _, arrival := range []bool{true, false} {
 		o := Options{Arrival: arrival, Late: lateLosses(40, true)}
 		c := Of(p, o)
@@ -281,8 +289,8 @@ func TestAPriori(t *testing.T) {
 			t.Errorf("%s: a priori %v, in figures %v, want %v", c.name, got.APriori.Value, v, c.want)
 		}
 		if s := got.state(Blind); s != c.blind || got.MeasuredDrift.Void != c.drift {
-			t.Errorf("%s: blindness is %s, want %s; measured drift %q, want %q", c.name, s, c.blind, got.MeasuredDrift.Void,
-				c.drift)
+			t.Errorf("%s: blindness is %s, want %s; measured drift %q, want %q", c.name, s, c.blind,
+				got.MeasuredDrift.Void, c.drift)
 		}
 		notes := strings.Join(got.Notes, "; ")
 		if strings.Contains(notes, "estimate") != (c.blind != "not there") ||

@@ -18,8 +18,8 @@ var update = flag.Bool("update", false, "write testdata/certificates.txt anew")
 
 // TestWords holds all that certificates say, of one in each state.
 func TestWords(t *testing.T) {
-	set := learner.Certificate{Rounds: 1000, Learned: 900, Skipped: 60, Imputed: 40, Bounded: true, Beta: 1, Barrier: 20,
-		MaxGamma: 100, Regret: 2, Drift: 5, Explored: 30, SumSigma: 3000, SumSqSig: 9000, MaxSigma: 5,
+	set := learner.Certificate{Rounds: 1000, Learned: 900, Skipped: 60, Imputed: 40, Bounded: true, Beta: 1,
+		Barrier: 20, MaxGamma: 100, Regret: 2, Drift: 5, Explored: 30, SumSigma: 3000, SumSqSig: 9000, MaxSigma: 5,
 		Plausible: learner.Plausible{Functions: 100, Surviving: 3, Alpha: .05, Bound: 140, Random: 60, Charged: 10,
 			Alarm: true}}
 	one := func(change func(c *learner.Certificate)) learner.Certificate {
@@ -35,7 +35,8 @@ func TestWords(t *testing.T) {
 		Potential: learner.Potential{Eta: .5, Scale: math.Log(100)}}
 	slowed := additive
 	slowed.Slowed, slowed.Potential.Eta = true, 1./64
-	policies := learner.PolicyCertificate{Rounds: 50, Skipped: 1, Imputed: 1, Measured: 7, MeasuredDrift: 20, APriori: 30}
+	policies := learner.PolicyCertificate{Rounds: 50, Skipped: 1, Imputed: 1, Measured: 7, MeasuredDrift: 20,
+		APriori: 30}
 	uniform := learner.NewUniform()
 	var out strings.Builder
 	for _, c := range []struct {
@@ -52,7 +53,9 @@ func TestWords(t *testing.T) {
 		})}, Options{}},
 		{"rounds ahead", regressing{uniform, one(func(c *learner.Certificate) { c.Plausible.Ahead = 1 })},
 			Options{Outstanding: 3}},
-		{"refuted by the first feedback", regressing{uniform, one(func(c *learner.Certificate) { c.Plausible.Raised = 1 })},
+		{"refuted by the first feedback", regressing{uniform, one(func(c *learner.Certificate) {
+			c.Plausible.Raised = 1
+		})},
 			Options{}},
 		{"arrival, one waits", regressing{uniform, one(func(c *learner.Certificate) { c.Plausible.Waiting = 1 })},
 			Options{Arrival: true}},
@@ -60,7 +63,9 @@ func TestWords(t *testing.T) {
 		{"arrival, no set", regressing{uniform, free}, Options{Arrival: true}},
 		{"early", regressing{uniform, free}, Options{Early: true}},
 		{"no set", regressing{uniform, free}, Options{Rounds: 1}},
-		{"no set, imputed", regressing{uniform, one(func(c *learner.Certificate) { c.Plausible = learner.Plausible{} })},
+		{"no set, imputed", regressing{uniform, one(func(c *learner.Certificate) {
+			c.Plausible = learner.Plausible{}
+		})},
 			Options{Outstanding: 2}},
 		{"linear", regressing{uniform, learner.Certificate{Rounds: 10, Regret: 3}}, Options{}},
 		{"ridge", regressing{uniform, ridge}, Options{}},
@@ -77,7 +82,8 @@ func TestWords(t *testing.T) {
 			Options{}},
 		{"elimination", regressing{uniform, one(func(c *learner.Certificate) { c.Eliminates = true })}, Options{}},
 		{"policies", policed{uniform, policies}, Options{Outstanding: 1, Rounds: 9}},
-		{"policies, arrival, delays look", policed{uniform, policies}, Options{Arrival: true, Late: lateLosses(40, true)}},
+		{"policies, arrival, delays look", policed{uniform, policies}, Options{Arrival: true,
+			Late: lateLosses(40, true)}},
 		{"nothing", uniform, Options{}},
 	} {
 		got := Of(c.l, c.o)
@@ -92,7 +98,8 @@ func TestWords(t *testing.T) {
 		sharpest, ok := got.Sharpest()
 		fmt.Fprintf(&out, "sharpest: %v %s\n", ok, sharpest.Kind)
 		f, ok := Measure(c.l, &c.o)
-		fmt.Fprintf(&out, "%v %d %v %v %v %v %v\n\n", ok, f.T, f.Bounds, f.Exploration, f.Surviving, f.Functions, f.Refuted)
+		fmt.Fprintf(&out, "%v %d %v %v %v %v %v\n\n", ok, f.T, f.Bounds, f.Exploration, f.Surviving, f.Functions,
+			f.Refuted)
 	}
 	for _, n := range []int{0, 1, 3, 4, 5} {
 		c := Certificate{Changes: &oracle.Changes{Count: int64(n)}}

@@ -40,7 +40,8 @@ func TestPicturesAreWritten(t *testing.T) {
 			found := 0
 			for y := range img.Bounds().Dy() {
 				for x := range img.Bounds().Dx() {
-					if r, g, b, _ := img.At(x, y).RGBA(); uint8(r>>8) == want.R && uint8(g>>8) == want.G && uint8(b>>8) == want.B {
+					if r, g, b, _ := img.At(x, y).RGBA(); uint8(r>>8) == want.R && uint8(g>>8) == want.G &&
+						uint8(b>>8) == want.B {
 						found++
 					}
 				}

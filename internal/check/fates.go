@@ -76,7 +76,8 @@ func (w *waiting) close(at int64, reason string) {
 }
 
 func (w *waiting) end(fate codec.Fate, reason string, loss float64, at int64) {
-	w.fate = &codec.Feedback{Fate: fate, Reason: reason, Loss: loss, OutcomePartition: -1, OutcomeOffset: -1, ClosedAt: at}
+	w.fate = &codec.Feedback{Fate: fate, Reason: reason, Loss: loss, OutcomePartition: -1, OutcomeOffset: -1,
+		ClosedAt: at}
 }
 
 // waits reports whether feedback waits for the rounds before it.
@@ -87,7 +88,8 @@ func (w *waiting) waits() bool {
 
 // reasonAfter is why an outcome of a round with a fate is rejected.
 func reasonAfter(f *codec.Feedback, rules *Rules) string {
-	if rules != nil && f.Fate == codec.Observed && slices.ContainsFunc(rules.Named, func(o Named) bool { return o.Last }) {
+	if rules != nil && f.Fate == codec.Observed && slices.ContainsFunc(rules.Named,
+		func(o Named) bool { return o.Last }) {
 		return codec.ReasonLate
 	}
 	if f.Fate == codec.Observed || f.Fate == codec.WithdrawnRound {

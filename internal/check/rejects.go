@@ -116,7 +116,8 @@ func (c *checker) checkReject(r *record, x *codec.Reject, at place) {
 	}
 	cut, ok := c.cuts[cutOf{x.Era, x.Cut}]
 	if !ok || r.order < cut.order {
-		c.fail("rejects@%d: it follows from cut %d of era %d, which was not stored before: %+v", r.Offset, x.Cut, x.Era, *x)
+		c.fail("rejects@%d: it follows from cut %d of era %d, which was not stored before: %+v", r.Offset, x.Cut,
+			x.Era, *x)
 		return
 	}
 	for _, e := range c.expected[at] {
@@ -149,6 +150,7 @@ func (c *checker) checkStored(at place, e *expected) {
 	case !e.met:
 		c.fail("%s[%d]@%d must be rejected: %q follows from cut %d", at.topic, at.partition, at.offset, e.reason, e.cut)
 	case k >= 0 && e.order > c.marks[k].order:
-		c.fail("%s[%d]@%d: the mark behind cut %d was stored before its reject", at.topic, at.partition, at.offset, e.cut)
+		c.fail("%s[%d]@%d: the mark behind cut %d was stored before its reject", at.topic, at.partition,
+			at.offset, e.cut)
 	}
 }

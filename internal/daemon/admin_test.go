@@ -102,7 +102,8 @@ func TestAdminScrapeParses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"go_goroutines", "process_start_time_seconds", "go_build_info", "hindsight_test_total"} {
+	for _, name := range []string{"go_goroutines", "process_start_time_seconds", "go_build_info",
+		"hindsight_test_total"} {
 		if families[name] == nil {
 			t.Errorf("%s is missing", name)
 		}

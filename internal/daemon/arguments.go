@@ -26,8 +26,8 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 			cmd.CommandPath(), args[0])
 	}
 	if f := cmd.Flags().Lookup("data"); f != nil {
-		return fmt.Errorf("%s takes no arguments, and found %q; a log is named by a flag: %[1]s --data %s", cmd.CommandPath(),
-			args[0], args[0])
+		return fmt.Errorf("%s takes no arguments, and found %q; a log is named by a flag: %[1]s --data %s",
+			cmd.CommandPath(), args[0], args[0])
 	}
 	return cobra.NoArgs(cmd, args)
 }

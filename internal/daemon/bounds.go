@@ -19,7 +19,8 @@ const boundsKey = "hindsight_bounds"
 // whether they come from the arguments or the environment.
 func (b Bounds) Set(f *pflag.FlagSet) {
 	for name, at := range b {
-		if err := f.SetAnnotation(name, boundsKey, []string{inUnit(f, name, at[0]), inUnit(f, name, at[1])}); err != nil {
+		if err := f.SetAnnotation(name, boundsKey, []string{inUnit(f, name, at[0]), inUnit(f, name,
+			at[1])}); err != nil {
 			panic("daemon: bounds of " + err.Error())
 		}
 	}

@@ -168,8 +168,8 @@ func (r *run) prepare(c *cobra.Command) error {
 		r.env.Stderr = &Lines{log: r.env.Logger}
 	}
 	if r.env.passwordSeen {
-		r.env.Logger.Warn("a password among the arguments could be seen by everybody on this machine: give it in a file or " +
-			"the environment, for example the URL in " + EnvName("log"))
+		r.env.Logger.Warn("a password among the arguments could be seen by everybody on this machine: give it in a " +
+			"file or the environment, for example the URL in " + EnvName("log"))
 	}
 	return nil
 }

@@ -80,15 +80,17 @@ func TestExitCodes(t *testing.T) {
 		{name: "unknown flag", args: "work --foo", code: 2, err: "demo: unknown flag: --foo\n" + hint},
 		{name: "bad value", args: "work --max-rounds x", code: 2, err: "demo: invalid argument \"x\" for " +
 			"\"--max-rounds\" flag"},
-		{name: "argument too many", args: "work x", code: 2, err: "demo: unknown command \"x\" for \"demo work\"\n" + hint},
-		{name: "unknown verb", args: "wrok", code: 2, err: "demo: unknown command \"wrok\" for \"demo\"\n\nDid you mean " +
-			"this?\n\twork"},
+		{name: "argument too many", args: "work x", code: 2, err: "demo: unknown command \"x\" for \"demo work\"\n" +
+			hint},
+		{name: "unknown verb", args: "wrok", code: 2, err: "demo: unknown command \"wrok\" for \"demo\"\n\nDid " +
+			"you mean this?\n\twork"},
 		{name: "no verb", args: "", code: 2},
 		{name: "missing flag", args: "must", code: 2, err: "demo: required flag(s) \"model\" not set\nTry: demo must " +
 			"--help\n"},
 		{name: "missing flag from the environment", args: "must", vars: map[string]string{"HINDSIGHT_MODEL": "m"}},
 		{name: "bad environment", args: "work", vars: map[string]string{"HINDSIGHT_MAX_ROUNDS": "x"}, code: 2,
-			err: "demo: invalid value \"x\" of the environment variable HINDSIGHT_MAX_ROUNDS, which stands for --max-rounds: "},
+			err: "demo: invalid value \"x\" of the environment variable HINDSIGHT_MAX_ROUNDS, which stands for " +
+				"--max-rounds: "},
 		{name: "bad log level", args: "work --log-level loud", code: 2, err: "demo: invalid argument \"loud\" for " +
 			"\"--log-level\" flag: expected debug | info | warn | error\n" + hint},
 		{name: "help", args: "work --help"},
@@ -162,8 +164,8 @@ func TestLogger(t *testing.T) {
 		env.Logger.Info("hello", "partition", 3)
 		return nil
 	}
-	if got := try(t, nil, talk, "work"); !strings.Contains(got.stderr, "level=INFO msg=hello program=demo partition=3") ||
-		strings.Contains(got.stderr, "quiet") {
+	if got := try(t, nil, talk, "work"); !strings.Contains(got.stderr, "level=INFO msg=hello program=demo "+
+		"partition=3") || strings.Contains(got.stderr, "quiet") {
 		t.Errorf("text: %q", got.stderr)
 	}
 	if got := try(t, nil, talk, "work", "--log-level", "debug"); !strings.Contains(got.stderr, "quiet") {

@@ -61,8 +61,8 @@ func (g *guard) wrap(pages, probes http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case g.open() && !ToLoopback(r.Host): // a page elsewhere had its name point here
-			http.Error(w, "these pages are asked for as localhost or by a loopback address; give --admin-token-file to reach "+
-				"them by another name", http.StatusForbidden)
+			http.Error(w, "these pages are asked for as localhost or by a loopback address; give --admin-token-file "+
+				"to reach them by another name", http.StatusForbidden)
 		case g.lets(r):
 			pages.ServeHTTP(w, r)
 		case r.URL.Path == "/healthz" || r.URL.Path == "/readyz":
@@ -70,7 +70,8 @@ func (g *guard) wrap(pages, probes http.Handler) http.Handler {
 		default:
 			noStore(w)
 			if g.byToken {
-				w.Header().Set("WWW-Authenticate", `Basic realm="hindsight: the admin token as the password", charset="UTF-8"`)
+				w.Header().Set("WWW-Authenticate",
+					`Basic realm="hindsight: the admin token as the password", charset="UTF-8"`)
 			}
 			http.Error(w, "who are you? Give the header Authorization: Bearer TOKEN, or a client certificate",
 				http.StatusUnauthorized)
@@ -95,8 +96,8 @@ func readToken(file string, getenv func(string) string) (string, error) {
 		return "", nil
 	}
 	if len(token) < minToken || len(token) > maxToken {
-		return "", fmt.Errorf("the admin token in %s has %d bytes: expected %d to %d; make one with: openssl rand -hex 24",
-			from, len(token), minToken, maxToken)
+		return "", fmt.Errorf("the admin token in %s has %d bytes: expected %d to %d; make one with: openssl "+
+			"rand -hex 24", from, len(token), minToken, maxToken)
 	}
 	for _, c := range []byte(token) {
 		if c <= ' ' || c > '~' {

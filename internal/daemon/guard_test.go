@@ -55,7 +55,8 @@ func TestAdminElsewhere(t *testing.T) {
 		}
 	}
 	// Also where nobody checked first.
-	if _, err := adminWith(t, "--admin", "0.0.0.0:0").Open(slog.New(slog.DiscardHandler), Probes{well, well}); err == nil {
+	if _, err := adminWith(t, "--admin", "0.0.0.0:0").Open(slog.New(slog.DiscardHandler), Probes{well,
+		well}); err == nil {
 		t.Error("a port that other machines reach was opened without a token")
 	}
 }

@@ -31,7 +31,8 @@ func TestOnlyJSON(t *testing.T) {
 	}{
 		{"work --log-format json", nil, Failed, []string{`"took":"1.5s"`, `"msg":"first line"`, `"msg":"second line"`,
 			`"msg":"boom \u009b2J"`}},
-		{"work", map[string]string{"HINDSIGHT_LOG_FORMAT": "json"}, Failed, []string{`"level":"ERROR"`, `"exit_code":1`}},
+		{"work", map[string]string{"HINDSIGHT_LOG_FORMAT": "json"}, Failed, []string{`"level":"ERROR"`,
+			`"exit_code":1`}},
 		{"work --bogus --log-format=json", nil, WrongUsage, []string{`"msg":"unknown flag: --bogus"`}},
 		{"wrok --log-format json", nil, WrongUsage, []string{"wrok"}},
 		{"work x", map[string]string{"HINDSIGHT_LOG_FORMAT": "json"}, WrongUsage, []string{`unknown command`}},

@@ -74,13 +74,15 @@ func Certificates(name, cert, key, ca string, logger *slog.Logger) (*tls.Config,
 	if _, err := a.current(); err != nil {
 		return nil, fmt.Errorf("--%s-ca: %w", name, err)
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		c, err := a.current()
-		if err != nil {
-			logger.Warn("renewed authorities cannot be read; the last ones stay in use", "flag", "--"+name+"-ca", "error", err)
-		}
-		return c, nil
-	}}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			c, err := a.current()
+			if err != nil {
+				logger.Warn("renewed authorities cannot be read; the last ones stay in use", "flag", "--"+name+"-ca",
+					"error", err)
+			}
+			return c, nil
+		}}, nil
 }
 
 // current returns what the files say now, in place of one that cannot be read what it said

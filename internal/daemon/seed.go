@@ -46,9 +46,9 @@ func SeedOf(path string, begun func() (bool, error)) ([]byte, error) {
 			return nil, err
 		}
 		if old {
-			return nil, fmt.Errorf("the seed of this log is missing: there is no file %s, and a new one would be another "+
-				"seed; restore it from the backup, or copy it from where the log was made, with mode 0600 (all processes of a "+
-				"model need the same seed file)", path)
+			return nil, fmt.Errorf("the seed of this log is missing: there is no file %s, and a new one would be "+
+				"another seed; restore it from the backup, or copy it from where the log was made, with mode 0600 "+
+				"(all processes of a model need the same seed file)", path)
 		}
 	}
 	seed, err := SeedFile(path)
@@ -65,8 +65,8 @@ func readSeed(path string) ([]byte, error) {
 	}
 	seed, err := hex.DecodeString(string(bytes.TrimSpace(text)))
 	if err != nil || len(seed) != SeedBytes {
-		return nil, fmt.Errorf("seed file %s: expected %d bytes in hex, that is %d digits; restore it, or remove it to "+
-			"start a new system with a new seed", path, SeedBytes, 2*SeedBytes)
+		return nil, fmt.Errorf("seed file %s: expected %d bytes in hex, that is %d digits; restore it, or "+
+			"remove it to start a new system with a new seed", path, SeedBytes, 2*SeedBytes)
 	}
 	return seed, nil
 }

@@ -72,7 +72,8 @@ func TestSeedFileRefused(t *testing.T) {
 // TestSeedMissing holds that no seed is made for a log that was made with another one.
 func TestSeedMissing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seed")
-	old, unknown := func() (bool, error) { return true, nil }, func() (bool, error) { return false, errors.New("unknown") }
+	old, unknown := func() (bool, error) { return true, nil },
+		func() (bool, error) { return false, errors.New("unknown") }
 	if _, err := SeedOf(path, old); err == nil || !strings.Contains(err.Error(), "there is no file "+path) ||
 		!strings.Contains(err.Error(), "restore it from the backup") {
 		t.Errorf("got %v", err)

@@ -43,7 +43,8 @@ func (c *eventColumns) pick(rows []int32) *eventColumns {
 	out := newEventColumns(c.files)
 	for _, o := range c.outcomes {
 		o.fill(len(c.action.All))
-		picked := &namedColumn{name: o.name, value: spill.Column[float64]{In: c.files}, came: spill.Column[int64]{In: c.files}}
+		picked := &namedColumn{name: o.name, value: spill.Column[float64]{In: c.files},
+			came: spill.Column[int64]{In: c.files}}
 		for i, t := range rows {
 			c.files.Pass(i)
 			picked.value.Add(o.value.All[t])

@@ -20,7 +20,8 @@ import (
 
 // Options say how events become a bandit log.
 type Options struct {
-	Range   loop.Range             // of losses or rewards; zero: [0,1] if it holds all, else from the least to the largest
+	// of losses or rewards; zero: [0,1] if it holds all, else from the least to the largest
+	Range   loop.Range
 	Reward  *bool                  // what Range is of; nil: whatever the log has
 	Actions []string               // that a model lists, the only ones that may be; nil: any
 	Long    func(name string) bool // texts whose words count, for the schema of a model that is made for a log of arms
@@ -35,8 +36,8 @@ type Options struct {
 type eventRows struct {
 	data   []byte
 	places []rowPlace
-	// per row: where the recorded action stands among those of its context; nil: the actions of the log are those of every
-	// row, in order
+	// per row: where the recorded action stands among those of its context; nil: the actions of the log are those of
+	// every row, in order
 	slots   []int32
 	index   map[string]int32
 	largest int // most actions of a row

@@ -43,8 +43,8 @@ type Table struct {
 
 	texts bool                   // some columns are not of numbers
 	words func(name string) bool // texts of which the words count, of a log of events; nil: none
-	// Labelled says that the loss of every action is known: 0 of Action, which is the label, and 1 of the others, or what
-	// Arms are worth.
+	// Labelled says that the loss of every action is known: 0 of Action, which is the label, and 1 of the others, or
+	// what Arms are worth.
 	Labelled bool
 	Columns  int // expanded columns, the constant included
 

@@ -11,7 +11,8 @@ import (
 // figures of one that is measured as a whole.
 func TestDelayMeterAgainstTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		delays := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 4), rapid.Int64Range(Never, 400)), 1, 300).Draw(t, "delays")
+		delays := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 4), rapid.Int64Range(Never, 400)), 1,
+			300).Draw(t, "delays")
 		slow := rapid.Int64Range(0, 3).Draw(t, "learns later")
 		n := len(delays)
 		m, s := NewMeter(n), NewSchedule(n, nil)

@@ -70,13 +70,13 @@ func TestDelayList(t *testing.T) {
 			spec += ":1" + strings.Repeat(",1", strings.Count(e.Params, ","))
 		}
 		names = append(names, e.Name)
-		if d, err := Parse(spec, Options{Seed: 1, Decided: []int64{1, 2}, Came: []int64{2, 3}}); e.Name != "starve-best" &&
-			(err != nil || d.Spec != spec) || e.Meaning == "" {
+		if d, err := Parse(spec, Options{Seed: 1, Decided: []int64{1, 2}, Came: []int64{2,
+			3}}); e.Name != "starve-best" && (err != nil || d.Spec != spec) || e.Meaning == "" {
 			t.Errorf("%+v: %v, %v", e, d, err)
 		}
 	}
-	want := strings.Fields("none constant exp lognormal pareto never burst head hold reorder starve-best loss never-bad " +
-		"recorded recorded")
+	want := strings.Fields("none constant exp lognormal pareto never burst head hold reorder starve-best loss " +
+		"never-bad recorded recorded")
 	if !slices.Equal(names, want) {
 		t.Errorf("delays %v, want %v", names, want)
 	}
@@ -94,7 +94,8 @@ func TestDelayLaws(t *testing.T) {
 		{"lognormal:20,1.5", func(x float64) float64 {
 			return math.Erfc(-math.Log(x/20)/1.5/math.Sqrt2) / 2
 		}, []float64{1.5, 20.5, 100.5, 1000.5}},
-		{"pareto:1.5,10", func(x float64) float64 { return 1 - math.Pow(10/x, 1.5) }, []float64{10.5, 20.5, 100.5, 1000.5}},
+		{"pareto:1.5,10", func(x float64) float64 { return 1 - math.Pow(10/x, 1.5) }, []float64{10.5, 20.5,
+			100.5, 1000.5}},
 	} {
 		d := delays(t, c.spec, 5)
 		below := make([]float64, len(c.at))
@@ -328,7 +329,8 @@ func TestDelaysOfOutcomes(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	d, err = Parse("recorded,tokens=constant:3", o)
-	if err != nil || d.Delay != nil || at(d.Of["cost"], 0) != 0 || at(d.Of["quality"], 0) != 2 || at(d.Of["tokens"], 0) != 3 {
+	if err != nil || d.Delay != nil || at(d.Of["cost"], 0) != 0 || at(d.Of["quality"], 0) != 2 ||
+		at(d.Of["tokens"], 0) != 3 {
 		t.Errorf("%+v, %v", d, err)
 	}
 	d, err = Parse("exp:50,cost=exp:50", o)
@@ -344,15 +346,16 @@ func TestDelaysOfOutcomes(t *testing.T) {
 	if same > 20 {
 		t.Errorf("%d of 100 delays of two outcomes are the same", same)
 	}
-	for spec, says := range map[string]string{"recorded": "tokens: ", "cost=none": "tokens: ", "none,price=none": "no outcome is called",
-		"none,cost=none,cost=none": "twice", "none,cost=slow:1": "cost: "} {
+	for spec, says := range map[string]string{"recorded": "tokens: ", "cost=none": "tokens: ",
+		"none,price=none": "no outcome is called", "none,cost=none,cost=none": "twice", "none,cost=slow:1": "cost: "} {
 		if _, err := Parse(spec, o); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", spec, err)
 		}
 	}
 }
 
-// The parts of a round come each at its time, and the last of those that come says so; a round is there when all of it is.
+// The parts of a round come each at its time, and the last of those that come says so; a round is there when all of it
+// is.
 func TestScheduleParts(t *testing.T) {
 	s := NewSchedule(4, nil)
 	s.AddParts([]Part{{Delay: 1}, {Delay: 0}, {Delay: Never}}, 0)

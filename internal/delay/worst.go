@@ -48,8 +48,8 @@ func (w *Worst) Validate() error {
 	case w.Max < 1:
 		return fmt.Errorf("a longest delay of %d: it must be at least 1", w.Max)
 	case w.Total < 1 || w.Total > most:
-		return fmt.Errorf("a total delay of %d: %d rounds that wait for at most %d have between 1 and %d", w.Total, w.Rounds,
-			w.Max, most)
+		return fmt.Errorf("a total delay of %d: %d rounds that wait for at most %d have between 1 and %d",
+			w.Total, w.Rounds, w.Max, most)
 	case w.Steps < 0 || w.Batch < 1 || w.Random < 1:
 		return errors.New("steps, sequences a step and random ones must be positive")
 	}

@@ -63,7 +63,8 @@ func TestGzip(t *testing.T) {
 		1); !bytes.Equal(want, plain.body) || plain.header.Get("Content-Encoding") != "" {
 		t.Errorf("%s\nand\n%s", want, plain.body)
 	}
-	if got := w.call("POST", "/v1/decide", context1, "Accept-Encoding: gzip"); got.header.Get("Content-Encoding") != "" {
+	if got := w.call("POST", "/v1/decide", context1, "Accept-Encoding: gzip"); got.header.Get(
+		"Content-Encoding") != "" {
 		t.Errorf("a short answer: %v", got.header)
 	}
 }

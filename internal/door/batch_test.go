@@ -207,7 +207,8 @@ func TestCandidates(t *testing.T) {
 			t.Fatalf("%v: %d %s", err, got.status, got.body)
 		}
 	}
-	if page.Unknown != 8 || !strings.Contains(page.Assumes, "independently of their value") || len(page.Candidates) != 2 {
+	if page.Unknown != 8 || !strings.Contains(page.Assumes, "independently of their value") ||
+		len(page.Candidates) != 2 {
 		t.Fatalf("%+v", page)
 	}
 	x, y := page.Candidates[0], page.Candidates[1]

@@ -58,8 +58,8 @@ func serveFloor(b *testing.B, log stream.Log, size int, reply []byte) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	server := &http.Server{Handler: f, ReadHeaderTimeout: readHeader, ReadTimeout: readRequest, WriteTimeout: writeReply,
-		IdleTimeout: idle, MaxHeaderBytes: maxHeader}
+	server := &http.Server{Handler: f, ReadHeaderTimeout: readHeader, ReadTimeout: readRequest,
+		WriteTimeout: writeReply, IdleTimeout: idle, MaxHeaderBytes: maxHeader}
 	go server.Serve(l)
 	b.Cleanup(func() {
 		server.Close()

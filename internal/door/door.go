@@ -49,8 +49,9 @@ type Flags struct {
 
 // Add adds the flags.
 func (f *Flags) Add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.address, "http", DefaultAddress, "address of HTTP for decisions and outcomes; port 0 for a free "+
-		"one; none: off, as with --nats none unless this is given; others than loopback need --keys or --http-ca, and TLS")
+	flags.StringVar(&f.address, "http", DefaultAddress, "address of HTTP for decisions and outcomes; port 0 "+
+		"for a free one; none: off, as with --nats none unless this is given; others than loopback need --keys or "+
+		"--http-ca, and TLS")
 	flags.StringVar(&f.keys, "keys", "", "file, mode 0600, with a line NAME ROLE sha256:HEX for each client of HTTP; "+
 		"decider keys add makes them (default: every client on this machine)")
 	flags.StringVar(&f.cert, "http-cert", "", "file with the certificate of HTTP, which then speaks TLS")
@@ -78,11 +79,11 @@ func (f *Flags) Check() error {
 		return daemon.Usagef("--http-ca asks for the certificates of clients, which needs --http-cert and --http-key")
 	case daemon.IsLoopback(host):
 	case f.keys == "" && f.ca == "":
-		return daemon.Usagef("--http %s is reached by other machines: give --keys, or --http-ca for client certificates, or "+
-			"listen on %s", f.address, DefaultAddress)
+		return daemon.Usagef("--http %s is reached by other machines: give --keys, or --http-ca for client "+
+			"certificates, or listen on %s", f.address, DefaultAddress)
 	case f.cert == "" && !f.plain:
-		return daemon.Usagef("--http %s is reached by other machines: give --http-cert and --http-key, or --http-plain if a "+
-			"proxy before it speaks TLS", f.address)
+		return daemon.Usagef("--http %s is reached by other machines: give --http-cert and --http-key, or "+
+			"--http-plain if a proxy before it speaks TLS", f.address)
 	}
 	_, err = newGuard(f.origins)
 	return err

@@ -63,7 +63,8 @@ func newLog() stream.Log {
 // open starts a world.
 func open(t testing.TB, s setting) *world {
 	t.Helper()
-	w := &world{t: t, log: s.log, registry: prometheus.NewRegistry(), client: &http.Client{Transport: &http.Transport{}}}
+	w := &world{t: t, log: s.log, registry: prometheus.NewRegistry(),
+		client: &http.Client{Transport: &http.Transport{}}}
 	if w.log == nil {
 		w.log = newLog()
 	}
@@ -91,12 +92,14 @@ func open(t testing.TB, s setting) *world {
 	sight.Watch(ctx, w.registry, metrics.Scope())
 	sight.Explain(explain.Config{Log: w.log, Name: m.Name, Seed: seed, Build: model.Epoch})
 	pages := append(sight.Pages(), daemon.Page{Path: "/certificate", Answer: insight.Certificate},
-		daemon.Page{Path: "/models", Answer: insight.Models}, daemon.Page{Path: "/candidates", Answer: control.Candidates})
+		daemon.Page{Path: "/models", Answer: insight.Models}, daemon.Page{Path: "/candidates",
+			Answer: control.Candidates})
 	w.door = w.listen(ctx, s, Options{Model: m.Name, Bus: s.bus, Requests: true, Pages: pages, Metrics: metrics,
 		Logger: logger, Log: w.log, Definition: insight.Definition})
 	config := service.SystemConfig{Log: w.log, Bus: w.door.Bus(), Name: m.Name, Source: source, Build: model.Epoch,
-		Seed: seed, Health: health, Insight: insight, Control: control, Partitions: s.partitions, BusApart: true, ClientRate: s.clientRate,
-		Metrics: metrics, Logger: logger}
+		Seed: seed, Health: health, Insight: insight, Control: control, Partitions: s.partitions, BusApart: true,
+		ClientRate: s.clientRate,
+		Metrics:    metrics, Logger: logger}
 	if s.change != nil {
 		s.change(&config)
 	}

@@ -36,12 +36,12 @@ func newGuard(origins []string) (guard, error) {
 // check refuses what a web page elsewhere may have made a browser send.
 func (g *guard) check(r *http.Request) *problem {
 	if g.open() && !daemon.ToLoopback(r.Host) { // the name of a page elsewhere may point here
-		return newProblem(http.StatusForbidden, "the header Host names another machine: ask for localhost or a loopback "+
-			"address, or start the decider with --keys")
+		return newProblem(http.StatusForbidden, "the header Host names another machine: ask for localhost or a "+
+			"loopback address, or start the decider with --keys")
 	}
 	if g.cross.Check(r) != nil {
-		return newProblem(http.StatusForbidden, "a web page of another origin may not ask here: start the decider with "+
-			"--http-origin to let it")
+		return newProblem(http.StatusForbidden, "a web page of another origin may not ask here: start the "+
+			"decider with --http-origin to let it")
 	}
 	return nil
 }
@@ -95,8 +95,8 @@ func (g *guard) client(r *http.Request, needs role) (c client, p *problem) {
 // without says that a client has not a role, or none of several.
 func (c *client) without(needs role) *problem {
 	one, _, _ := strings.Cut(needs.String(), " ")
-	return newProblem(http.StatusForbidden, fmt.Sprintf("the key of %s has not the role %s: add one with: decider keys add "+
-		"%[1]s %s", c.name, needs, one))
+	return newProblem(http.StatusForbidden, fmt.Sprintf("the key of %s has not the role %s: add one with: decider "+
+		"keys add %[1]s %s", c.name, needs, one))
 }
 
 // keyOf returns the key that a request has; "": none.

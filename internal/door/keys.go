@@ -108,8 +108,8 @@ func parseKeys(text []byte) (keys []key, err error) {
 
 func parseKey(words []string) (k key, err error) {
 	if len(words) != 3 || !keyName.MatchString(words[0]) {
-		return k, errors.New("expected NAME ROLE sha256:HEX, with a name of letters, digits, dots, dashes and underscores; " +
-			"add keys with: decider keys add NAME ROLE")
+		return k, errors.New("expected NAME ROLE sha256:HEX, with a name of letters, digits, dots, dashes and " +
+			"underscores; add keys with: decider keys add NAME ROLE")
 	}
 	k.name = words[0]
 	if k.role, err = parseRole(words[1]); err != nil {

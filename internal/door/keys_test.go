@@ -44,7 +44,8 @@ func TestKeys(t *testing.T) {
 			fmt.Sprintf("Authorization: Bearer %x", sha256.Sum256([]byte(keys["web"]))), 401, "no such key"},
 		{"another scheme", "/v1/decide", context1, "Authorization: Basic " + keys["web"], 401, "no such key"},
 		{"a wrong role", "/v1/outcome", outcome, "Authorization: Bearer " + keys["web"], 403, "keys add web outcome"},
-		{"another wrong role", "/v1/decide", context1, "Authorization: Bearer " + keys["till"], 403, "keys add till decide"},
+		{"another wrong role", "/v1/decide", context1, "Authorization: Bearer " + keys["till"], 403, "keys add " +
+			"till decide"},
 		{"a reader", "/v1/decide", context1, "Authorization: Bearer " + keys["desk"], 403, "keys add desk decide"},
 		{"the right key", "/v1/decide", context1, "Authorization: Bearer " + keys["web"], 200, ""},
 		{"the vendor's header", "/v1/decide", context1, "Ocp-Apim-Subscription-Key: " + keys["web"], 200, ""},
@@ -131,7 +132,8 @@ func TestKeysReadAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		log.Reset()
-		if again := find(second); !again || !find(second) || strings.Count(log.String(), "the last ones stay in use") != 1 {
+		if again := find(second); !again || !find(second) || strings.Count(log.String(), "the last ones "+
+			"stay in use") != 1 {
 			t.Errorf("%q: the log says %q", bad, log.String())
 		}
 	}

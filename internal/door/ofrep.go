@@ -134,7 +134,8 @@ func (d *Door) track(w http.ResponseWriter, r *http.Request, c client) *problem 
 // readFlagRequest reads the body of a call for a flag.
 func (d *Door) readFlagRequest(w http.ResponseWriter, r *http.Request, flag string) (*flagRequest, *problem) {
 	if flag != d.o.Model {
-		return nil, refused(http.StatusNotFound, flagNotFound, "", fmt.Sprintf("this process serves the flag %s", d.o.Model))
+		return nil, refused(http.StatusNotFound, flagNotFound, "", fmt.Sprintf("this process serves the flag %s",
+			d.o.Model))
 	}
 	q := &flagRequest{}
 	if p := d.readJSON(w, r, q, "a request of OFREP", parseError); p != nil {

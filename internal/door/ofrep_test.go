@@ -56,7 +56,8 @@ func TestFlag(t *testing.T) {
 	s, now := flagSetting()
 	s.log = newLog()
 	w := open(t, s)
-	first := w.flag(`{"context":{"targetingKey":"user-17","hour":14,"plan":"free","vip":true,"tags":["x"],"none":null}}`)
+	first := w.flag(
+		`{"context":{"targetingKey":"user-17","hour":14,"plan":"free","vip":true,"tags":["x"],"none":null}}`)
 	all := w.rounds(s.partitions)
 	if len(all) != 1 {
 		t.Fatalf("%d decisions", len(all))
@@ -180,7 +181,8 @@ func TestFlagErrors(t *testing.T) {
 		code       string
 		says       string
 	}{
-		{"/ofrep/v1/evaluate/flags/other", `{"context":{"targetingKey":"u"}}`, 404, flagNotFound, "serves the flag shop"},
+		{"/ofrep/v1/evaluate/flags/other", `{"context":{"targetingKey":"u"}}`, 404, flagNotFound, "serves the " +
+			"flag shop"},
 		{"/ofrep/v1/track/other", `{"context":{"targetingKey":"u"}}`, 404, flagNotFound, "serves the flag shop"},
 		{one, `{"context":{}}`, 400, keyMissing, "context.targetingKey"},
 		{one, `{}`, 400, keyMissing, "context.targetingKey"},

@@ -64,24 +64,25 @@ func personalizerElsewhere() []route {
 		}
 	}
 	slots := instead("several slots are not ranked here: rank once for each slot, with the actions that are left")
-	importance := instead("importances of features are not computed here: replayer backtest --report shows what a log " +
-		"tells")
+	importance := instead("importances of features are not computed here: replayer backtest --report shows " +
+		"what a log tells")
 	policy := instead("set the keys learner, explore and oracle in the model file")
 	records := instead("write decisions by rank and outcomes by reward")
 	return []route{
 		{"POST", "/multislot/rank", mayDecide, "", slots},
 		{"POST", "/multislot/events/{id}/reward", mayOutcome, "", slots},
 		{"POST", "/multislot/events/{id}/activate", mayOutcome, "", slots},
-		{"GET", "/model", mayRead, "", instead("there is no model file to export: the learner's state is in the log, with " +
-			"which it moves and is backed up")},
-		{"PUT", "/model", mayRead, "", instead("a model cannot be imported: replayer teach starts a log with what another " +
-			"one teaches")},
+		{"GET", "/model", mayRead, "", instead("there is no model file to export: the learner's state is in the " +
+			"log, with which it moves and is backed up")},
+		{"PUT", "/model", mayRead, "", instead("a model cannot be imported: replayer teach starts a log with what " +
+			"another one teaches")},
 		{"DELETE", "/model", mayRead, "", instead("set a higher version in the model file: it starts a fresh learner")},
 		{"DELETE", "/configurations/policy", mayRead, "", policy},
 		{"POST", "/configurations/applyFromEvaluation", mayRead, "", policy},
-		{"POST", "/configurations/client", mayRead, "", instead("decisions are made here: create the client without local " +
-			"inference")},
-		{"DELETE", "/logs", mayRead, "", instead("records are dropped by age: decider --retention, when the log is made")},
+		{"POST", "/configurations/client", mayRead, "", instead("decisions are made here: create the client " +
+			"without local inference")},
+		{"DELETE", "/logs", mayRead, "", instead("records are dropped by age: decider --retention, when the " +
+			"log is made")},
 		{"POST", "/logs/interactions", mayRead, "", records},
 		{"POST", "/logs/observations", mayRead, "", records},
 		{"GET", "/featureImportances", mayRead, "", importance},
@@ -96,13 +97,14 @@ func (d *Door) personalizer() (all []route) {
 	for _, version := range personalizerVersions() {
 		for _, t := range append(d.personalizerCalls(), personalizerElsewhere()...) {
 			answer := t.answer
-			t.path, t.answer = personalizerRoot+version+t.path, func(w http.ResponseWriter, r *http.Request, c client) *problem {
-				if v := r.URL.Query().Get("api-version"); v != latestAPI && ofLatest(r) {
-					return refused(http.StatusBadRequest, "BadRequest", "api-version", fmt.Sprintf("api-version is %.64q: "+
-						"send api-version=%s, or ask below %s/v1.0", v, latestAPI, personalizerRoot))
+			t.path, t.answer = personalizerRoot+version+t.path,
+				func(w http.ResponseWriter, r *http.Request, c client) *problem {
+					if v := r.URL.Query().Get("api-version"); v != latestAPI && ofLatest(r) {
+						return refused(http.StatusBadRequest, "BadRequest", "api-version", fmt.Sprintf("api-version "+
+							"is %.64q: send api-version=%s, or ask below %s/v1.0", v, latestAPI, personalizerRoot))
+					}
+					return answer(w, r, c)
 				}
-				return answer(w, r, c)
-			}
 			all = append(all, t)
 		}
 	}
@@ -122,7 +124,8 @@ func (p *problem) personalizerError() personalizerError {
 	if code == "" {
 		code = map[int]string{http.StatusBadRequest: "BadRequest", http.StatusForbidden: "InvalidApiAccess",
 			http.StatusNotFound: "ResourceNotFound", http.StatusRequestTimeout: "RequestTimeout",
-			http.StatusRequestEntityTooLarge: "PayloadSizeExceeded", http.StatusInternalServerError: "InternalServerError",
+			http.StatusRequestEntityTooLarge: "PayloadSizeExceeded",
+			http.StatusInternalServerError:   "InternalServerError",
 		}[p.Status]
 	}
 	if code == "" {
@@ -166,8 +169,8 @@ func (d *Door) rank(w http.ResponseWriter, r *http.Request, c client) *problem {
 	}
 	activation := d.rules().Activation
 	if request.DeferActivation && !activation {
-		return refused(http.StatusBadRequest, "InvalidRankRequest", "deferActivation", "activation cannot be deferred: set "+
-			"activation: required in the model file")
+		return refused(http.StatusBadRequest, "InvalidRankRequest", "deferActivation", "activation cannot be "+
+			"deferred: set activation: required in the model file")
 	}
 	asked, err := request.context()
 	if err != nil {
@@ -264,8 +267,8 @@ func (d *Door) reward(w http.ResponseWriter, r *http.Request, c client) *problem
 		return refused(http.StatusBadRequest, "InvalidRewardRequest", "value", "value is missing")
 	case rules.Range == (loop.Range{}) || rules.Range.Clip: // the model is not known here, or takes any
 	case *v < low || *v > high:
-		return refused(http.StatusBadRequest, "InvalidRewardRequest", "value", fmt.Sprintf("value is %v: the model takes "+
-			"rewards from %v to %v; set reward: {min: …, max: …} in the model file", *v, low, high))
+		return refused(http.StatusBadRequest, "InvalidRewardRequest", "value", fmt.Sprintf("value is %v: the "+
+			"model takes rewards from %v to %v; set reward: {min: …, max: …} in the model file", *v, low, high))
 	}
 	o := outcome{ID: r.PathValue("id"), Reward: request.Value, OutcomeID: r.Header.Get("X-Ms-Client-Request-Id")}
 	return noContent(w, d.tell(r, c, o))
@@ -274,8 +277,8 @@ func (d *Door) reward(w http.ResponseWriter, r *http.Request, c client) *problem
 // activate says that an event was used. Where the model does not wait for that, every event is active from the start.
 func (d *Door) activate(w http.ResponseWriter, r *http.Request, c client) *problem {
 	if id := r.PathValue("id"); len(id) > codec.MaxIDBytes {
-		return refused(http.StatusBadRequest, "InvalidEventIdToActivate", "eventId", fmt.Sprintf("an eventId has at most %d "+
-			"bytes", codec.MaxIDBytes))
+		return refused(http.StatusBadRequest, "InvalidEventIdToActivate", "eventId", fmt.Sprintf("an eventId has at "+
+			"most %d bytes", codec.MaxIDBytes))
 	}
 	if !d.rules().Activation {
 		return noContent(w, nil)

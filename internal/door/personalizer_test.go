@@ -126,7 +126,8 @@ func TestPersonalizerActivation(t *testing.T) {
 	rank := func(id string, deferred bool) {
 		t.Helper()
 		if got := w.call("POST", "/personalizer/v1.0/rank", fmt.Sprintf(
-			`{"actions":[{"id":"a","features":[]}],"eventId":%q,"deferActivation":%v}`, id, deferred)); got.status != 201 {
+			`{"actions":[{"id":"a","features":[]}],"eventId":%q,"deferActivation":%v}`, id,
+			deferred)); got.status != 201 {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
 	}
@@ -166,7 +167,8 @@ func TestPersonalizerRefusals(t *testing.T) {
 		code, says                     string
 	}{
 		{"no key", "POST", v1 + "/rank", one, "", 401, "Unauthorized", "Ocp-Apim-Subscription-Key"},
-		{"rank without the role", "POST", v1 + "/rank", one, "outcome", 403, "InvalidApiAccess", "has not the role decide"},
+		{"rank without the role", "POST", v1 + "/rank", one, "outcome", 403, "InvalidApiAccess", "has not the " +
+			"role decide"},
 		{"reward without the role", "POST", v1 + "/events/a/reward", `{"value":1}`, "decide", 403, "InvalidApiAccess",
 			"has not the role outcome"},
 		{"activate without the role", "POST", v1 + "/events/a/activate", "", "read", 403, "InvalidApiAccess",
@@ -185,11 +187,12 @@ func TestPersonalizerRefusals(t *testing.T) {
 		{"no JSON", "POST", v1 + "/rank", "{", "admin", 400, "InvalidRankRequest", "not what is expected"},
 		{"a number as eventId", "POST", v1 + "/rank", `{"actions":[{"id":"a"}],"eventId":1}`, "admin", 400,
 			"InvalidRankRequest", "eventId"},
-		{"a long eventId", "POST", v1 + "/rank", `{"actions":[{"id":"a"}],"eventId":"` + strings.Repeat("x", 257) + `"}`,
-			"admin", 400, "InvalidRankRequest", "id: "},
-		{"no actions", "POST", v1 + "/rank", `{"contextFeatures":[]}`, "admin", 400, "InvalidRankRequest", "none is left"},
-		{"an action without id", "POST", v1 + "/rank", `{"actions":[{"features":[]}]}`, "admin", 400, "InvalidRankRequest",
-			"actions[0]: it has no id"},
+		{"a long eventId", "POST", v1 + "/rank", `{"actions":[{"id":"a"}],"eventId":"` + strings.Repeat("x", 257) +
+			`"}`, "admin", 400, "InvalidRankRequest", "id: "},
+		{"no actions", "POST", v1 + "/rank", `{"contextFeatures":[]}`, "admin", 400, "InvalidRankRequest",
+			"none is left"},
+		{"an action without id", "POST", v1 + "/rank", `{"actions":[{"features":[]}]}`, "admin", 400,
+			"InvalidRankRequest", "actions[0]: it has no id"},
 		{"two actions of one id", "POST", v1 + "/rank", `{"actions":[{"id":"a"},{"id":"b"},{"id":"a"}]}`, "admin", 400,
 			"InvalidRankRequest", `actions[2]: the id "a" was used before`},
 		{"all excluded", "POST", v1 + "/rank", `{"actions":[{"id":"a"}],"excludedActions":["a"]}`, "admin", 400,
@@ -201,7 +204,8 @@ func TestPersonalizerRefusals(t *testing.T) {
 		{"a body too large", "POST", v1 + "/rank", spaces(one, maxBody+1), "admin", 413, "PayloadSizeExceeded",
 			"too large"},
 		{"activation that the model does not wait for", "POST", v1 + "/rank",
-			`{"actions":[{"id":"a"}],"deferActivation":true}`, "admin", 400, "InvalidRankRequest", "activation: required"},
+			`{"actions":[{"id":"a"}],"deferActivation":true}`, "admin", 400, "InvalidRankRequest", "activation: " +
+				"required"},
 		{"no reward", "POST", v1 + "/events/a/reward", `{}`, "admin", 400, "InvalidRewardRequest", "value is missing"},
 		{"a reward beyond the scale", "POST", v1 + "/events/a/reward", `{"value":1.01}`, "admin", 400,
 			"InvalidRewardRequest", "rewards from 0 to 1"},
@@ -211,26 +215,29 @@ func TestPersonalizerRefusals(t *testing.T) {
 			"InvalidRewardRequest", "not what is expected"},
 		{"a long eventId of a reward", "POST", v1 + "/events/" + strings.Repeat("x", 257) + "/reward", `{"value":1}`,
 			"admin", 400, "InvalidRewardRequest", "id: "},
-		{"a long eventId to activate", "POST", v1 + "/events/" + strings.Repeat("x", 257) + "/activate", "", "admin", 400,
-			"InvalidEventIdToActivate", "at most 256 bytes"},
+		{"a long eventId to activate", "POST", v1 + "/events/" + strings.Repeat("x", 257) + "/activate", "",
+			"admin", 400, "InvalidEventIdToActivate", "at most 256 bytes"},
 		{"a page of another origin", "POST", v1 + "/events/a/activate", "", "foreign", 403, "InvalidApiAccess",
 			"another origin"},
 		{"an evaluation without a name", "POST", v1 + "/evaluations", `{"policies":[]}`, "admin", 400,
 			"InvalidEvaluationContract", "name is missing"},
 		{"an evaluation without times", "POST", v1 + "/evaluations", `{"name":"e","policies":[]}`, "admin", 400,
 			"InvalidEvaluationContract", "endTime must come after startTime"},
-		{"an optimisation", "POST", v1 + "/evaluations", evaluation(`"enableOfflineExperimentation":true`), "admin", 400,
-			"InvalidEvaluationContract", "replayer backtest"},
+		{"an optimisation", "POST", v1 + "/evaluations", evaluation(`"enableOfflineExperimentation":true`),
+			"admin", 400, "InvalidEvaluationContract", "replayer backtest"},
 		{"a policy of Vowpal Wabbit's", "POST", v1 + "/evaluations",
-			evaluation(`"policies":[{"name":"p","arguments":"--cb_explore_adf"}]`), "admin", 400, "InvalidPolicyContract",
+			evaluation(`"policies":[{"name":"p","arguments":"--cb_explore_adf"}]`), "admin", 400,
+			"InvalidPolicyContract",
 			"expected logging, uniform"},
 		{"a policy in a file", "POST", v1 + "/evaluations",
 			evaluation(`"policies":[{"name":"p","arguments":"eps:0.1,table:/etc/passwd"}]`), "admin", 400,
 			"InvalidPolicyContract", "expected logging, uniform"},
 		{"two policies of one name", "POST", v1 + "/evaluations",
-			evaluation(`"policies":[{"name":"Online","arguments":"uniform"}]`), "admin", 400, "DuplicateCustomPolicyNames",
+			evaluation(`"policies":[{"name":"Online","arguments":"uniform"}]`), "admin", 400,
+			"DuplicateCustomPolicyNames",
 			"used twice"},
-		{"no such evaluation", "GET", v1 + "/evaluations/x", "", "admin", 404, "EvaluationNotFound", "no such evaluation"},
+		{"no such evaluation", "GET", v1 + "/evaluations/x", "", "admin", 404, "EvaluationNotFound", "no such " +
+			"evaluation"},
 		{"no such evaluation to delete", "DELETE", v1 + "/evaluations/x", "", "admin", 404, "EvaluationNotFound",
 			"no such evaluation"},
 	} {
@@ -273,7 +280,8 @@ func TestPersonalizerOperations(t *testing.T) {
 			{v10, "PATCH", "/configurations/policy", "{}", 200, "name arguments"},
 			{all - v10, "PUT", "/configurations/policy", "{}", 200, "name arguments"},
 			{all, "DELETE", "/configurations/policy", "", 501, ""},
-			{all - v10, "POST", "/configurations/applyFromEvaluation", `{"evaluationId":"e","policyName":"p"}`, 501, ""},
+			{all - v10, "POST", "/configurations/applyFromEvaluation", `{"evaluationId":"e","policyName":"p"}`, 501,
+				""},
 			{all - latest, "POST", "/evaluations", evaluation, 201, "id name startTime endTime status"},
 			{latest, "PUT", "/evaluations/e", evaluation, 200, "id name startTime endTime status"},
 			{latest, "GET", "/evaluations/e", "", 200, "id name startTime endTime creationTime status evaluationType"},
@@ -350,8 +358,8 @@ func TestPersonalizerSettings(t *testing.T) {
 			}
 			for key, by := range settingKeys() {
 				refused := w.call("PUT", path, fmt.Sprintf(`{%q:"another"}`, key))
-				if e := refused.asVendor(t); refused.status != 400 || e.Code != "InvalidServiceConfiguration" || e.Target != key ||
-					!strings.Contains(e.Message, by) {
+				if e := refused.asVendor(t); refused.status != 400 || e.Code != "InvalidServiceConfiguration" ||
+					e.Target != key || !strings.Contains(e.Message, by) {
 					t.Errorf("%s: %d %+v", key, refused.status, e)
 				}
 			}
@@ -436,7 +444,8 @@ func TestPersonalizerEvaluation(t *testing.T) {
 	}
 	between := func(from, to time.Duration) string {
 		now := time.Now()
-		return fmt.Sprintf(`{"name":"trial","startTime":%q,"endTime":%q,"policies":[{"name":"b","arguments":"always:b"}]}`,
+		return fmt.Sprintf(
+			`{"name":"trial","startTime":%q,"endTime":%q,"policies":[{"name":"b","arguments":"always:b"}]}`,
 			now.Add(from).Format(time.RFC3339), now.Add(to).Format(time.RFC3339))
 	}
 	old := w.evaluated("/v1.0", "", between(-time.Hour, time.Hour))

@@ -78,21 +78,22 @@ func (d *Door) createEvaluation(w http.ResponseWriter, r *http.Request, _ client
 	case !asked.StartTime.Before(asked.EndTime):
 		return refused(http.StatusBadRequest, code, "endTime", "endTime must come after startTime")
 	case asked.EnableOfflineExperimentation || asked.EnablePolicyOptimization:
-		return refused(http.StatusBadRequest, code, "", "policies are not optimised here: send false; replayer backtest "+
-			"compares learners, with several --learner and --oracle")
+		return refused(http.StatusBadRequest, code, "", "policies are not optimised here: send false; replayer "+
+			"backtest compares learners, with several --learner and --oracle")
 	}
 	policies := []policySpec{{"Online", "logging", "Online"}, {"Baseline", "baseline", "Baseline"},
 		{"Random", "uniform", "Random"}}
 	for i, x := range asked.Policies {
 		target := fmt.Sprintf("policies[%d]", i)
 		if slices.ContainsFunc(policies, func(o policySpec) bool { return o.Name == x.Name }) {
-			return refused(http.StatusBadRequest, "DuplicateCustomPolicyNames", target, fmt.Sprintf("the name %q is used twice",
-				x.Name))
+			return refused(http.StatusBadRequest, "DuplicateCustomPolicyNames", target, fmt.Sprintf("the name %q is "+
+				"used twice", x.Name))
 		}
 		kind, _, _ := strings.Cut(judge.Mixed(x.Arguments), ":")
 		if !slices.Contains([]string{"logging", "uniform", "baseline", "always", "hash"}, kind) {
-			return refused(http.StatusBadRequest, "InvalidPolicyContract", target, fmt.Sprintf("arguments are %.64q: expected "+
-				"logging, uniform, baseline, always:ACTION, hash:FEATURE or eps:E,POLICY; replayer backtest judges learners, too",
+			return refused(http.StatusBadRequest, "InvalidPolicyContract", target, fmt.Sprintf("arguments are %.64q: "+
+				"expected logging, uniform, baseline, always:ACTION, hash:FEATURE or eps:E,POLICY; replayer backtest "+
+				"judges learners, too",
 				x.Arguments))
 		}
 		x.source = "Custom"
@@ -120,10 +121,11 @@ func (s *evaluations) add(e *evaluation) *problem {
 	defer s.mu.Unlock()
 	switch {
 	case slices.ContainsFunc(s.all, func(x *evaluation) bool { return x.id == e.id }):
-		return refused(http.StatusConflict, "EvaluationAlreadyExists", "evaluationId", "there is an evaluation with this id")
+		return refused(http.StatusConflict, "EvaluationAlreadyExists", "evaluationId", "there is an evaluation "+
+			"with this id")
 	case len(s.all) >= mostEvaluations:
-		return refused(http.StatusConflict, "OperationNotAllowed", "", fmt.Sprintf("%d evaluations are kept at most: delete "+
-			"some", mostEvaluations))
+		return refused(http.StatusConflict, "OperationNotAllowed", "", fmt.Sprintf("%d evaluations are kept at "+
+			"most: delete some", mostEvaluations))
 	}
 	s.all = append(s.all, e)
 	return nil

@@ -51,8 +51,9 @@ func (d *Door) configuration(values func(*follow.Definition) (map[string]any, er
 		}
 		for _, key := range slices.Sorted(maps.Keys(asked)) {
 			if v := asked[key]; v != nil && !reflect.DeepEqual(v, now[key]) {
-				return refused(http.StatusBadRequest, code, key, fmt.Sprintf("%s cannot be set by a request, it is %v; what "+
-					"sets it: %s", key, cmp.Or(now[key], any("not set")), cmp.Or(keys[key], "nothing, there is no such thing here")))
+				return refused(http.StatusBadRequest, code, key, fmt.Sprintf("%s cannot be set by a request, it is "+
+					"%v; what sets it: %s", key, cmp.Or(now[key], any("not set")), cmp.Or(keys[key], "nothing, there "+
+					"is no such thing here")))
 			}
 		}
 		return sendJSON(w, r, http.StatusOK, now)

@@ -50,7 +50,8 @@ func TestRefusals(t *testing.T) {
 	for _, c := range []refusal{
 		{"Host forged", "POST", "/v1/decide", context1, []string{"Host: example.org"}, 403, "ask for localhost"},
 		{"Host forged, of a GET", "GET", "/v1/decide", "", []string{"Host: example.org:80"}, 403, "ask for localhost"},
-		{"foreign origin", "POST", "/v1/decide", context1, []string{"Origin: http://example.org"}, 403, "another origin"},
+		{"foreign origin", "POST", "/v1/decide", context1, []string{"Origin: http://example.org"}, 403,
+			"another origin"},
 		{"no origin", "POST", "/v1/outcome", context1, []string{"Origin: null"}, 403, "another origin"},
 		{"cross-site", "POST", "/v1/decide", context1, []string{"Sec-Fetch-Site: cross-site"}, 403, "another origin"},
 		{"same site, another port", "POST", "/v1/decide", context1, []string{"Sec-Fetch-Site: same-site"}, 403,
@@ -67,7 +68,8 @@ func TestRefusals(t *testing.T) {
 		{"1 MiB and a byte of gzip", "POST", "/v1/decide", zipped(t, []byte(spaces(context1, maxBody+1))),
 			[]string{"Content-Encoding: gzip"}, 413, "at most 1048576 bytes"},
 		{"gzip bomb", "POST", "/v1/outcome", bomb, []string{"Content-Encoding: gzip"}, 413, "also when it is inflated"},
-		{"1 MiB, more than a record", "POST", "/v1/decide", spaces(context1, maxBody), nil, 413, "the context is too large"},
+		{"1 MiB, more than a record", "POST", "/v1/decide", spaces(context1, maxBody), nil, 413, "the context is " +
+			"too large"},
 		{"JSON depth of 100,000", "POST", "/v1/decide", depth, nil, 400, "too deeply"},
 		{"no JSON", "POST", "/v1/decide", "{", nil, 400, "the bytes end too early"},
 		{"an id that is none", "POST", "/v1/decide", `{"id":7,"actions":["x"]}`, nil, 400, "id: want text"},
@@ -151,7 +153,8 @@ func (w *world) raw(sent string, more func(c net.Conn)) string {
 // TestSlowSender holds that one who sends slowly is cut off, before and in the body, and holds nothing then.
 func TestSlowSender(t *testing.T) {
 	w := open(t, setting{slow: 50 * time.Millisecond})
-	if got := w.raw("POST /v1/decide HTTP/1.1\r\nHost: loc", nil); got != "" && !strings.HasPrefix(got, "HTTP/1.1 408 ") {
+	if got := w.raw("POST /v1/decide HTTP/1.1\r\nHost: loc", nil); got != "" && !strings.HasPrefix(got,
+		"HTTP/1.1 408 ") {
 		t.Errorf("in the header: %.200s", got)
 	}
 	got := w.raw("POST /v1/decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "+
@@ -186,22 +189,24 @@ func TestSmuggling(t *testing.T) {
 		"a coding twice": named + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n1e\r\n" +
 			context1 + end,
 		"a coding behind another space": named + "Transfer-Encoding:\vchunked\r\n\r\n1e\r\n" + context1 + end,
-		"a coding in HTTP/1.0":          strings.Replace(chunked, "HTTP/1.1", "HTTP/1.0", 1) + "1e\r\n" + context1 + end,
-		"a space in a name":             named + "Content-Length : 30\r\n\r\n" + context1,
-		"a space before a name":         line + " A: b\r\n" + strings.TrimPrefix(sized, line) + "\r\n" + context1,
-		"a bare CR":                     named + "A: b\rContent-Length: 3\r\nContent-Length: 30\r\n\r\n" + context1,
-		"a NUL":                         sized + "A: \x00\r\n\r\n" + context1,
-		"two hosts":                     sized + "Host: example.org\r\n\r\n" + context1,
-		"no host":                       line + strings.TrimPrefix(sized, line+"Host: localhost\r\n") + "\r\n" + context1,
-		"a chunk that LF ends":          chunked + "1e\n" + context1 + end,
-		"a chunk's extension, with LF":  chunked + "1e;a\n" + context1 + end,
-		"data that LF ends":             chunked + "1e\r\n" + context1 + "\n0\r\n\r\n",
-		"data longer than its chunk":    chunked + "1e\r\n" + context1 + "x" + end,
-		"a chunk's size with a sign":    chunked + "+1e\r\n" + context1 + end,
-		"a chunk's size with 0x":        chunked + "0x1e\r\n" + context1 + end,
-		"a chunk of more than 64 bits":  chunked + "1000000000000001e\r\n" + context1 + end,
-		"a length in the trailer": named + "Trailer: Content-Length\r\nTransfer-Encoding: chunked\r\n\r\n1e\r\n" + context1 +
-			"\r\n0\r\nContent-Length: 5\r\n\r\n",
+		"a coding in HTTP/1.0": strings.Replace(chunked, "HTTP/1.1", "HTTP/1.0", 1) + "1e\r\n" +
+			context1 + end,
+		"a space in a name":     named + "Content-Length : 30\r\n\r\n" + context1,
+		"a space before a name": line + " A: b\r\n" + strings.TrimPrefix(sized, line) + "\r\n" + context1,
+		"a bare CR":             named + "A: b\rContent-Length: 3\r\nContent-Length: 30\r\n\r\n" + context1,
+		"a NUL":                 sized + "A: \x00\r\n\r\n" + context1,
+		"two hosts":             sized + "Host: example.org\r\n\r\n" + context1,
+		"no host": line + strings.TrimPrefix(sized, line+"Host: localhost\r\n") +
+			"\r\n" + context1,
+		"a chunk that LF ends":         chunked + "1e\n" + context1 + end,
+		"a chunk's extension, with LF": chunked + "1e;a\n" + context1 + end,
+		"data that LF ends":            chunked + "1e\r\n" + context1 + "\n0\r\n\r\n",
+		"data longer than its chunk":   chunked + "1e\r\n" + context1 + "x" + end,
+		"a chunk's size with a sign":   chunked + "+1e\r\n" + context1 + end,
+		"a chunk's size with 0x":       chunked + "0x1e\r\n" + context1 + end,
+		"a chunk of more than 64 bits": chunked + "1000000000000001e\r\n" + context1 + end,
+		"a length in the trailer": named + "Trailer: Content-Length\r\nTransfer-Encoding: chunked\r\n\r\n1e\r\n" +
+			context1 + "\r\n0\r\nContent-Length: 5\r\n\r\n",
 	} {
 		got := w.raw(sent, nil)
 		if !strings.HasPrefix(got, "HTTP/1.1 400 ") && !strings.HasPrefix(got, "HTTP/1.1 501 ") &&

@@ -100,7 +100,8 @@ func (d *Door) relay(w http.ResponseWriter, r *http.Request, c client, subject s
 
 // call asks, with headers beside those that go with the request, and waits for a reply that is no error. Its bytes may
 // be read until the exchange is released.
-func (d *Door) call(r *http.Request, c client, subject string, body []byte, more ...stream.Header) (*exchange, *problem) {
+func (d *Door) call(r *http.Request, c client, subject string, body []byte, more ...stream.Header) (*exchange,
+	*problem) {
 	headers, p := headersOf(r)
 	if p != nil {
 		return nil, p
@@ -147,8 +148,8 @@ func headersOf(r *http.Request) (headers []stream.Header, p *problem) {
 	} else if v := r.Header.Get("Prefer"); v != "" {
 		t, ok := waitOf(v)
 		if !ok {
-			return nil, newProblem(http.StatusBadRequest, fmt.Sprintf("header Prefer: %.64q: wait is no positive number of "+
-				"seconds, such as wait=0.25", v))
+			return nil, newProblem(http.StatusBadRequest, fmt.Sprintf("header Prefer: %.64q: wait is no positive "+
+				"number of seconds, such as wait=0.25", v))
 		}
 		if t > 0 {
 			headers = append(headers, stream.Header{Key: "hindsight-timeout", Value: t.String()})

@@ -25,7 +25,8 @@ func TestSchemas(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"none.json", "..%2Fschemas.go", "%2e%2e", "."} {
-		if got := w.call("GET", "/schemas/"+name, ""); strings.Contains(string(got.body), "$schema") || got.status == 200 {
+		if got := w.call("GET", "/schemas/"+name, ""); strings.Contains(string(got.body), "$schema") ||
+			got.status == 200 {
 			t.Errorf("%s: %d %.80s", name, got.status, got.body)
 		}
 	}

@@ -56,7 +56,8 @@ type Engine struct {
 
 	Usage watch.StoreUsage // of the embedded log that this process serves; nil: none
 
-	sharing func(ctx context.Context, name, holder string) (service.Sharing, error) // nil: no other process can do the work
+	// nil: no other process can do the work
+	sharing func(ctx context.Context, name, holder string) (service.Sharing, error)
 	close   func() error
 }
 
@@ -105,8 +106,8 @@ func Parse(s string) (Spec, error) {
 	case access.IsKafka(s):
 		return Spec{Kind: "kafka"}, access.Check(s)
 	}
-	return Spec{}, fmt.Errorf("--log %q: expected embedded:DIR, nats://HOST, kafka://HOST or mem:; for example --log %s",
-		nats.Redact(s), DefaultLog)
+	return Spec{}, fmt.Errorf("--log %q: expected embedded:DIR, nats://HOST, kafka://HOST or mem:; for example "+
+		"--log %s", nats.Redact(s), DefaultLog)
 }
 
 // ParseListen reads the value of --listen. Port 0 means any that is free.
@@ -158,7 +159,8 @@ func openMemory(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	l := mem.New(mem.Options{Clock: func() int64 { return time.Now().UnixNano() }})
-	return &Engine{Log: l, Bus: r.bus, URL: r.url, close: func() error { return errors.Join(r.close(), l.Close()) }}, nil
+	return &Engine{Log: l, Bus: r.bus, URL: r.url, close: func() error { return errors.Join(r.close(), l.Close()) }},
+		nil
 }
 
 // maxRequesters bounds the bytes of the file with names and passwords.

@@ -79,7 +79,8 @@ func loopAndTool(b *testing.B, k *kafkatest.Cluster, name string) (rounds, tool 
 	tool = k.ProducerPerf("tool"+name, mean, toolWarmup, toolRecords)
 	k.DeleteTopic("tool" + name)
 	rounds = kafkaRounds / took.Seconds()
-	b.Logf("%s: %.0f rounds/s, tool %.0f records/s of %d bytes, loop/tool %.3f", name, rounds, tool, mean, 4*rounds/tool)
+	b.Logf("%s: %.0f rounds/s, tool %.0f records/s of %d bytes, loop/tool %.3f", name, rounds, tool, mean,
+		4*rounds/tool)
 	return rounds, tool
 }
 

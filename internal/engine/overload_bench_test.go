@@ -195,7 +195,8 @@ func BenchmarkOverload(b *testing.B) {
 			for _, l := range overloadLoads {
 				begun := f.open(b, l.load*capacity.served, l.batch, overloadBegins)
 				r := f.open(b, l.load*capacity.served, l.batch, 2*time.Second)
-				b.Logf("%-6s %v; before: %.0f/s refused, p99 %.2f ms", l.name, r, begun.refused, begun.p99.Seconds()*1e3)
+				b.Logf("%-6s %v; before: %.0f/s refused, p99 %.2f ms", l.name, r, begun.refused,
+					begun.p99.Seconds()*1e3)
 				f.settle()
 				f.figures(1) // of what came late
 				turn = append(turn, r)

@@ -85,9 +85,10 @@ func restart(b *testing.B, dir string, dedup int) (engine, ours, cpu, bare time.
 	var j *service.Joiner
 	var g errgroup.Group
 	g.Go(func() (err error) {
-		d, err = service.OpenDecider(b.Context(), service.SystemConfig{Log: e.Log, Name: source.Name, Build: model.Epoch,
-			Seed: seed, Partitions: 1,
-			Dedup: dedup, SnapshotEvery: service.DefaultSnapshotEvery, MaxInFlight: service.DefaultMaxInFlight, Owner: "bench",
+		d, err = service.OpenDecider(b.Context(), service.SystemConfig{Log: e.Log, Name: source.Name,
+			Build: model.Epoch, Seed: seed, Partitions: 1,
+			Dedup: dedup, SnapshotEvery: service.DefaultSnapshotEvery, MaxInFlight: service.DefaultMaxInFlight,
+			Owner:  "bench",
 			Logger: quiet})
 		return err
 	})

@@ -112,8 +112,8 @@ func runDeciders(b *testing.B, deciders int) (float64, [2]int) {
 	g, ctx := errgroup.WithContext(ctx)
 	run := func(log stream.Log, source *follow.Source, owned []int) {
 		g.Go(func() error {
-			return service.RunSystem(ctx, service.SystemConfig{Log: log, Name: "bench", Source: source, Build: model.Epoch,
-				Seed:       replay.SecretSeed(1),
+			return service.RunSystem(ctx, service.SystemConfig{Log: log, Name: "bench", Source: source,
+				Build: model.Epoch, Seed: replay.SecretSeed(1),
 				Partitions: 2, Owned: owned, Owner: "bench", Logger: slog.New(slog.DiscardHandler)}, nil)
 		})
 	}

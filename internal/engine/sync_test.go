@@ -35,8 +35,8 @@ func TestSync(t *testing.T) {
 	if sync != embedded.SyncInterval {
 		t.Errorf("the default is %q", sync)
 	}
-	if _, err := Open(t.Context(), Options{Log: "embedded:" + t.TempDir(), Listen: "127.0.0.1:0", Sync: "often"}); err == nil ||
-		!strings.Contains(err.Error(), "often") {
+	if _, err := Open(t.Context(), Options{Log: "embedded:" + t.TempDir(), Listen: "127.0.0.1:0",
+		Sync: "often"}); err == nil || !strings.Contains(err.Error(), "often") {
 		t.Errorf("the log is not told how to sync: %v", err)
 	}
 }

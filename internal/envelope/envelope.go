@@ -79,6 +79,7 @@ func (e *Encoder) Encode(r *stream.Record) {
 	}
 	r.Headers = append(r.Headers, stream.Header{Key: ContentType, Value: codec.EncodingOf(r.Value).ContentType()})
 	if at > 0 {
-		r.Headers = append(r.Headers, stream.Header{Key: EventTime, Value: time.Unix(0, at).UTC().Format(time.RFC3339Nano)})
+		r.Headers = append(r.Headers, stream.Header{Key: EventTime, Value: time.Unix(0,
+			at).UTC().Format(time.RFC3339Nano)})
 	}
 }

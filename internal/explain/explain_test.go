@@ -68,7 +68,8 @@ func newWorld(t *testing.T, yaml string, snapshotEvery int64) *world {
 		Seed: []byte("seed"), Partitions: 1, MaxPending: 1000, Dedup: 1000, MarkEvery: 20, Logger: quiet})
 	w.must(err)
 	w.d, err = service.OpenDecider(t.Context(), service.SystemConfig{Log: w.log, Name: "m", Build: model.Epoch,
-		Seed: []byte("seed"), Partitions: 1, Dedup: 1000, MaxInFlight: 1000, SnapshotEvery: snapshotEvery, Logger: quiet})
+		Seed: []byte("seed"), Partitions: 1, Dedup: 1000, MaxInFlight: 1000, SnapshotEvery: snapshotEvery,
+		Logger: quiet})
 	w.must(err)
 	t.Cleanup(func() { w.d.Close(); w.j.Close() })
 	w.c = Config{Log: w.log, Name: "m", Seed: []byte("seed"), Build: model.Epoch}
@@ -245,8 +246,8 @@ func TestRoundThatWaits(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	var text bytes.Buffer
-	if w.must(e.Write(&text)); !strings.Contains(text.String(), "of this partition no rounds had their feedback, 0 were "+
-		"still without") {
+	if w.must(e.Write(&text)); !strings.Contains(text.String(), "of this partition no rounds had their "+
+		"feedback, 0 were still without") {
 		t.Errorf("%s", &text)
 	}
 	if _, err := Round(t.Context(), w.c, "nobody"); !errors.Is(err, ErrNotFound) {
@@ -264,8 +265,8 @@ func TestRoundSkipped(t *testing.T) {
 	w.put(w.top.Outcomes, `{"id":"s","loss":1}`)
 	w.settle()
 	e := w.round("s")
-	if e.Feedback == nil || e.Feedback.Fate != "skipped" || e.Taught == nil || e.Taught.Learned || len(e.Outcomes) != 1 ||
-		e.Outcomes[0].Became != codec.ReasonLate {
+	if e.Feedback == nil || e.Feedback.Fate != "skipped" || e.Taught == nil || e.Taught.Learned ||
+		len(e.Outcomes) != 1 || e.Outcomes[0].Became != codec.ReasonLate {
 		t.Errorf("%+v", e)
 	}
 	if got := w.round("t"); *got.Had.Outstanding != 1 || got.Feedback.Overtaken != 1 {

@@ -75,7 +75,8 @@ func (x *explainer) findDecision(ctx context.Context, id string) error {
 		if found != nil && (x.rec == nil || found.Time > x.rec.Time) {
 			x.rec, since = found, found.Time
 			if err := codec.ParseDecision(&x.dec, found.Value); err != nil {
-				return &stream.Error{Op: "read", Topic: x.topics.Decisions, Partition: p, Offset: found.Offset, Err: err}
+				return &stream.Error{Op: "read", Topic: x.topics.Decisions, Partition: p, Offset: found.Offset,
+					Err: err}
 			}
 		}
 	}
@@ -107,8 +108,8 @@ func (x *explainer) findFeedback(ctx context.Context) error {
 // tell adds the named outcomes of a record of the round, its feedback before the records of earlier stages.
 func (x *explainer) tell(f *codec.Feedback) {
 	for _, c := range f.Outcomes {
-		n := named{Name: c.Name, Fate: c.Fate.String(), Partition: c.Partition, Offset: c.Offset, ClosedAt: logTime(c.ClosedAt),
-			Stage: max(c.Stage, f.Stage)}
+		n := named{Name: c.Name, Fate: c.Fate.String(), Partition: c.Partition, Offset: c.Offset,
+			ClosedAt: logTime(c.ClosedAt), Stage: max(c.Stage, f.Stage)}
 		if c.Fate == codec.Observed || c.Fate == codec.Imputed {
 			n.Value = new(c.Value)
 		}

@@ -39,11 +39,12 @@ func (d *Data) split(from int) (train, held *Data) {
 func (d *Data) validate() error {
 	n := d.Len()
 	if d.outputs() == 0 || len(d.Loss) != n || len(d.Weight) != n {
-		return fmt.Errorf("%d rows with %d losses and %d weights, of %d actions: they do not fit each other", n, len(d.Loss),
-			len(d.Weight), len(d.Actions))
+		return fmt.Errorf("%d rows with %d losses and %d weights, of %d actions: they do not fit each other", n,
+			len(d.Loss), len(d.Weight), len(d.Actions))
 	}
 	if n < minRows {
-		return fmt.Errorf("%d rows with an outcome, beside those held out: a class is fitted to %d rows or more", n, minRows)
+		return fmt.Errorf("%d rows with an outcome, beside those held out: a class is fitted to %d rows or more",
+			n, minRows)
 	}
 	for a, name := range d.Actions {
 		known := false
@@ -51,8 +52,8 @@ func (d *Data) validate() error {
 			known = known || !math.IsNaN(d.Loss[t][a])
 		}
 		if !known {
-			return fmt.Errorf("the loss of action %q is known in none of %d rows: give more rows, or a log that plays it", name,
-				n)
+			return fmt.Errorf("the loss of action %q is known in none of %d rows: give more rows, or a log that "+
+				"plays it", name, n)
 		}
 	}
 	return nil

@@ -65,7 +65,8 @@ func (o *Options) Validate() error {
 
 // Class is a class with what the held-out rows say of it.
 type Class struct {
-	File      *model.ClassFile `json:"-"`         // the best first; of kind shared where actions have features, else mixed
+	// the best first; of kind shared where actions have features, else mixed
+	File      *model.ClassFile `json:"-"`
 	Functions []Fitted         `json:"functions"` // in the file's order
 	Rows      int              `json:"rows"`      // fitted to
 	HeldOut   int              `json:"held_out"`  // rows

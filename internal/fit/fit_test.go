@@ -181,7 +181,8 @@ func TestFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Rows != 480 || c.HeldOut != 120 || len(c.Functions) != 24 || c.Tried != 24+c.Alike {
-		t.Fatalf("%d rows, %d held out, %d functions of %d, %d alike", c.Rows, c.HeldOut, len(c.Functions), c.Tried, c.Alike)
+		t.Fatalf("%d rows, %d held out, %d functions of %d, %d alike", c.Rows, c.HeldOut, len(c.Functions),
+			c.Tried, c.Alike)
 	}
 	text := c.File.Append(nil)
 	back, err := model.ParseClass("f", text)
@@ -214,7 +215,8 @@ func TestFit(t *testing.T) {
 		}
 	}
 	if last := c.Functions[23]; !c.Functions[0].Survives || last.Survives || last.HeldOut < c.Functions[0].HeldOut+.05 {
-		t.Errorf("the best survives: %v; the worst, of loss %v: %v", c.Functions[0].Survives, last.HeldOut, last.Survives)
+		t.Errorf("the best survives: %v; the worst, of loss %v: %v", c.Functions[0].Survives, last.HeldOut,
+			last.Survives)
 	}
 	if survive != c.Surviving || c.Functions[0].HeldOut > .95*c.Constant {
 		t.Errorf("%d survive, said %d; best %v, constant %v", survive, c.Surviving, c.Functions[0].HeldOut, c.Constant)

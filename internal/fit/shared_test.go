@@ -39,7 +39,8 @@ func TestSharedFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.File.Kind != model.SharedClass || len(c.Functions) != 12 || !(c.Functions[0].HeldOut < .85*c.Constant) {
-		t.Fatalf("%s, %d functions, the best %+v, constants %v", c.File.Kind, len(c.Functions), c.Functions[0], c.Constant)
+		t.Fatalf("%s, %d functions, the best %+v, constants %v", c.File.Kind, len(c.Functions), c.Functions[0],
+			c.Constant)
 	}
 	text := c.File.Append(nil)
 	read, err := model.ParseClass("c", text)
@@ -57,8 +58,8 @@ func TestSharedFit(t *testing.T) {
 	at := func(q string, r float64) []float64 {
 		class.Eval(value, &oracle.Input{Features: []oracle.Feature{{Name: "q", Kind: oracle.Text, Text: q},
 			{Name: "noise", Kind: oracle.Number, Value: .5}},
-			Actions: []oracle.Action{{Name: "new", Features: []oracle.Feature{{Name: "r", Kind: oracle.Number, Value: r},
-				{Name: "kind", Kind: oracle.Text, Text: "toys"}}}}}, 0)
+			Actions: []oracle.Action{{Name: "new", Features: []oracle.Feature{{Name: "r", Kind: oracle.Number,
+				Value: r}, {Name: "kind", Kind: oracle.Text, Text: "toys"}}}}}, 0)
 		return value
 	}
 	for i, want := range map[string][2]float64{"1": {.18, .82}, "0": {0, 0}} {

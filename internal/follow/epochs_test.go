@@ -28,7 +28,9 @@ func build(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 		return loop.Epoch{}, err
 	}
 	return loop.Epoch{Number: rec.Epoch, Learner: learner.NewDAFA(reg, learner.Root{C: 20}),
-		Rules: &loop.Rules{MaxActions: 10, Range: loop.Range{Max: 1}, Window: loop.Window{Rounds: 20}, Mode: rec.Mode}}, nil
+			Rules: &loop.Rules{MaxActions: 10, Range: loop.Range{Max: 1}, Window: loop.Window{Rounds: 20},
+				Mode: rec.Mode}},
+		nil
 }
 
 // record is that of an epoch with files, by turns of name and content.

@@ -73,7 +73,8 @@ type Follower struct {
 // New returns a follower of a model's feedback log that has seen nothing and is given the records by
 // [Follower.Take]. It reads back in the log what epochs start from.
 func New(log stream.Log, name string, build Build, partitions int) *Follower {
-	return &Follower{ChunkBytes: chunkBytes, log: log, topics: join.TopicsOf(name), logger: slog.New(slog.DiscardHandler),
+	return &Follower{ChunkBytes: chunkBytes, log: log, topics: join.TopicsOf(name),
+		logger: slog.New(slog.DiscardHandler),
 		epochs: NewEpochs(build), heart: loop.NewReplica(), rounds: make([]int64, partitions),
 		told: make([]int64, partitions)}
 }
@@ -189,7 +190,8 @@ func (f *Follower) bestSnapshot(ctx context.Context) (best *Snapshot, err error)
 		}
 		f.kept = append(f.kept, s.Offset)
 		if s.Through > last {
-			f.logger.Warn("snapshot passed over: the feedback log has lost its tail", "snapshot", s.Through, "feedback", last)
+			f.logger.Warn("snapshot passed over: the feedback log has lost its tail", "snapshot", s.Through,
+				"feedback", last)
 			return nil
 		}
 		if best == nil || s.Through >= best.Through {

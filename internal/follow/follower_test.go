@@ -243,8 +243,10 @@ func TestEraOfFollower(t *testing.T) {
 		void bool
 	}{
 		{codec.FeedbackMark{Era: 0}, false},
-		{codec.FeedbackMark{Era: 1, Eras: []codec.EraStart{{Era: 1, N: 5}}, Epochs: []codec.EpochRef{{Epoch: 1}}}, false},
-		{codec.FeedbackMark{Era: 1, Eras: []codec.EraStart{{Era: 1, N: 4}}, Epochs: []codec.EpochRef{{Epoch: 1}}}, true},
+		{codec.FeedbackMark{Era: 1, Eras: []codec.EraStart{{Era: 1, N: 5}}, Epochs: []codec.EpochRef{{Epoch: 1}}},
+			false},
+		{codec.FeedbackMark{Era: 1, Eras: []codec.EraStart{{Era: 1, N: 4}}, Epochs: []codec.EpochRef{{Epoch: 1}}},
+			true},
 		{codec.FeedbackMark{Era: 1, Eras: []codec.EraStart{{Era: 1, N: 5}}}, true},
 	} {
 		log, _ := learnedLog(t, 5)
@@ -259,7 +261,8 @@ func TestEraOfFollower(t *testing.T) {
 
 // TestSegments: what a learner starts from, by hand.
 func TestSegments(t *testing.T) {
-	p := past{first: 1, epochs: []codec.Epoch{{Epoch: 1}, {Epoch: 2, Through: 10}, {Epoch: 3, Through: 20, Continues: 2},
+	p := past{first: 1, epochs: []codec.Epoch{{Epoch: 1}, {Epoch: 2, Through: 10}, {Epoch: 3, Through: 20,
+		Continues: 2},
 		{Epoch: 4, Through: 30, WarmFrom: 11, WarmTo: 15, WarmEpoch: 2}, {Epoch: 5, Through: 40, Mode: codec.Paused}}}
 	for name, c := range map[string]struct {
 		rec  codec.Epoch
@@ -408,8 +411,10 @@ func TestRestoredEra(t *testing.T) {
 	got.Era = 3
 	again := New(log, "m", build, 1)
 	must(t, again.Restore(&got))
-	if again.Replica().Era() != 3 || again.Replica().LearnedThrough() != 5 || !slices.Equal(again.Rounds(), []int64{5}) {
-		t.Errorf("era %d, %d feedbacks, rounds %v", again.Replica().Era(), again.Replica().LearnedThrough(), again.Rounds())
+	if again.Replica().Era() != 3 || again.Replica().LearnedThrough() != 5 || !slices.Equal(again.Rounds(),
+		[]int64{5}) {
+		t.Errorf("era %d, %d feedbacks, rounds %v", again.Replica().Era(), again.Replica().LearnedThrough(),
+			again.Rounds())
 	}
 	newest := bytes.Clone(s.Bytes)
 	newest[0] = codec.Newest

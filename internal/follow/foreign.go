@@ -46,8 +46,8 @@ func (s *Strangers) Pass(topic string, partition int, r *stream.Record, err erro
 		s.untold++
 		return nil
 	}
-	s.logger.Error("a record that the service did not write is passed over: take the right to write there from all others",
-		"topic", topic, "partition", partition, "offset", r.Offset, "error", err, "untold", s.untold)
+	s.logger.Error("a record that the service did not write is passed over: take the right to write there from "+
+		"all others", "topic", topic, "partition", partition, "offset", r.Offset, "error", err, "untold", s.untold)
 	s.told, s.untold = now, 0
 	return nil
 }

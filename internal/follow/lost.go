@@ -36,7 +36,8 @@ func (f *Follower) passOver(ctx context.Context, s *Snapshot) (bool, error) {
 	if err != nil || first > join.LogStart {
 		return false, err
 	}
-	f.logger.Info("the snapshot is of an earlier program: learning again from the first feedback", "feedback", s.Through)
+	f.logger.Info("the snapshot is of an earlier program: learning again from the first feedback", "feedback",
+		s.Through)
 	return true, nil
 }
 

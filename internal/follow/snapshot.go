@@ -141,8 +141,10 @@ func chunks(s *Snapshot, nonce string, size int) []codec.Snapshot {
 	sum := s.SHA256()
 	out := make([]codec.Snapshot, parts)
 	for i := range out {
-		out[i] = codec.Snapshot{V: codec.Version, Epoch: s.Rec.Epoch, LearnedThrough: s.Through, FeedbackFrom: s.FeedbackFrom,
-			Nonce: nonce, Part: i, Parts: parts, SHA256: sum, Bytes: b[i*size : min(len(b), (i+1)*size)], Era: s.Era}
+		out[i] = codec.Snapshot{V: codec.Version, Epoch: s.Rec.Epoch, LearnedThrough: s.Through,
+			FeedbackFrom: s.FeedbackFrom,
+			Nonce:        nonce, Part: i, Parts: parts, SHA256: sum, Bytes: b[i*size : min(len(b), (i+1)*size)],
+			Era: s.Era}
 	}
 	return out
 }
@@ -229,8 +231,8 @@ func readSnapshots(ctx context.Context, log stream.Log, topic string, last *code
 				errBadSnapshot, s.Through, s.Rec.Epoch, c.LearnedThrough, c.Epoch))
 		}
 		s.Era, s.FeedbackFrom, s.Offset, s.Time = c.Era, c.FeedbackFrom, p.offset, r.Time
-		void := slices.Contains(last.Void, codec.SnapshotRef{SHA256: c.SHA256}) || last.Voids(c.Era, c.LearnedThrough) ||
-			c.Era < last.Era && !knows(last, c.Epoch)
+		void := slices.Contains(last.Void, codec.SnapshotRef{SHA256: c.SHA256}) || last.Voids(c.Era,
+			c.LearnedThrough) || c.Era < last.Era && !knows(last, c.Epoch)
 		if err == nil && void {
 			err = ErrVoid
 		}

@@ -88,8 +88,8 @@ func difference(was, is []byte) string {
 	a, b := strings.Split(string(was), "\n"), strings.Split(string(is), "\n")
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
-			return fmt.Sprintf(". The log has %q where this has %q; a model file that says the former goes on as before",
-				a[i], b[i])
+			return fmt.Sprintf(". The log has %q where this has %q; a model file that says the former goes on "+
+				"as before", a[i], b[i])
 		}
 	}
 	return ""

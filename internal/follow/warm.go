@@ -74,7 +74,8 @@ type segment struct {
 
 // own returns what was learned while an epoch was at work, through feedback to.
 func own(rec *codec.Epoch, to int64) segment {
-	return segment{since: lineage(rec), epoch: rec.Epoch, from: rec.Through + 1, to: to, paused: rec.Mode == codec.Paused}
+	return segment{since: lineage(rec), epoch: rec.Epoch, from: rec.Through + 1, to: to,
+		paused: rec.Mode == codec.Paused}
 }
 
 // segments returns the feedback that an epoch's learner starts from, ascending: for a

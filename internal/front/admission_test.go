@@ -31,7 +31,8 @@ func TestAdmission(t *testing.T) {
 		{"rare long pauses", station{cost: 70 * us, lag: 300 * us, every: 2000 * ms, pause: 80 * ms}},
 		{"frequent pauses", station{cost: 70 * us, lag: 300 * us, every: 20 * ms, pause: 5 * ms}},
 		{"shared processor", station{cost: 60 * us, bus: 10 * us, lag: 100 * us}},
-		{"shared processor, busy", station{cost: 60 * us, bus: 10 * us, lag: 100 * us, every: 100 * ms, pause: 20 * ms}},
+		{"shared processor, busy", station{cost: 60 * us, bus: 10 * us, lag: 100 * us, every: 100 * ms,
+			pause: 20 * ms}},
 	} {
 		if testing.Short() && c.name != "plain" { // under the race detector, which sees nothing here
 			continue

@@ -56,7 +56,8 @@ func NewServer(c Config) *Server {
 	if c.Metrics == nil {
 		c.Metrics = watch.NewMetrics(nil, nil)
 	}
-	s := &Server{Config: c, rates: newRates(c.ClientRate), pass: passOf(c.Seed, c.Name), rooms: make([]Room, c.Partitions)}
+	s := &Server{Config: c, rates: newRates(c.ClientRate), pass: passOf(c.Seed, c.Name), rooms: make([]Room,
+		c.Partitions)}
 	s.here.Store(&local{gates: make([]*Gate, c.Partitions)})
 	if b, ok := c.Bus.(Fallback); ok {
 		b.ServeElse(s.Name+".decide", s.limit("decide", s.Decide))

@@ -23,7 +23,8 @@ func TestGateStandsStill(t *testing.T) {
 		{"large", 1 << 20, maxWaitingBytes >> 20, maxWaitingBytes>>20 + 1, nil},
 		{"of a large header", 1, maxWaitingBytes >> 20, maxWaitingBytes>>20 + 1,
 			[]stream.Header{{Key: "k", Value: strings.Repeat("v", 1<<20-2-headerBytes)}}},
-		{"of many headers", 1, maxWaitingBytes >> 20, maxWaitingBytes>>20 + 1, make([]stream.Header, 1<<20/headerBytes-1)},
+		{"of many headers", 1, maxWaitingBytes >> 20, maxWaitingBytes>>20 + 1, make([]stream.Header,
+			1<<20/headerBytes-1)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			release, entered, done := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
@@ -38,14 +39,15 @@ func TestGateStandsStill(t *testing.T) {
 			data := make([]byte, c.size)
 			handled, refused := 0, 0 // by the worker; by this test's goroutine before it goes on
 			ask := func() {
-				g.Request(stream.Message{Data: data, Headers: c.headers, Respond: func(b []byte, _ ...stream.Header) error {
-					if string(b) == "handled" {
-						handled++
-					} else {
-						refused++
-					}
-					return nil
-				}})
+				g.Request(stream.Message{Data: data, Headers: c.headers,
+					Respond: func(b []byte, _ ...stream.Header) error {
+						if string(b) == "handled" {
+							handled++
+						} else {
+							refused++
+						}
+						return nil
+					}})
 			}
 			const asked = 3 * maxWaiting
 			go func() {
@@ -81,7 +83,9 @@ func TestByteOrderMark(t *testing.T) {
 	got := make(chan struct{})
 	g := NewGate("decide", watch.NewMetrics(nil, nil), func(m stream.Message, _ time.Time) { seen = m; close(got) })
 	defer g.Close()
-	g.Request(stream.Message{Data: []byte("\xef\xbb\xbf{}"), Respond: func([]byte, ...stream.Header) error { return nil }})
+	g.Request(stream.Message{Data: []byte("\xef\xbb\xbf{}"), Respond: func([]byte, ...stream.Header) error {
+		return nil
+	}})
 	<-got
 	if string(seen.Data) != "{}" {
 		t.Errorf("%q", seen.Data)

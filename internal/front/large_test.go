@@ -39,7 +39,8 @@ func TestLargeOutcomeByRequest(t *testing.T) {
 		{"64 KiB with its headers", outcome(codec.MaxOutcomeBytes - 5), []stream.Header{header("h", 4)}, `"a"`},
 		{"a byte more with its headers", outcome(codec.MaxOutcomeBytes - 5), []stream.Header{header("h", 5)}, "413"},
 		{"16 KiB of headers", outcome(40), []stream.Header{header("h", maxHeaderBytes-5)}, `"a"`},
-		{"a byte more of headers", outcome(40), []stream.Header{header("h", 100), header("h", maxHeaderBytes-109)}, "413"},
+		{"a byte more of headers", outcome(40), []stream.Header{header("h", 100), header("h", maxHeaderBytes-109)},
+			"413"},
 		{"a header over 64 KiB", outcome(40), []stream.Header{header("h", 1<<16)}, "413"},
 		{"a name with a space", outcome(40), []stream.Header{header("a b", 1)}, "400"},
 		{"an empty name", outcome(40), []stream.Header{header("", 1)}, "400"},
@@ -49,23 +50,26 @@ func TestLargeOutcomeByRequest(t *testing.T) {
 			[]stream.Header{{Key: "h", Value: " a\t"}, header("nats-Rollup", 1)}, `"a"`},
 	} {
 		var replies []string
-		s.Store(stream.Message{Data: []byte(c.data), Headers: c.headers, Respond: func(b []byte, _ ...stream.Header) error {
-			replies = append(replies, string(b))
-			return nil
-		}})
+		s.Store(stream.Message{Data: []byte(c.data), Headers: c.headers,
+			Respond: func(b []byte, _ ...stream.Header) error {
+				replies = append(replies, string(b))
+				return nil
+			}})
 		log.DeliverAcks(-1)
 		refused := strings.HasPrefix(c.want, "4")
-		if len(replies) != 1 || !strings.Contains(replies[0], c.want) || strings.Contains(replies[0], "error") != refused {
+		if len(replies) != 1 || !strings.Contains(replies[0], c.want) || strings.Contains(replies[0],
+			"error") != refused {
 			t.Errorf("%s: %q, want %s", c.what, replies, c.want)
 		}
 	}
 	// The log may take less than we think.
 	told := 0
-	s.writers[0].append(&stream.Record{Value: make([]byte, mem.DefaultMaxBytes+1)}, time.Now(), func(_ int64, err error) {
-		if told++; !errors.Is(err, stream.ErrTooLarge) || told > 1 {
-			t.Errorf("told %d times of too large a record: %v", told, err)
-		}
-	})
+	s.writers[0].append(&stream.Record{Value: make([]byte, mem.DefaultMaxBytes+1)}, time.Now(),
+		func(_ int64, err error) {
+			if told++; !errors.Is(err, stream.ErrTooLarge) || told > 1 {
+				t.Errorf("told %d times of too large a record: %v", told, err)
+			}
+		})
 	if told != 1 || s.writers[0].out != w {
 		t.Errorf("told %d times of too large a record; another appender: %v", told, s.writers[0].out != w)
 	}

@@ -80,12 +80,14 @@ func plainHeaders(headers []stream.Header) ([]stream.Header, error) {
 		h := &headers[i]
 		h.Value = strings.TrimSpace(h.Value)
 		if !h.Plain() {
-			return nil, fmt.Errorf("header %.64q: a name is visible ASCII without spaces and colons, a value is one line", h.Key)
+			return nil, fmt.Errorf("header %.64q: a name is visible ASCII without spaces and colons, a value is "+
+				"one line", h.Key)
 		}
 		size += len(h.Key) + len(h.Value) + 4
 	}
 	if size > maxHeaderBytes {
-		return nil, fmt.Errorf("%w: its headers have %d bytes, at most %d are taken", codec.ErrTooLarge, size, maxHeaderBytes)
+		return nil, fmt.Errorf("%w: its headers have %d bytes, at most %d are taken", codec.ErrTooLarge, size,
+			maxHeaderBytes)
 	}
 	return headers, nil
 }

@@ -313,6 +313,7 @@ func (in *Injection) report(ctx context.Context, of delay.Awaited) error {
 	if of.Last {
 		in.reported++
 	}
-	_, err := in.outcomes[in.partition(int(of.Round))].Append(ctx, &stream.Record{Key: []byte(in.out.ID), Value: in.buf})
+	_, err := in.outcomes[in.partition(int(of.Round))].Append(ctx, &stream.Record{Key: []byte(in.out.ID),
+		Value: in.buf})
 	return err
 }

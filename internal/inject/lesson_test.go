@@ -106,8 +106,10 @@ func teachOn(t *testing.T, log stream.Log, l *Lesson, partitions, left int) erro
 		t.Fatal(err)
 	}
 	learned := NewLearned(partitions)
-	system := service.SystemConfig{Log: log, Name: "shop", Source: source, Build: model.Epoch, Seed: replay.SecretSeed(1),
-		Partitions: partitions, Owner: "test", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Learned: learned.Note}
+	system := service.SystemConfig{Log: log, Name: "shop", Source: source, Build: model.Epoch,
+		Seed:       replay.SecretSeed(1),
+		Partitions: partitions, Owner: "test", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Learned: learned.Note}
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	running, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -132,12 +134,13 @@ func teachOn(t *testing.T, log stream.Log, l *Lesson, partitions, left int) erro
 func taught(t *testing.T, log stream.Log, partitions int) (out []string) {
 	t.Helper()
 	all := func(topic string, partition int, f func(b []byte) error) {
-		err := stream.Scan(t.Context(), log, topic, partition, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
-			if r.Type != "" {
-				return nil
-			}
-			return f(r.Value)
-		})
+		err := stream.Scan(t.Context(), log, topic, partition, stream.Earliest, math.MaxInt64,
+			func(r *stream.Record) error {
+				if r.Type != "" {
+					return nil
+				}
+				return f(r.Value)
+			})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -287,8 +290,8 @@ func TestLessonByHand(t *testing.T) {
 		}
 		if f.Actions[f.Action] != v.Actions[v.Action[n]] || f.Propensities[f.Action] != 1 ||
 			c.LoggedPropensity != v.Props[n] {
-			t.Errorf("round %d: %s of %v, logged with %v; want %s, logged with %v", n, f.Actions[f.Action], f.Propensities,
-				c.LoggedPropensity, v.Actions[v.Action[n]], v.Props[n])
+			t.Errorf("round %d: %s of %v, logged with %v; want %s, logged with %v", n, f.Actions[f.Action],
+				f.Propensities, c.LoggedPropensity, v.Actions[v.Action[n]], v.Props[n])
 		}
 		n++
 		return nil
@@ -296,7 +299,8 @@ func TestLessonByHand(t *testing.T) {
 	if n < rounds-int(l.Model.Window.Rounds) {
 		t.Errorf("%d feedbacks", n)
 	}
-	if err := teachOn(t, log, lessonOf(t, rounds-1, "window: 20s\nmissing: impute\nmax_features: 8\n"), 1, 0); err == nil {
+	if err := teachOn(t, log, lessonOf(t, rounds-1, "window: 20s\nmissing: impute\nmax_features: 8\n"), 1,
+		0); err == nil {
 		t.Error("another lesson was taught to the same log")
 	}
 }
@@ -323,7 +327,8 @@ func TestNoLesson(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := NewLesson(replay.OfWorld(world.NewSigmoid(1, 10, world.SigmoidOptions{})), model.Default()); !errors.Is(
+	if _, err := NewLesson(replay.OfWorld(world.NewSigmoid(1, 10, world.SigmoidOptions{})),
+		model.Default()); !errors.Is(
 		err, errNoLesson) {
 		t.Error(err)
 	}

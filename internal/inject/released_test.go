@@ -36,7 +36,8 @@ func TestReleasesByHand(t *testing.T) {
 		// they come after the last decision
 		{[]int64{0, 0, 0, 0, 99, 99}, loop.Rules{Window: two}, []int64{1, 2, 3, 4, 4, 4}, 6},
 		// the first one that waits
-		{[]int64{0, delay.Never, 0, 0, delay.Never, delay.Never}, loop.Rules{Window: two}, []int64{1, 1, 1, 4, 4, 4}, 4},
+		{[]int64{0, delay.Never, 0, 0, delay.Never, delay.Never}, loop.Rules{Window: two}, []int64{1, 1, 1, 4, 4, 4},
+			4},
 		// is passed by the last
 		{[]int64{0, 0, 0, 0, delay.Never, 0}, loop.Rules{Window: two, Arrival: true}, []int64{1, 2, 3, 4, 4, 5}, 5},
 		{[]int64{0, 0, 0, 0, 0, 0}, loop.Rules{Window: two, Outcomes: loop.Mean}, []int64{0, 0, 1, 2, 3, 4}, 4},
@@ -49,7 +50,8 @@ func TestReleasesByHand(t *testing.T) {
 		r := newReleases(&c.rules, 1, 1, len(c.raw))
 		give := func(due []delay.Awaited) {
 			for _, a := range due {
-				if err := r.outcome(&codec.Outcome{ID: dataset.RoundID(int(a.Round)), Kind: codec.Loss}, true); err != nil {
+				if err := r.outcome(&codec.Outcome{ID: dataset.RoundID(int(a.Round)), Kind: codec.Loss},
+					true); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -108,7 +108,8 @@ func hand(t *testing.T, in *Input, consumed, next int64, offsets ...int64) {
 		}
 	}
 	if !slices.Equal(got, offsets) || in.Consumed() != consumed || in.Next != next {
-		t.Errorf("in hand %v, consumed %d, next %d; want %v, %d, %d", got, in.Consumed(), in.Next, offsets, consumed, next)
+		t.Errorf("in hand %v, consumed %d, next %d; want %v, %d, %d", got, in.Consumed(), in.Next, offsets,
+			consumed, next)
 	}
 }
 

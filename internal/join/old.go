@@ -88,7 +88,8 @@ func (c *Core) readBehind(ctx context.Context, from, end int64, m, era *codec.Fe
 				return codec.UnlessForeign(err)
 			}
 			if f.N != era.N+1 {
-				return fmt.Errorf("%w: feedback %d where %d was due, and no mark is kept", stream.ErrTruncated, f.N, era.N+1)
+				return fmt.Errorf("%w: feedback %d where %d was due, and no mark is kept", stream.ErrTruncated,
+					f.N, era.N+1)
 			}
 			era.N = f.N
 			guard.Add(&f)
@@ -227,7 +228,8 @@ func (h *past) addCutZero(m *codec.FeedbackMark) {
 	cut := &codec.Cut{}
 	for i := range 2 * h.Partitions {
 		x := h.rangeAt(m, i)
-		if r := (codec.Range{Partition: i % h.Partitions, Next: x.next, Sum: x.sum}); x.next <= h.rangeAt(h.from, i).next {
+		if r := (codec.Range{Partition: i % h.Partitions, Next: x.next, Sum: x.sum}); x.next <= h.rangeAt(h.from,
+			i).next {
 			continue
 		} else if i < h.Partitions {
 			cut.Decisions = append(cut.Decisions, r)

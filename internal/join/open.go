@@ -116,7 +116,8 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 		return err
 	}
 	inputs := len(lost)
-	if inputs > 0 { // an era stands where all cuts can be taken again, or outcomes of rounds that are would be passed over
+	// an era stands where all cuts can be taken again, or outcomes of rounds that are would be passed over
+	if inputs > 0 {
 		l.before = l.gone
 		if lost, err = l.losses(ctx, at); err != nil {
 			return err
@@ -157,8 +158,8 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 // begins restores nothing: there is no mark. A joiner's first record is one.
 func (c *Core) begins(ctx context.Context, tail stream.Tail) error {
 	if tail.First > LogStart {
-		err := Dropped(c.cfg.Topics.Feedback, 0, 0, tail.First, "and with them what was joined and learned: going on would "+
-			"begin anew")
+		err := Dropped(c.cfg.Topics.Feedback, 0, 0, tail.First, "and with them what was joined and learned: going "+
+			"on would begin anew")
 		if !c.cfg.AcceptLoss {
 			return err
 		}

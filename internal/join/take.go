@@ -73,7 +73,8 @@ func (t *taker) takeDecisions(partition int, records []stream.Record) (sum uint3
 		e.Offset, e.Time = r.Offset, r.Time
 		if err := e.Parse(r.Type, r.Value); err != nil {
 			if !codec.Foreign(err) || t.hooks.Foreign == nil {
-				return 0, &stream.Error{Op: "read", Topic: t.topics.Decisions, Partition: partition, Offset: r.Offset, Err: err}
+				return 0, &stream.Error{Op: "read", Topic: t.topics.Decisions, Partition: partition, Offset: r.Offset,
+					Err: err}
 			}
 			if err := t.hooks.Foreign(t.topics.Decisions, partition, r, err); err != nil {
 				return 0, err

@@ -31,8 +31,8 @@ func (o *OffPolicy) baseline() (*target, error) {
 	}
 	t := &target{madeOf: hex.EncodeToString(h.Sum(nil))}
 	if missing > 0 {
-		t.flags = append(t.flags, fmt.Sprintf("%d of %d rows name no baseline action; there it plays the first action, "+
-			"which may not be what your baseline would have done", missing, len(o.rows)))
+		t.flags = append(t.flags, fmt.Sprintf("%d of %d rows name no baseline action; there it plays the first "+
+			"action, which may not be what your baseline would have done", missing, len(o.rows)))
 	}
 	var eligible []int32
 	t.law = func(dst []float64, i int) {

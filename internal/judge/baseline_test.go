@@ -15,7 +15,8 @@ import (
 func TestBaseline(t *testing.T) {
 	line := func(id, at, baseline, rest string) string {
 		return `{"EventId":"` + id + `","Timestamp":"2020-01-01T00:00:0` + at +
-			`Z","_label_cost":-1,"_label_probability":0.5,"_label_Action":1,"a":[1,2],"p":[0.5,0.5]` + baseline + rest + "}\n"
+			`Z","_label_cost":-1,"_label_probability":0.5,"_label_Action":1,"a":[1,2],"p":[0.5,0.5]` + baseline +
+			rest + "}\n"
 	}
 	const same, other = `,"c":{"_multi":[{"_tag":"x"},{"_tag":"y"}]}`, `,"c":{"_multi":[{"_tag":"y"},{"_tag":"z"}]}`
 	text := line("late", "9", `,"_ba":[2,1]`, other) + line("asleep", "1", `,"_ba":[2]`, `,"_skipLearn":true`+same) +

@@ -7,8 +7,8 @@ import (
 	"hindsight/internal/ope"
 )
 
-// outcomeSums are Σ w·y and their like of one policy for every named outcome, over the rows in which it is known: whether
-// the reward is or not.
+// outcomeSums are Σ w·y and their like of one policy for every named outcome, over the rows in which it is known:
+// whether the reward is or not.
 type outcomeSums struct {
 	o      *OffPolicy
 	names  []string
@@ -96,8 +96,8 @@ func (s *outcomeSums) flags() (out []string) {
 	}
 	for k, n := range s.absent {
 		if n > 0 {
-			out = append(out, fmt.Sprintf("%d rows have another outcome and not %s, and its estimate leaves them out: right only "+
-				"if outcomes go missing whatever they would be", n, s.names[k]))
+			out = append(out, fmt.Sprintf("%d rows have another outcome and not %s, and its estimate leaves them "+
+				"out: right only if outcomes go missing whatever they would be", n, s.names[k]))
 		}
 	}
 	return out

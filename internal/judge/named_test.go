@@ -20,11 +20,11 @@ const namedRows = `{"actions":["x","y"],"action":"x","propensity":0.5,"outcomes"
 {"actions":["x","y"],"action":"y","propensity":0.2}
 `
 
-// Each outcome of a policy is judged on the rows in which it is known, by hand; so is the budget, and the reward on those
-// that have all it needs. Progressive learners learn all of it, in order.
+// Each outcome of a policy is judged on the rows in which it is known, by hand; so is the budget, and the reward on
+// those that have all it needs. Progressive learners learn all of it, in order.
 func TestNamedOutcomesByHand(t *testing.T) {
-	m, err := model.Parse("m", []byte("actions: [x, y]\nreward: q - c/10\noutcomes: {q: {window: 5r}, c: {max: 10, window: 5r}}\n"+
-		"budget: {spent: {of: 2*c, mean_at_most: 3, about: 1}}"))
+	m, err := model.Parse("m", []byte("actions: [x, y]\nreward: q - c/10\noutcomes: {q: {window: 5r}, c: {max: 10, "+
+		"window: 5r}}\nbudget: {spent: {of: 2*c, mean_at_most: 3, about: 1}}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,13 +64,15 @@ func TestNamedOutcomesByHand(t *testing.T) {
 	if !strings.Contains(strings.Join(e.Flags, "\n"), "1 rows have another outcome and not q") {
 		t.Errorf("%q", e.Flags)
 	}
-	if e, err = o.Evaluate("logging", o.Options()); err != nil || float64(e.Outcomes[0].Estimates.Get("ips").Value) != 7./3 {
+	if e, err = o.Evaluate("logging", o.Options()); err != nil ||
+		float64(e.Outcomes[0].Estimates.Get("ips").Value) != 7./3 {
 		t.Errorf("%v %+v", err, e)
 	}
 	if e, err = o.Evaluate("learner:dafa", o.Options()); err != nil || learned == 0 || e.Outcomes[0].Rows != 3 {
 		t.Errorf("%v %+v", err, e)
 	}
-	if s := o.Settings(o.Options()); s.Formula != "q - c/10" || s.Of != "reward" || s.Rows != 2 || s.WithoutOutcome != 2 {
+	if s := o.Settings(o.Options()); s.Formula != "q - c/10" || s.Of != "reward" || s.Rows != 2 ||
+		s.WithoutOutcome != 2 {
 		t.Errorf("%+v", s)
 	}
 }

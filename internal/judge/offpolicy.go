@@ -42,7 +42,8 @@ type learnerFunc func(kind, spec string) (*Progressive, error)
 
 // OffPolicySettings are what the estimates depend on beside the log, as in JSON.
 type OffPolicySettings struct {
-	Of             string     `json:"of"`                        // what is estimated: the mean "reward" or "loss" of a row, on the log's scale
+	// what is estimated: the mean "reward" or "loss" of a row, on the log's scale
+	Of             string     `json:"of"`
 	Formula        string     `json:"formula,omitempty" csv:"-"` // of the reward, of named outcomes
 	Rows           int        `json:"rows"`
 	Events         ope.Figure `json:"events"`          // that the rows stand for
@@ -100,8 +101,8 @@ func (o *OffPolicy) look() error {
 	if o.rows = rows.All; len(worth.All) < len(o.rows) {
 		o.worth = worth.All
 	}
-	o.sample = ope.Sample{Actions: len(o.env.Actions), Action: action.All, Propensity: propensity.All, Reward: reward.All,
-		Events: events.All}
+	o.sample = ope.Sample{Actions: len(o.env.Actions), Action: action.All, Propensity: propensity.All,
+		Reward: reward.All, Events: events.All}
 	switch {
 	case files.Err != nil:
 		return files.Err
@@ -196,8 +197,8 @@ func (o *OffPolicy) contexts() func(x *oracle.Input, t int) []int32 {
 // flag adds the flags that the log itself raises, whatever the policy.
 func (o *OffPolicy) flag(e *ope.Evaluation) {
 	if o.dropped > 0 {
-		e.Flags = append(e.Flags, fmt.Sprintf("%d rows without an outcome are left out: right only if outcomes go missing "+
-			"whatever they would be", o.dropped))
+		e.Flags = append(e.Flags, fmt.Sprintf("%d rows without an outcome are left out: right only if outcomes go "+
+			"missing whatever they would be", o.dropped))
 	}
 }
 

@@ -29,7 +29,8 @@ func judged(t testing.TB, env *replay.Rounds) *OffPolicy {
 		if err != nil {
 			return nil, err
 		}
-		return NewProgressive(loop.Epoch{Number: 1, Rules: m.Rules(), Learner: built}, "m", replay.SecretSeed(1), env), nil
+		return NewProgressive(loop.Epoch{Number: 1, Rules: m.Rules(), Learner: built}, "m", replay.SecretSeed(1), env),
+			nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +120,8 @@ func TestShuffledEvaluation(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, e := range base.Estimates {
-			if o := other.Estimates[i]; !(math.Abs(float64(o.Value-e.Value)) <= 1e-12) || math.Abs(float64(o.SE-e.SE)) > 1e-12 {
+			if o := other.Estimates[i]; !(math.Abs(float64(o.Value-e.Value)) <= 1e-12) ||
+				math.Abs(float64(o.SE-e.SE)) > 1e-12 {
 				t.Errorf("%s %s: %v ± %v, and in another order %v ± %v", spec, e.Name, e.Value, e.SE, o.Value, o.SE)
 			}
 		}
@@ -226,8 +228,8 @@ func TestContextsOfEvents(t *testing.T) {
 	if got != want {
 		t.Errorf("got  %swant %s", got, want)
 	}
-	plain := readEvents(t, `{"id":"1","actions":["c","a"],"action":"a","propensity":0.75,"reward":1}`, dataset.Options{},
-		logs.Options{})
+	plain := readEvents(t, `{"id":"1","actions":["c","a"],"action":"a","propensity":0.75,"reward":1}`,
+		dataset.Options{}, logs.Options{})
 	if judged(t, plain).contexts() != nil {
 		t.Error("a log without features has contexts")
 	}

@@ -263,8 +263,8 @@ func (o *OffPolicy) table(file string) (*target, error) {
 	}
 	named := log.HasIDs()
 	if len(table.byID) > 0 && !named {
-		return nil, fmt.Errorf("%s names rounds by id, and this log has none: name their column (--id-column), or give row",
-			file)
+		return nil, fmt.Errorf("%s names rounds by id, and this log has none: name their column (--id-column), or "+
+			"give row", file)
 	}
 	var missing error
 	return &target{failed: func() error { return missing }, madeOf: table.sha256, law: func(dst []float64, t int) {

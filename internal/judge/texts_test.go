@@ -9,14 +9,15 @@ import (
 	"hindsight/internal/logs"
 )
 
-// TestTextsNarrow: what a round is worth follows from how long its prompt is, and no prompt comes twice. The reward model
-// sees that in the statistics of the text, and not in the text as a category.
+// TestTextsNarrow: what a round is worth follows from how long its prompt is, and no prompt comes twice. The reward
+// model sees that in the statistics of the text, and not in the text as a category.
 func TestTextsNarrow(t *testing.T) {
 	var log strings.Builder
 	for i := range 600 {
 		x := uint32(i+1) * 2654435761
 		words, a := 1+int(x>>8%40), x>>30%2
-		fmt.Fprintf(&log, `{"features":{"prompt":"%s %d"},"actions":["x","y"],"action":"%s","propensity":0.5,"reward":%v}`+"\n",
+		fmt.Fprintf(&log,
+			`{"features":{"prompt":"%s %d"},"actions":["x","y"],"action":"%s","propensity":0.5,"reward":%v}`+"\n",
 			strings.Repeat("so ", words), i, []string{"x", "y"}[a], .5+(float64(a)-.5)*float64(words-20)/25)
 	}
 	width := func(long func(string) bool) float64 {

@@ -32,7 +32,8 @@ func TestProgressiveWeighsByWhatWasDone(t *testing.T) {
 		}
 		constant := &model.PolicyFile{Actions: []string{"x", "y"}}
 		for _, a := range constant.Actions {
-			constant.Policies = append(constant.Policies, model.PolicyLine{Prior: 1, Rules: learner.DecisionList{{Then: a}}})
+			constant.Policies = append(constant.Policies, model.PolicyLine{Prior: 1,
+				Rules: learner.DecisionList{{Then: a}}})
 		}
 		built, err := m.Build(map[string][]byte{"p": constant.Append(nil)})
 		if err != nil {

@@ -23,8 +23,8 @@ func TestDowngrade(t *testing.T) {
 		change      func(*testing.T, []byte) []byte
 		want        string
 	}{
-		{"feedback", join.TopicsOf("m").Feedback, feedback, "record version is newer than this program: version 5, and " +
-			"this one reads versions up to 4"},
+		{"feedback", join.TopicsOf("m").Feedback, feedback, "record version is newer than this program: " +
+			"version 5, and this one reads versions up to 4"},
 		{"decision", join.TopicsOf("m").Decisions, feedback, "record version is newer than this program: version 5"},
 		{"snapshot record", join.TopicsOf("m").Snapshots, feedback,
 			"record version is newer than this program: version 5"},
@@ -67,7 +67,8 @@ func newLearner(at int, to byte) func(*testing.T, []byte) []byte {
 	return changeSnapshot(func(t *testing.T, state []byte) {
 		for begin := len(state) - 1; begin > 2; begin-- {
 			for k := 1; k <= 3; k++ {
-				if n, read := binary.Uvarint(state[begin-k : begin]); read == k && int(n) == len(state)-begin && state[begin] == 1 {
+				if n, read := binary.Uvarint(state[begin-k : begin]); read == k && int(n) == len(state)-begin &&
+					state[begin] == 1 {
 					state[begin+at] = to
 					return
 				}

@@ -67,7 +67,8 @@ func TestGoldenLogs(t *testing.T) {
 			goOn(t, dir, was.Feedback.Records)
 			is := verified(t, dir)
 			if is.Decisions.Records != was.Decisions.Records+rounds {
-				t.Errorf("%d decisions, and %d after %d more rounds", was.Decisions.Records, is.Decisions.Records, rounds)
+				t.Errorf("%d decisions, and %d after %d more rounds", was.Decisions.Records, is.Decisions.Records,
+					rounds)
 			}
 		})
 	}
@@ -121,8 +122,9 @@ func verified(t *testing.T, dir string) *verify.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.ExitCode() != verify.TooOld || v.Differences > 0 || v.Feedback.Checked+v.Feedback.TooOld != v.Feedback.Records ||
-		v.Decisions.Checked != v.Decisions.Records || v.Snapshots.Checked == 0 {
+	if v.ExitCode() != verify.TooOld || v.Differences > 0 || v.Feedback.Checked+
+		v.Feedback.TooOld != v.Feedback.Records || v.Decisions.Checked != v.Decisions.Records ||
+		v.Snapshots.Checked == 0 {
 		t.Errorf("exit code %d, %+v: decisions %+v, snapshots %+v", v.ExitCode(), v.First, v.Decisions, v.Snapshots)
 	}
 	return v
@@ -194,7 +196,8 @@ func pack(t *testing.T, dir, path string) {
 		if err != nil {
 			return err
 		}
-		if err := w.WriteHeader(&tar.Header{Name: filepath.ToSlash(name), Mode: 0o600, Size: int64(len(b))}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Name: filepath.ToSlash(name), Mode: 0o600,
+			Size: int64(len(b))}); err != nil {
 			return err
 		}
 		_, err = w.Write(b)

@@ -15,7 +15,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,12 +57,15 @@ func Build(ctx context.Context, dir, revision, out string, programs ...string) e
 	if err != nil {
 		return fmt.Errorf("repository of %s: %w", dir, err)
 	}
-	src := filepath.Join(out, "src")
+	src, tree := filepath.Join(out, "src"), filepath.Join(out, "src.tar")
 	if err := os.MkdirAll(src, 0o755); err != nil {
 		return err
 	}
-	if err := unpack(ctx, strings.TrimSpace(string(top)), revision, src); err != nil {
-		return fmt.Errorf("source of %s: %w", revision, err)
+	for _, c := range [][]string{{"git", "-C", strings.TrimSpace(string(top)), "archive", "-o", tree, revision},
+		{"tar", "-xf", tree, "-C", src}} {
+		if said, err := exec.CommandContext(ctx, c[0], c[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("source of %s: %s: %w: %s", revision, c[0], err, bytes.TrimSpace(said))
+		}
 	}
 	args := []string{"build", "-buildvcs=false", "-o", out + string(filepath.Separator)}
 	for _, p := range programs {
@@ -73,25 +75,6 @@ func Build(ctx context.Context, dir, revision, out string, programs ...string) e
 	build.Dir = src
 	if text, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build of %s: %w\n%s", revision, err, text)
-	}
-	return nil
-}
-
-// unpack lays the tree of a revision of the repository at its top folder into a folder.
-func unpack(ctx context.Context, top, revision, into string) error {
-	archive := exec.CommandContext(ctx, "git", "-C", top, "archive", "--format=tar", revision)
-	extract := exec.CommandContext(ctx, "tar", "-x", "-C", into)
-	var said bytes.Buffer
-	archive.Stderr, extract.Stderr = &said, &said
-	r, w := io.Pipe()
-	archive.Stdout, extract.Stdin = w, r
-	if err := extract.Start(); err != nil {
-		return err
-	}
-	err := archive.Run()
-	w.CloseWithError(err)
-	if err := errors.Join(err, extract.Wait()); err != nil {
-		return fmt.Errorf("%w: %s", err, bytes.TrimSpace(said.Bytes()))
 	}
 	return nil
 }

@@ -62,7 +62,8 @@ func TestMake(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, leave := range append(models, attach.LockFile, attach.ConnectFile) {
-			if err := os.Remove(filepath.Join(dir, filepath.Base(leave))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := os.Remove(filepath.Join(dir, filepath.Base(leave))); err != nil && !errors.Is(err,
+				fs.ErrNotExist) {
 				t.Fatal(err)
 			}
 		}

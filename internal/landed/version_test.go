@@ -43,7 +43,9 @@ func TestNextVersion(t *testing.T) {
 				if err := os.WriteFile(path, []byte(model), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				if err := run(t, dir, func(url string) { play(t, url, rand.New(rand.NewPCG(9, uint64(i))), 10+i) }); err != nil {
+				if err := run(t, dir, func(url string) {
+					play(t, url, rand.New(rand.NewPCG(9, uint64(i))), 10+i)
+				}); err != nil {
 					t.Fatal(err)
 				}
 				if err := run(t, dir, nil); err != nil {

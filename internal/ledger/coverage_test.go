@@ -244,7 +244,8 @@ func TestIntervalsHoldAtAllTimes(t *testing.T) {
 			t.Errorf("an interval of a value was ever wrong in %.3f, of a gain in %.3f of the logs", value, gain)
 		}
 		if independent < 2*Alpha {
-			t.Errorf("the interval for independent data was ever wrong in %.3f of the logs: it should fail", independent)
+			t.Errorf("the interval for independent data was ever wrong in %.3f of the logs: it should fail",
+				independent)
 		}
 	}
 }

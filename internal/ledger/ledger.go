@@ -108,11 +108,13 @@ func (c *candidate) add(r *Round, policy []float64, predicted *[2][]float64, lev
 
 // Estimate is what is known of a candidate. Losses are in [0,1]; without a round intervals say nothing.
 type Estimate struct {
-	Policy    string   `json:"policy"`     // its name, which the caller gives: baseline, uniform, learner or always:ACTION
-	Rounds    int64    `json:"rounds"`     // with a loss, of which the log tells what the policy would have played
-	Effective float64  `json:"effective"`  // sample size: (Σw)²/Σw², w the policy's probability over the log's
-	Value     Interval `json:"loss"`       // mean a round
-	Gain      Interval `json:"gain"`       // mean loss of what is played less the policy's: positive if the policy is better
+	// its name, which the caller gives: baseline, uniform, learner or always:ACTION
+	Policy    string   `json:"policy"`
+	Rounds    int64    `json:"rounds"`    // with a loss, of which the log tells what the policy would have played
+	Effective float64  `json:"effective"` // sample size: (Σw)²/Σw², w the policy's probability over the log's
+	Value     Interval `json:"loss"`      // mean a round
+	// mean loss of what is played less the policy's: positive if the policy is better
+	Gain      Interval `json:"gain"`
 	Worst     Interval `json:"worst"`      // the loss, whatever rounds without one have lost
 	WorstGain Interval `json:"worst_gain"` // the gain, the same
 	Beaten    bool     `json:"beaten"`     // its gain is below 0, or below that of another candidate

@@ -17,8 +17,8 @@ type Round struct {
 }
 
 // score returns the score, at least 0, of a policy in a round, whose mean is at most (m + K + shift)/(1 + K + shift):
-// of shift 0 m is the mean of x under the policy, of shift 1 the same less that under the law. x is the loss or one minus
-// the loss of the action drawn, and predicted what it was expected to be of each action.
+// of shift 0 m is the mean of x under the policy, of shift 1 the same less that under the law. x is the loss or one
+// minus the loss of the action drawn, and predicted what it was expected to be of each action.
 func score(r *Round, policy, predicted []float64, x, shift float64) float64 {
 	s := 0.0
 	for a, p := range r.Law {

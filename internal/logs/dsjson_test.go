@@ -94,7 +94,8 @@ func TestDsjsonEvent(t *testing.T) {
 	e := all[0]
 	at, _ := scan.ParseTime("2021-02-04T16:31:29.246Z")
 	if e.ID != "13118d9b4c114f8485d9dec417e3aefe" || e.Time != at || e.Action != "Latte" || e.Chosen != 3 ||
-		e.Propensity != 0.05000000074505806 || e.Outcome != codec.Reward || e.Value != 0 || e.Weight != 1 || !e.observed() {
+		e.Propensity != 0.05000000074505806 || e.Outcome != codec.Reward || e.Value != 0 || e.Weight != 1 ||
+		!e.observed() {
 		t.Errorf("%+v", e)
 	}
 	if want := []float64{.05, .05, .85, .05}; !reflect.DeepEqual(e.Propensities, want) {
@@ -102,12 +103,13 @@ func TestDsjsonEvent(t *testing.T) {
 		t.Errorf("law %v, want %v", e.Propensities, want)
 	}
 	wantFeatures := []codec.Feature{{Name: "FromUrl.timeofday", Kind: codec.Text, Text: "Afternoon"},
-		{Name: "FromUrl.weather", Kind: codec.Text, Text: "Sunny"}, {Name: "FromUrl.name", Kind: codec.Text, Text: "Cathy"}}
+		{Name: "FromUrl.weather", Kind: codec.Text, Text: "Sunny"}, {Name: "FromUrl.name", Kind: codec.Text,
+			Text: "Cathy"}}
 	if !reflect.DeepEqual(e.Features, wantFeatures) {
 		t.Errorf("features %v", e.Features)
 	}
-	want := codec.Action{Name: "Iced mocha", Features: []codec.Feature{{Name: "i.constant", Kind: codec.Number, Value: 1},
-		{Name: "i.id", Kind: codec.Text, Text: "Iced mocha"},
+	want := codec.Action{Name: "Iced mocha", Features: []codec.Feature{{Name: "i.constant", Kind: codec.Number,
+		Value: 1}, {Name: "i.id", Kind: codec.Text, Text: "Iced mocha"},
 		{Name: "j.type", Kind: codec.Text, Text: "cold"}, {Name: "j.origin", Kind: codec.Text, Text: "ethiopia"},
 		{Name: "j.organic", Kind: codec.Text, Text: "no"}, {Name: "j.roast", Kind: codec.Text, Text: "light"}}}
 	if !reflect.DeepEqual(e.Actions[2], want) {
@@ -123,7 +125,8 @@ func TestDsjsonLines(t *testing.T) {
 		reason     string // or part of the error
 		check      func(r *Record) bool
 	}{
-		{"plain", `{"_label_cost":-2,"_label_probability":0.25,"_label_Action":2,"_labelIndex":1,` + rest + `}`, isEvent, "",
+		{"plain", `{"_label_cost":-2,"_label_probability":0.25,"_label_Action":2,"_labelIndex":1,` + rest + `}`,
+			isEvent, "",
 			func(r *Record) bool {
 				return r.Value == 2 && r.Action == "b" && r.Actions[0].Name == "1" && r.Propensities[0] == .75
 			}},
@@ -131,9 +134,10 @@ func TestDsjsonLines(t *testing.T) {
 			return r.Weight > 9.999 && r.Weight < 10.001
 		}},
 		{"pdrop 1", `{"_label_cost":-2,"pdrop":1,` + rest + `}`, 0, "pdrop", nil},
-		{"_p counts too", `{"_label_cost":-2,"a":[1],"_p":[0.5],"c":{"_multi":[{}]}}`, isEvent, "", func(r *Record) bool {
-			return r.Propensity == .5
-		}},
+		{"_p counts too", `{"_label_cost":-2,"a":[1],"_p":[0.5],"c":{"_multi":[{}]}}`, isEvent, "",
+			func(r *Record) bool {
+				return r.Propensity == .5
+			}},
 		{"_p inside c does not", `{"_label_cost":-2,"a":[1],"p":[0.5],"c":{"_p":[0.1],"_multi":[{}]}}`, isEvent, "",
 			func(r *Record) bool { return r.Propensity == .5 }},
 		{"baseline", `{"_label_cost":-2,"_ba":[2,1],` + rest + `}`, isEvent, "", func(r *Record) bool {

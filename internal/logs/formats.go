@@ -141,7 +141,8 @@ func detectJSON(text []byte) string {
 		switch s.Key() {
 		case "specversion", "features", "actions", "id", "v", "arms":
 			return JSONL
-		case "c", "_label_cost", "_label_probability", "_label_Action", "_labelIndex", "_label_ca", "_outcomes", "EventId",
+		case "c", "_label_cost", "_label_probability", "_label_Action", "_labelIndex", "_label_ca", "_outcomes",
+			"EventId",
 			"RewardValue", "EnqueuedTimeUtc", "Version", "_skipLearn", "pdrop":
 			return Dsjson
 		}

@@ -96,7 +96,8 @@ func FuzzJSONL(f *testing.F) {
 }
 
 func FuzzMsgpack(f *testing.F) {
-	o := codec.Round{Context: codec.Context{ID: "a", Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 1}},
+	o := codec.Round{Context: codec.Context{ID: "a", Features: []codec.Feature{{Name: "x", Kind: codec.Number,
+		Value: 1}},
 		Actions: []codec.Action{{Name: "p"}}}, Action: "p", Propensity: 1, Time: 5, OutcomeTime: scan.NoTime}
 	one := string(codec.AppendRound(nil, &o))
 	outcome := codec.Round{Context: codec.Context{ID: "a"}, Kind: codec.Loss, Value: 1, Time: scan.NoTime,

@@ -10,10 +10,10 @@ func TestParseMapping(t *testing.T) {
 	want := Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", ID: "id",
 		Features: []string{"x", "y:text"}, FeaturePrefix: "f_"}
 	for _, text := range []string{
-		"time-column: at\noutcome_time_column: back\naction-column: who\nreward-column: paid\nid-column: id\nfeatures: [x, " +
-			"'y:text']\nfeature-prefix: f_\n",
-		"{time_column: at, outcome-time-column: back, action-column: who, reward-column: paid, id-column: id, features: " +
-			"'x, y:text', feature_prefix: f_}",
+		"time-column: at\noutcome_time_column: back\naction-column: who\nreward-column: paid\nid-column: " +
+			"id\nfeatures: [x, 'y:text']\nfeature-prefix: f_\n",
+		"{time_column: at, outcome-time-column: back, action-column: who, reward-column: paid, id-column: id, " +
+			"features: 'x, y:text', feature_prefix: f_}",
 	} {
 		if got, err := ParseMapping("m.yaml", []byte(text)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %+v, %v", text, got, err)
@@ -42,7 +42,8 @@ func TestParseMapping(t *testing.T) {
 	if !reflect.DeepEqual(m, Mapping{Time: "a", OutcomeTime: "b", Loss: "l", Features: []string{"x"}}) {
 		t.Errorf("flags over a file: %+v", m)
 	}
-	if (&Mapping{FeaturePrefix: "x"}).IsZero() || (&Mapping{Features: []string{"x"}}).IsZero() || !(&Mapping{}).IsZero() {
+	if (&Mapping{FeaturePrefix: "x"}).IsZero() || (&Mapping{Features: []string{"x"}}).IsZero() ||
+		!(&Mapping{}).IsZero() {
 		t.Error("IsZero")
 	}
 }

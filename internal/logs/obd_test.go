@@ -22,7 +22,8 @@ const (
 
 func TestItemErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"item_id,item_feature_0\n0,1\n2,1\n":         "i.csv:1: column item_id: there are 2 items, but the item 1 is missing",
+		"item_id,item_feature_0\n0,1\n2,1\n": "i.csv:1: column item_id: there are 2 items, but the item 1 " +
+			"is missing",
 		"item_id,item_feature_0\n0,1\n0,1\n":         `i.csv:3: column item_id: the id "0" is that of line 2, too`,
 		"item_id,item_feature_0\n0,1\nx,1\n":         `i.csv:3: column item_id: "x" is not an item`,
 		"item_id\n0\n":                               `i.csv:1: no column begins with "item_feature_"`,

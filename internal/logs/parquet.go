@@ -102,7 +102,8 @@ type parquetWriter struct {
 const rowsAtOnce = 256
 
 func newParquetWriter(w io.Writer) *parquetWriter {
-	return &parquetWriter{w: parquet.NewGenericWriter[row](w, parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
+	return &parquetWriter{w: parquet.NewGenericWriter[row](w,
+		parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
 		parquet.PageBufferSize(64<<10), parquet.CreatedBy("hindsight", "replayer convert", ""))}
 }
 
@@ -141,7 +142,8 @@ func (p *parquetWriter) Write(r *Record) error {
 		x.Arms = append(x.Arms, a)
 	}
 	if p.vector != "" {
-		return fmt.Errorf("the feature %q is a vector, which files of Parquet do not have; write --to %s", p.vector, JSONL)
+		return fmt.Errorf("the feature %q is a vector, which files of Parquet do not have; write --to %s",
+			p.vector, JSONL)
 	}
 	if p.rows = append(p.rows, x); len(p.rows) == rowsAtOnce {
 		return p.flush()
@@ -291,8 +293,8 @@ func openParquet(in *input) (d *parquetReader, err error) {
 	}
 	for _, name := range [...]string{"kind", "features", "actions", "action"} {
 		if !slices.ContainsFunc(file.Schema().Fields(), func(f parquet.Field) bool { return f.Name() == name }) {
-			return nil, fmt.Errorf("%s: a Parquet file without the column %s; the columns are those that replayer convert "+
-				"--to parquet writes", in.name, name)
+			return nil, fmt.Errorf("%s: a Parquet file without the column %s; the columns are those that replayer "+
+				"convert --to parquet writes", in.name, name)
 		}
 	}
 	d = &parquetReader{rows: make([]row, 0, rowsAtOnce)}
@@ -313,7 +315,8 @@ func (d *parquetReader) readJSON(r *parquet.GenericReader[jsonRow]) {
 		for i := range n {
 			x := &d.json[i]
 			rows[i] = row{Kind: x.Kind, ID: x.ID, Time: x.Time, Action: x.Action, Propensity: x.Propensity,
-				Propensities: x.Propensities, Outcome: x.Outcome, Value: x.Value, OutcomeTime: x.OutcomeTime, Weight: x.Weight,
+				Propensities: x.Propensities, Outcome: x.Outcome, Value: x.Value, OutcomeTime: x.OutcomeTime,
+				Weight:   x.Weight,
 				Baseline: x.Baseline, Inactive: x.Inactive, Defaulted: x.Defaulted, Activated: x.Activated}
 		}
 		return n, err
@@ -399,8 +402,8 @@ func (d *parquetReader) record(x *row, r *Record) (class, error) {
 		return 0, err
 	}
 	o := &d.ev.round
-	*o = codec.Round{Context: d.o.Context, Time: orNoTime(x.Time), OutcomeTime: orNoTime(x.OutcomeTime), Action: x.Action,
-		Weight: x.Weight, Inactive: x.Inactive, Defaulted: x.Defaulted, Activated: x.Activated}
+	*o = codec.Round{Context: d.o.Context, Time: orNoTime(x.Time), OutcomeTime: orNoTime(x.OutcomeTime),
+		Action: x.Action, Weight: x.Weight, Inactive: x.Inactive, Defaulted: x.Defaulted, Activated: x.Activated}
 	o.ID = x.ID
 	if x.Propensity != nil {
 		o.Propensity = *x.Propensity

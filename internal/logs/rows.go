@@ -118,8 +118,8 @@ func (d *rows) rowOutcomes(r *Record, row []string) (err error) {
 		if !v.Withdrawn {
 			var ok bool
 			if v.X, ok = number(cell); !ok {
-				return d.errorf(o.at, d.header[o.at], "%q is not a finite number; leave the cell empty where no outcome came, "+
-					"and write null where it was withdrawn", cell)
+				return d.errorf(o.at, d.header[o.at], "%q is not a finite number; leave the cell empty where no "+
+					"outcome came, and write null where it was withdrawn", cell)
 			}
 		}
 		if o.time >= 0 && row[o.time] != "" {

@@ -72,7 +72,8 @@ func TestOpenBanditRecords(t *testing.T) {
 func FuzzTable(f *testing.F) {
 	f.Add("a,r,p,x\n1,0.5,0.5,2\n1,,1,u\n", Bandit)
 	f.Add("a,r,p,x\n\"1\n2\",0.5,0.5,2\n1,x\n\"", Bandit)
-	f.Add(",timestamp,item_id,position,click,propensity_score\n0,2019-11-24 00:00:01+00:00,1,3,1,0.5\n1,,0\n", OpenBandit)
+	f.Add(",timestamp,item_id,position,click,propensity_score\n0,2019-11-24 00:00:01+00:00,1,3,1,0.5\n1,,0\n",
+		OpenBandit)
 	f.Add("\ufeffa,r,p,x\r\n1,0.5,0,2\r\n", Bandit)
 	f.Add("label,n_a,c_b\nx,1,u\ny,-0.5,\nx,word,v\n", Labelled)
 	f.Fuzz(func(t *testing.T, text, format string) {

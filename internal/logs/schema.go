@@ -161,8 +161,8 @@ func (t *table) columns(c *scan.CSV) error {
 	return t.findFeatures(c)
 }
 
-// findOutcomes finds the columns of named outcomes. A name ends that of its column, behind the last dot: data frames that
-// were made of our events call it outcomes.quality.
+// findOutcomes finds the columns of named outcomes. A name ends that of its column, behind the last dot: data frames
+// that were made of our events call it outcomes.quality.
 func (t *table) findOutcomes(c *scan.CSV) error {
 	for _, spec := range t.m.Outcomes {
 		column, time, _ := strings.Cut(spec, ":")
@@ -176,8 +176,8 @@ func (t *table) findOutcomes(c *scan.CSV) error {
 		}
 		switch {
 		case o.name == "" || !isText(o.name, codec.MaxNameBytes):
-			return c.Errorf(c.Line(0), strconv.Quote(column), "an outcome's name is UTF-8 of 1 to %d bytes without control "+
-				"characters", codec.MaxNameBytes)
+			return c.Errorf(c.Line(0), strconv.Quote(column), "an outcome's name is UTF-8 of 1 to %d bytes without "+
+				"control characters", codec.MaxNameBytes)
 		case slices.ContainsFunc(t.outcomes, func(x outcomeColumn) bool { return x.name == o.name }):
 			return c.Errorf(c.Line(0), column, "the outcome %s is there twice", o.name)
 		}

@@ -86,7 +86,8 @@ func drawRecord(t *rapid.T, id string) Record {
 	r.reset()
 	r.ID = id
 	if rapid.IntRange(0, 4).Draw(t, "outcome") == 0 {
-		r.Kind, r.Outcome, r.Value, r.OutcomeTime = Outcome, codec.Reward, rapid.Float64().Draw(t, "v"), times.Draw(t, "at")
+		r.Kind, r.Outcome, r.Value, r.OutcomeTime = Outcome, codec.Reward, rapid.Float64().Draw(t, "v"),
+			times.Draw(t, "at")
 		return r
 	}
 	r.Time, r.Features = times.Draw(t, "time"), drawFeatures(t, "features")
@@ -142,8 +143,8 @@ func TestRoundTrip(t *testing.T) {
 func drawNamed(t *rapid.T, r *Record) {
 	outcomes := rapid.SliceOfNDistinct(names, 1, 3, rapid.ID[string]).Draw(t, "outcomes")
 	if r.Kind != Outcome && rapid.Bool().Draw(t, "arms") {
-		*r = Record{Kind: Event, ID: r.ID, Time: r.Time, Features: r.Features, Actions: r.Actions, OutcomeTime: scan.NoTime,
-			Chosen: -1, Weight: 1}
+		*r = Record{Kind: Event, ID: r.ID, Time: r.Time, Features: r.Features, Actions: r.Actions,
+			OutcomeTime: scan.NoTime, Chosen: -1, Weight: 1}
 		for _, a := range r.Actions {
 			arm := codec.Arm{Action: a.Name}
 			for _, name := range outcomes {
@@ -197,8 +198,8 @@ func TestNamedRoundTrip(t *testing.T) {
 // A file that tells what every action would have brought has features where --features names keys of its lines, and
 // none of what is known afterwards only.
 func TestArms(t *testing.T) {
-	line := `{"prompt":"p","best":1,"arms":{"a":{"reward":0.4,"cost":3e-05,"near":false},"b":{"reward":1,"cost":0}},"source":"s"}` +
-		"\n"
+	line :=
+		`{"prompt":"p","best":1,"arms":{"a":{"reward":0.4,"cost":3e-05,"near":false},"b":{"reward":1,"cost":0}},"source":"s"}` + "\n"
 	r, err := Open(Stdin, Options{Stdin: strings.NewReader(line + `{"arms":{"a":{"near":true}}}`),
 		Keys: []string{"prompt", "source"}})
 	if err != nil {
@@ -342,8 +343,8 @@ func TestParquetOfJSON(t *testing.T) {
 		}
 		got = append(got, clone(&rec))
 	}
-	if len(got) != 2 || len(got[0].Features) != 3 || got[0].Actions[0].Features[0].Value != .5 || got[0].Action != "x" ||
-		got[1].Actions[1].Name != "y" {
+	if len(got) != 2 || len(got[0].Features) != 3 || got[0].Actions[0].Features[0].Value != .5 ||
+		got[0].Action != "x" || got[1].Actions[1].Name != "y" {
 		t.Errorf("%+v", got)
 	}
 	again := readBack(t, Parquet, writeAll(t, Parquet, got))

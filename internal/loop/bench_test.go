@@ -49,7 +49,8 @@ func newHeat(t testing.TB, json bool) *heat {
 	rules := &Rules{MaxActions: 10, Range: Range{Max: 1}, Window: Window{Rounds: 64}}
 	h.replica.Begin(Epoch{Number: 1, Rules: rules, Learner: newDAFA(t)})
 	h.decider = NewDecider(h.replica, testSeed, "hot", 0, 1000)
-	h.joiner = NewJoiner(1, codec.Limits{Heart: Heart, Pending: 100, Dedup: 1000}, 1, func(int64) *Rules { return rules })
+	h.joiner = NewJoiner(1, codec.Limits{Heart: Heart, Pending: 100, Dedup: 1000}, 1,
+		func(int64) *Rules { return rules })
 	h.cut = codec.Cut{Decisions: make([]codec.Range, 1), Outcomes: make([]codec.Range, 1)}
 	h.batches = [2]Batch{{Decisions: make([]DecisionEvent, 1)}, {Outcomes: make([]OutcomeEvent, 1)}}
 	for i := range 64 {
@@ -175,7 +176,9 @@ func BenchmarkParts(b *testing.B) {
 	}{
 		{"parse", func() { _ = codec.ParseContext(&c, raw); _ = c.Validate() }},
 		{"propensities", func() { law, _ = h.replica.epoch.Learner.Propensities(law[:0], h.replica.reader.input()) }},
-		{"draw", func() { _ = learner.Draw(h.dec.Propensities, learner.Uniform(testSeed, "hot", 0, h.round, h.dec.ID)) }},
+		{"draw", func() {
+			_ = learner.Draw(h.dec.Propensities, learner.Uniform(testSeed, "hot", 0, h.round, h.dec.ID))
+		}},
 		{"encode", func() { h.wire = codec.AppendDecision(h.wire[:0], &h.dec) }},
 	}
 	for _, part := range parts {

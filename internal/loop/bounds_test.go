@@ -62,8 +62,8 @@ func TestManyOutcomes(t *testing.T) {
 		give := func(from int64) time.Duration {
 			began := time.Now()
 			for i := range int64(all) {
-				c.outcome(Place{0, from + i}, i, codec.Outcome{ID: fmt.Sprint(i % rounds), OutcomeID: fmt.Sprintf("o%06d", i),
-					Kind: codec.Loss, Value: 1})
+				c.outcome(Place{0, from + i}, i, codec.Outcome{ID: fmt.Sprint(i % rounds),
+					OutcomeID: fmt.Sprintf("o%06d", i), Kind: codec.Loss, Value: 1})
 			}
 			return time.Since(began)
 		}

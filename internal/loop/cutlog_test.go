@@ -364,7 +364,8 @@ func (a *cutAudit) feedback(e *cutEntry) error {
 	case a.skips:
 		return nil
 	case len(a.due) == 0 || string(a.due[0]) != string(e.feedback):
-		return fmt.Errorf("%w: feedback %d differs:\nis   %s\nwant %s", errAudit, f.N, print(e.feedback), printAt(a.due, 0))
+		return fmt.Errorf("%w: feedback %d differs:\nis   %s\nwant %s", errAudit, f.N, print(e.feedback),
+			printAt(a.due, 0))
 	}
 	a.due = a.due[1:]
 	a.compared++
@@ -384,7 +385,8 @@ func (a *cutAudit) mark(m *codec.FeedbackMark, at int) (err error) {
 	var own codec.FeedbackMark
 	a.j.Mark(&own)
 	own.Eras, own.From, own.FromCut, own.Limits, own.LostTails = m.Eras, m.From, m.FromCut, m.Limits, m.LostTails
-	if at > 0 && (len(a.due) > 0 || !bytes.Equal(codec.AppendFeedbackMark(nil, &own), codec.AppendFeedbackMark(nil, m))) {
+	if at > 0 && (len(a.due) > 0 || !bytes.Equal(codec.AppendFeedbackMark(nil, &own), codec.AppendFeedbackMark(nil,
+		m))) {
 		return fmt.Errorf("%w: mark %+v\nwant %+v, %d feedbacks missing", errAudit, m, own, len(a.due))
 	}
 	return a.j.SetLimits(m)
@@ -412,7 +414,8 @@ func (a *cutAudit) inOrder(f *codec.Feedback) error {
 			a.told[at] = append(a.told[at], c)
 		} else if was := slices.IndexFunc(told, func(x codec.Closed) bool { return x.Name == c.Name }); (was >= 0) !=
 			(c.Stage > 0) || was >= 0 && told[was] != c {
-			return fmt.Errorf("%w: feedback %d says %+v of an outcome, and the records of stages %v", errAudit, f.N, c, told)
+			return fmt.Errorf("%w: feedback %d says %+v of an outcome, and the records of stages %v", errAudit,
+				f.N, c, told)
 		}
 	}
 	return nil

@@ -78,10 +78,12 @@ func genRequest(t *rapid.T, id string) []byte {
 // feedbackOf returns the feedback that a decision gets.
 func feedbackOf(d *codec.Decision, n int64, fate codec.Fate, loss float64) codec.Feedback {
 	f := codec.Feedback{
-		N: n, Partition: d.Partition, Round: d.N, ID: strings.Clone(d.ID), Epoch: d.Epoch, LearnedThrough: d.LearnedThrough,
-		Gamma:        d.Gamma,
-		Propensities: slices.Clone(d.Propensities), Action: d.Action, Fate: fate, OutcomePartition: -1, OutcomeOffset: -1,
-		Context: slices.Clone(d.Context),
+		N: n, Partition: d.Partition, Round: d.N, ID: strings.Clone(d.ID), Epoch: d.Epoch,
+		LearnedThrough: d.LearnedThrough,
+		Gamma:          d.Gamma,
+		Propensities:   slices.Clone(d.Propensities), Action: d.Action, Fate: fate, OutcomePartition: -1,
+		OutcomeOffset: -1,
+		Context:       slices.Clone(d.Context),
 	}
 	for _, a := range d.Actions {
 		f.Actions = append(f.Actions, strings.Clone(a))
@@ -125,10 +127,10 @@ func TestDecideIsPure(t *testing.T) {
 				rt.Fatal(err)
 			}
 			u := learner.Uniform(testSeed, "shop", 2, n, da.ID)
-			if da.Action != learner.Draw(da.Propensities, u) || da.N != n || ra.N != n || da.ContextsThrough != through ||
-				da.Source != src.Offset || da.Time != src.Time || da.Partition != 2 || da.Epoch != 1 ||
-				da.LearnedThrough != plain.LearnedThrough() || da.Learned != plain.Epoch().Learner.Learned() ||
-				string(da.Context) != string(raw) {
+			if da.Action != learner.Draw(da.Propensities, u) || da.N != n || ra.N != n ||
+				da.ContextsThrough != through || da.Source != src.Offset || da.Time != src.Time || da.Partition != 2 ||
+				da.Epoch != 1 || da.LearnedThrough != plain.LearnedThrough() ||
+				da.Learned != plain.Epoch().Learner.Learned() || string(da.Context) != string(raw) {
 				rt.Fatalf("%+v", da)
 			}
 			wire := string(codec.AppendDecision(nil, &da))
@@ -164,7 +166,8 @@ func TestDecideDedup(t *testing.T) {
 		var dec codec.Decision
 		for range rapid.IntRange(1, 40).Draw(rt, "requests") {
 			id := fmt.Sprint("id", rapid.IntRange(0, 9).Draw(rt, "id"))
-			raw := fmt.Sprintf(`{"id":%q,"features":{"x":%d},"actions":["a","b"]}`, id, rapid.IntRange(0, 1).Draw(rt, "x"))
+			raw := fmt.Sprintf(`{"id":%q,"features":{"x":%d},"actions":["a","b"]}`, id, rapid.IntRange(0,
+				1).Draw(rt, "x"))
 			want, n := Decided, int64(len(rounds)+1)
 			for k := max(0, len(rounds)-dedup); k < len(rounds); k++ {
 				if rounds[k].id == id {
@@ -326,7 +329,8 @@ func TestDecideInput(t *testing.T) {
 	d := NewDecider(r, testSeed, "shop", 0, 10)
 	for _, c := range []struct{ raw, want string }{
 		{`{"features":{"age":7,"unknown":"x","vip":true}}`, `[{age 1 7 } {vip 3 1 }] [] [{a []} {b []} {c []}]`},
-		{`{"actions":["c",{"name":"a","features":{"price":2,"age":1}}]}`, `[] [] [{c []} {a [{price 1 2 } {age 1 1 }]}]`},
+		{`{"actions":["c",{"name":"a","features":{"price":2,"age":1}}]}`,
+			`[] [] [{c []} {a [{price 1 2 } {age 1 1 }]}]`},
 		{`{"features":[1,-2.5],"actions":["b"]}`, `[] [1 -2.5] [{b []}]`},
 		{`{"features":{"age":null}}`, `[] [] [{a []} {b []} {c []}]`},
 	} {

@@ -191,7 +191,8 @@ func (w *eraWorld) emit(may bool) {
 		b := codec.AppendFeedback(nil, f)
 		if was := w.feedback(f.N); was != nil {
 			if string(was) != string(b) {
-				w.err = fmt.Errorf("feedback %d differs when it is made again:\nwas %s\nnow %s", f.N, print(was), print(b))
+				w.err = fmt.Errorf("feedback %d differs when it is made again:\nwas %s\nnow %s", f.N,
+					print(was), print(b))
 			}
 			continue
 		}
@@ -378,7 +379,8 @@ func (w *eraWorld) losses() (lost []codec.LostTail) {
 // openEra begins an era: inputs that lost their tail are read again from where that began.
 func (w *eraWorld) openEra(last *codec.FeedbackMark, at int, lost []codec.LostTail, reached int64) {
 	w.count["eras"]++
-	m := &codec.FeedbackMark{N: last.N, Cut: last.Cut, Time: reached, Era: last.Era + 1, Limits: w.limits, LostTails: lost}
+	m := &codec.FeedbackMark{N: last.N, Cut: last.Cut, Time: reached, Era: last.Era + 1, Limits: w.limits,
+		LostTails: lost}
 	for i := at + 1; i < len(w.entries); i++ {
 		switch e := &w.entries[i]; {
 		case e.cut != nil:
@@ -487,7 +489,8 @@ func (w *eraWorld) dump() (s string) {
 	for i := range w.entries {
 		switch e := &w.entries[i]; {
 		case e.cut != nil:
-			s += fmt.Sprintf("%d cut %d at %d of %v: %v %v\n", i, e.cut.Cut, e.cut.Time, e.prev, e.cut.Decisions, e.cut.Outcomes)
+			s += fmt.Sprintf("%d cut %d at %d of %v: %v %v\n", i, e.cut.Cut, e.cut.Time, e.prev, e.cut.Decisions,
+				e.cut.Outcomes)
 		case e.mark != nil:
 			s += fmt.Sprintf("%d mark %+v\n", i, *e.mark)
 		default:

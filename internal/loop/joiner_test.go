@@ -48,8 +48,8 @@ func sameRejects(t *rapid.T, got, want []codec.Reject) {
 			t.Fatalf("too many rejects: %+v", got[i])
 		}
 		g, w := got[i], want[i]
-		if g.Partition != w.Partition || g.Offset != w.Offset || g.Reason != w.Reason || g.ID != w.ID || g.Time != w.Time ||
-			!bytes.Equal(g.Bytes, w.Bytes) {
+		if g.Partition != w.Partition || g.Offset != w.Offset || g.Reason != w.Reason || g.ID != w.ID ||
+			g.Time != w.Time || !bytes.Equal(g.Bytes, w.Bytes) {
 			t.Fatalf("reject differs\n got %+v\nwant %+v", g, w)
 		}
 	}

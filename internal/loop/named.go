@@ -36,7 +36,9 @@ func (r *Rules) first() bool {
 
 // name returns the place of a named outcome; -1: there is none.
 func (r *Rules) name(s string) int {
-	k, ok := slices.BinarySearchFunc(r.Named, s, func(o OutcomeRule, s string) int { return strings.Compare(o.Name, s) })
+	k, ok := slices.BinarySearchFunc(r.Named, s, func(o OutcomeRule, s string) int {
+		return strings.Compare(o.Name, s)
+	})
 	if !ok {
 		return -1
 	}

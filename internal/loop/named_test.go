@@ -198,7 +198,8 @@ func withoutOutcomes(t *rapid.T, records [][]byte) (out [][]byte) {
 // The audit finds what a joiner must never write.
 func TestStageFaults(t *testing.T) {
 	stage := codec.Feedback{N: 1, Round: 1, ID: "a", Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1},
-		Stage: 1, OutcomePartition: -1, OutcomeOffset: -1, Outcomes: []codec.Closed{{Name: "cost", Fate: codec.Observed, Value: 2}}}
+		Stage: 1, OutcomePartition: -1, OutcomeOffset: -1, Outcomes: []codec.Closed{{Name: "cost", Fate: codec.Observed,
+			Value: 2}}}
 	last := stage
 	last.N, last.Stage, last.Fate = 2, 0, codec.Skipped
 	last.Outcomes = []codec.Closed{stage.Outcomes[0], {Name: "quality", Fate: codec.Skipped, Partition: -1, Offset: -1}}
@@ -251,8 +252,9 @@ func TestTeachNamed(t *testing.T) {
 	rules := namedRules(t, "quality - cost/10")
 	other := namedRules(t, "quality")
 	stage := codec.Feedback{N: 1, Round: 1, ID: "a", Epoch: 1, Actions: []string{"a", "b"},
-		Propensities: []float64{.5, .5}, Context: []byte(`{"actions":["a","b"]}`), Stage: 1, OutcomePartition: -1, OutcomeOffset: -1,
-		Outcomes: []codec.Closed{{Name: "cost", Fate: codec.Observed, Value: 4}}}
+		Propensities: []float64{.5, .5}, Context: []byte(`{"actions":["a","b"]}`), Stage: 1, OutcomePartition: -1,
+		OutcomeOffset: -1,
+		Outcomes:      []codec.Closed{{Name: "cost", Fate: codec.Observed, Value: 4}}}
 	last := stage
 	last.N, last.Stage, last.Fate, last.Loss = 2, 0, codec.Observed, .45
 	last.Outcomes = []codec.Closed{{Name: "cost", Fate: codec.Observed, Value: 4, Stage: 1},
@@ -277,7 +279,8 @@ func TestTeachNamed(t *testing.T) {
 		{other, codec.Live, []codec.Feedback{stage, skipped}, [][]learner.Outcome{{known(.4), none}, {none, known(.5)}},
 			learner.Observed, .5}, // this formula does not use what is missing
 		{rules, codec.Paused, []codec.Feedback{stage, last}, [][]learner.Outcome{{none, none}}, learner.Skipped, .45},
-		{&Rules{MaxActions: 9}, codec.Live, []codec.Feedback{stage, last}, [][]learner.Outcome{nil}, learner.Observed, .45},
+		{&Rules{MaxActions: 9}, codec.Live, []codec.Feedback{stage, last}, [][]learner.Outcome{nil}, learner.Observed,
+			.45},
 	} {
 		p, r := &pupil{Learner: newDAFA(t)}, NewReplica()
 		rules := *c.rules
@@ -297,8 +300,8 @@ func TestTeachNamed(t *testing.T) {
 		end := p.seen[len(p.seen)-1]
 		if !reflect.DeepEqual(got, c.outcomes) || end.Fate != c.fate || end.Loss != c.loss || r.LearnedThrough() != 2 ||
 			end.Partial || len(p.seen) == 2 && !p.seen[0].Partial {
-			t.Errorf("%v in mode %v: %v, then %v of loss %v; want %v, %v of %v", rules.Worth, c.mode, got, end.Fate, end.Loss,
-				c.outcomes, c.fate, c.loss)
+			t.Errorf("%v in mode %v: %v, then %v of loss %v; want %v, %v of %v", rules.Worth, c.mode, got,
+				end.Fate, end.Loss, c.outcomes, c.fate, c.loss)
 		}
 	}
 }
@@ -306,7 +309,8 @@ func TestTeachNamed(t *testing.T) {
 // A decision says what the learner charged, where it was asked.
 func TestDecidePrices(t *testing.T) {
 	want := []codec.Price{{Name: "cost", X: .5}, {Name: "time"}}
-	for mode, prices := range map[codec.Mode][]codec.Price{codec.Live: want, codec.Shadow: want, codec.Apprentice: nil} {
+	for mode, prices := range map[codec.Mode][]codec.Price{codec.Live: want, codec.Shadow: want,
+		codec.Apprentice: nil} {
 		rules := namedRules(t, "quality")
 		rules.Mode, rules.Budgets = mode, []string{"cost", "time"}
 		r := NewReplica()
@@ -314,7 +318,8 @@ func TestDecidePrices(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := codec.Decision{Prices: []codec.Price{{Name: "old"}}}
-		NewDecider(r, testSeed, "m", 0, 9).Decide(&d, []byte(`{"actions":["a","b"]}`), "i", Source{Offset: RequestSource})
+		NewDecider(r, testSeed, "m", 0, 9).Decide(&d, []byte(`{"actions":["a","b"]}`), "i",
+			Source{Offset: RequestSource})
 		err := d.Validate()
 		if err != nil || len(d.Prices) != len(prices) || len(prices) > 0 && !reflect.DeepEqual(d.Prices, prices) {
 			t.Errorf("%v: %v, %v; want %v", mode, d.Prices, err, prices)

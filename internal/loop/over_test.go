@@ -45,7 +45,8 @@ func once(t *rapid.T, rules *Rules, delays []int, over bool) (said []byte, most 
 	}
 	for r, d := range delays {
 		e := DecisionEvent{Offset: int64(r), Time: int64(2 * r), D: handDecision(int64(r+1), strconv.Itoa(r))}
-		take(codec.Cut{Time: e.Time, Decisions: []codec.Range{{Next: e.Offset + 1}}}, Batch{Decisions: []DecisionEvent{e}})
+		take(codec.Cut{Time: e.Time, Decisions: []codec.Range{{Next: e.Offset + 1}}},
+			Batch{Decisions: []DecisionEvent{e}})
 		if d < 0 && over {
 			j.Over(e.D.ID)
 		}

@@ -31,7 +31,8 @@ func TestParsedIsWhatBytesAreParsedTo(t *testing.T) {
 	contexts := map[int64]*codec.Context{}
 	for n := int64(1); n <= 40; n++ {
 		c := &codec.Context{ID: "round " + strconv.FormatInt(n, 10), Features: []codec.Feature{
-			{Name: "x", Kind: codec.Number, Value: float64(n * n % 7)}, {Name: "t", Kind: codec.Text, Text: "even odd"[n%2*4:]},
+			{Name: "x", Kind: codec.Number, Value: float64(n * n % 7)}, {Name: "t", Kind: codec.Text,
+				Text: "even odd"[n%2*4:]},
 			{Name: "unknown", Kind: codec.Bool, Value: 1}}}
 		contexts[n] = c
 		src := Source{Offset: n, Through: n + 1}
@@ -93,7 +94,8 @@ func takeRound(t *testing.T, j *Joiner, d *codec.Decision, o *codec.Outcome, byt
 		}
 		oe.Parse("", codec.AppendOutcome(nil, o), "")
 	}
-	c := codec.Cut{Cut: n, Time: 2*n + 1, Decisions: []codec.Range{{Next: n + 1}}, Outcomes: []codec.Range{{Next: n + 1}}}
+	c := codec.Cut{Cut: n, Time: 2*n + 1, Decisions: []codec.Range{{Next: n + 1}},
+		Outcomes: []codec.Range{{Next: n + 1}}}
 	if err := j.Take(&c, []Batch{{Decisions: []DecisionEvent{de}}, {Outcomes: []OutcomeEvent{oe}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,8 @@ func TestReplicasAreEqual(t *testing.T) {
 			if rapid.IntRange(0, 4).Draw(rt, "snapshot") == 0 {
 				s := state(rt, b)
 				c := NewReplica()
-				if err := c.Restore(Epoch{Number: 1, Rules: anyRules(), Learner: newDAFA(t)}, b.LearnedThrough(), s); err != nil {
+				if err := c.Restore(Epoch{Number: 1, Rules: anyRules(), Learner: newDAFA(t)}, b.LearnedThrough(),
+					s); err != nil {
 					rt.Fatal(err)
 				}
 				if !bytes.Equal(s, state(rt, c)) || c.LearnedThrough() != int64(i) {
@@ -99,7 +100,8 @@ func TestReplicaRefuses(t *testing.T) {
 		broken.Context = []byte(`{"actions":`)
 		for name, f := range map[string]*codec.Feedback{"gap": &log[2], "law": &short, "context": &broken} {
 			err := r.Learn(f, nil)
-			if err == nil || name == "gap" != errors.Is(err, ErrGap) || name != "gap" && !errors.Is(err, codec.ErrCorrupt) {
+			if err == nil || name == "gap" != errors.Is(err, ErrGap) || name != "gap" && !errors.Is(err,
+				codec.ErrCorrupt) {
 				rt.Fatalf("%s: %v", name, err)
 			}
 			if !bytes.Equal(was, state(rt, r)) || r.LearnedThrough() != 1 {
@@ -126,7 +128,8 @@ func TestReplicaEpochs(t *testing.T) {
 			rt.Fatalf("feedback of the older epoch: %v, through %d", err, r.LearnedThrough())
 		}
 		log[4].Epoch, log[4].Fate, log[4].Loss = 2, codec.Observed, 0.25
-		if err := r.Learn(&log[4], nil); err != nil || bytes.Equal(fresh, state(rt, r)) || r.Epoch().Learner.Learned() != 1 {
+		if err := r.Learn(&log[4], nil); err != nil || bytes.Equal(fresh, state(rt, r)) ||
+			r.Epoch().Learner.Learned() != 1 {
 			rt.Fatalf("feedback of the new epoch: %v", err)
 		}
 		is := state(rt, r)

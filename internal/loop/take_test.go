@@ -189,7 +189,8 @@ func TestLostEpoch(t *testing.T) {
 // What is refused changes nothing, and the right cut is taken after it.
 func TestTakeRefuses(t *testing.T) {
 	h := newCutByHand(t, unlimited, &Rules{Range: Range{Max: 1}, Window: Window{Nanos: 10}})
-	h.takes(5, []DecisionEvent{decidedAt(1, 1, "one")}, []OutcomeEvent{lossAt(2, "two", 1)}, nil, []string{"0 orphan 2"})
+	h.takes(5, []DecisionEvent{decidedAt(1, 1, "one")}, []OutcomeEvent{lossAt(2, "two", 1)}, nil,
+		[]string{"0 orphan 2"})
 	var was, is codec.FeedbackMark
 	h.j.Mark(&was)
 	two, unknown, foreign := decidedAt(2, 2, "two"), decidedAt(3, 3, "three"), decidedAt(3, 3, "three")
@@ -233,7 +234,8 @@ func TestTakeRefuses(t *testing.T) {
 func TestEventsParse(t *testing.T) {
 	d := handDecision(3, "three")
 	var e DecisionEvent
-	if err := e.Parse("", codec.AppendDecision(nil, &d)); err != nil || e.D.ID != "three" || e.D.N != 3 || e.GapTo != 0 {
+	if err := e.Parse("", codec.AppendDecision(nil, &d)); err != nil || e.D.ID != "three" || e.D.N != 3 ||
+		e.GapTo != 0 {
 		t.Errorf("%+v, %v", e, err)
 	}
 	gap := codec.AppendDecisionMark(nil, &codec.DecisionMark{GapFrom: 4, GapTo: 6})

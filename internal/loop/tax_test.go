@@ -33,11 +33,12 @@ func TestFIFOTax(t *testing.T) {
 			one.outcome(Place{Offset: int64(i)}, at, codec.Outcome{ID: fmt.Sprint(c.outcomesOf[i]), Kind: codec.Loss,
 				Value: 0.5})
 			if held, _ := j.Held(); held != c.held[i] {
-				t.Errorf("arrival %v, after outcome %d: %d rounds are held back, expected %d", c.arrival, i, held, c.held[i])
+				t.Errorf("arrival %v, after outcome %d: %d rounds are held back, expected %d", c.arrival, i, held,
+					c.held[i])
 			}
 			if oldest, d := j.Head(); oldest != c.oldest[i] || (d != nil) != (oldest != 0) {
-				t.Errorf("arrival %v, after outcome %d: the oldest was decided at %d, expected %d", c.arrival, i, oldest,
-					c.oldest[i])
+				t.Errorf("arrival %v, after outcome %d: the oldest was decided at %d, expected %d", c.arrival,
+					i, oldest, c.oldest[i])
 			}
 		}
 		if _, wait := j.Held(); wait != c.wait {

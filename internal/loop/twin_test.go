@@ -265,7 +265,8 @@ func (r *Rules) allows(before []twinOutcome, o *twinOutcome) bool {
 	in := r.Range.Clip || r.Range.Min <= x && x <= r.Range.Max
 	if r.Outcomes == Sum {
 		x = r.sum(append(slices.Clone(before), *o))
-		if o.OutcomeID != "" && slices.ContainsFunc(before, func(x twinOutcome) bool { return x.OutcomeID == o.OutcomeID }) {
+		if o.OutcomeID != "" && slices.ContainsFunc(before,
+			func(x twinOutcome) bool { return x.OutcomeID == o.OutcomeID }) {
 			return in // a duplicate anyway
 		}
 	}
@@ -373,8 +374,9 @@ func (tw *twin) feedback() (out [][]byte) {
 		f := codec.Feedback{
 			N: int64(i + 1), Partition: r.d.Partition, Round: r.d.N, ID: r.d.ID, Epoch: r.d.Epoch,
 			LearnedThrough: r.d.LearnedThrough,
-			Gamma:          r.d.Gamma, Time: r.time, Actions: r.d.Actions, Propensities: r.d.Propensities, Action: r.d.Action,
-			Fate: r.end.fate, Reason: r.end.reason, Loss: r.end.loss, OutcomePartition: -1, OutcomeOffset: -1,
+			Gamma:          r.d.Gamma, Time: r.time, Actions: r.d.Actions, Propensities: r.d.Propensities,
+			Action: r.d.Action,
+			Fate:   r.end.fate, Reason: r.end.reason, Loss: r.end.loss, OutcomePartition: -1, OutcomeOffset: -1,
 			ClosedAt: r.end.closedAt, Context: r.d.Context,
 		}
 		if r.end.last != nil {

@@ -63,7 +63,8 @@ func TestWideInput(t *testing.T) {
 		fs[oracle.TextStatistics].Name != "price" {
 		t.Errorf("features of the action: %v", fs)
 	}
-	if err := r.parse([]byte(`{"features":{"hour":3}}`)); err != nil || len(r.in.Terms) != 0 || r.in.ActionTerms != nil {
+	if err := r.parse([]byte(`{"features":{"hour":3}}`)); err != nil || len(r.in.Terms) != 0 ||
+		r.in.ActionTerms != nil {
 		t.Errorf("%v: terms of the context before: %v %v", err, r.in.Terms, r.in.ActionTerms)
 	}
 }
@@ -101,7 +102,8 @@ func TestWideRefused(t *testing.T) {
 		}
 	}
 	free := newReader(&Rules{Actions: []string{"a"}, MaxActions: 1})
-	if err := free.parse([]byte(`{"features":{"x":[1]}}`)); err == nil || !strings.Contains(err.Error(), "must declare") {
+	if err := free.parse([]byte(`{"features":{"x":[1]}}`)); err == nil || !strings.Contains(err.Error(),
+		"must declare") {
 		t.Errorf("a vector that nothing declares: %v", err)
 	}
 }
@@ -124,7 +126,8 @@ func TestWideAllocatesNothing(t *testing.T) {
 	raw := codec.AppendContext(nil, &codec.Context{Features: []codec.Feature{
 		{Name: "prompt", Kind: codec.Text, Text: strings.Repeat("A few words of 17. ", 30)},
 		codec.VectorOf("embedding", []float64{1, 2})},
-		Actions: []codec.Action{{Name: "a", Features: []codec.Feature{{Name: "title", Kind: codec.Text, Text: "one"}}}}})
+		Actions: []codec.Action{{Name: "a", Features: []codec.Feature{{Name: "title", Kind: codec.Text,
+			Text: "one"}}}}})
 	read := func() {
 		if err := r.parse(raw); err != nil {
 			t.Fatal(err)
@@ -150,8 +153,8 @@ type wideHeat struct {
 func newWideHeat(t testing.TB) *wideHeat {
 	rules := &Rules{Actions: []string{"a", "b", "c", "d"}, MaxActions: 4,
 		Features: []FeatureRule{{Name: "prompt", Kind: NgramsFeature}}}
-	o, err := oracle.NewAggregate(oracle.AggregateOptions{Beta: oracle.ByWhatComes, Fourier: oracle.ByWhatComes, Seed: 1,
-		Version: oracle.Newest, Places: rules.Places()})
+	o, err := oracle.NewAggregate(oracle.AggregateOptions{Beta: oracle.ByWhatComes, Fourier: oracle.ByWhatComes,
+		Seed: 1, Version: oracle.Newest, Places: rules.Places()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,8 +185,8 @@ func (h *wideHeat) decide() {
 
 func (h *wideHeat) learn() {
 	d := &h.dec
-	h.fb = codec.Feedback{N: h.n, Round: h.n, Epoch: 1, ID: "x", LearnedThrough: h.n - 1, Gamma: d.Gamma, Actions: d.Actions,
-		Propensities: d.Propensities, Action: d.Action, Context: d.Context, Fate: codec.Observed,
+	h.fb = codec.Feedback{N: h.n, Round: h.n, Epoch: 1, ID: "x", LearnedThrough: h.n - 1, Gamma: d.Gamma,
+		Actions: d.Actions, Propensities: d.Propensities, Action: d.Action, Context: d.Context, Fate: codec.Observed,
 		Loss: float64(h.n%5) / 4}
 	if err := h.replica.Learn(&h.fb, nil); err != nil {
 		h.t.Fatal(err)

@@ -19,7 +19,8 @@ func TestResolveAuto(t *testing.T) {
 		beta             float64
 		canonical        string
 	}{
-		{"oracle: auto\nmax_actions: 10", 17, 10, 17, 128, .5, "{kind: auto, beta: 0.5, columns: 17, fourier: 128, seed: 1}"},
+		{"oracle: auto\nmax_actions: 10", 17, 10, 17, 128, .5, "{kind: auto, beta: 0.5, columns: 17, fourier: 128, " +
+			"seed: 1}"},
 		{"oracle: auto\nmax_actions: 10", 118, 2, 118, 128, .5,
 			"{kind: auto, beta: 0.5, columns: 118, fourier: 128, seed: 1}"},
 		{"oracle: auto", 189, 10, 189, 0, 0, ""}, // 10·317² > 1e6

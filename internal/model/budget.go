@@ -58,7 +58,9 @@ func (p *parser) perAction(m *Model, n *yaml.Node, where string, set func(values
 		return
 	}
 	given := map[string]float64{}
-	p.mapping(n, where, nil, func(action string, v *yaml.Node) { given[action] = p.number(v, where+"."+action, example) })
+	p.mapping(n, where, nil, func(action string, v *yaml.Node) {
+		given[action] = p.number(v, where+"."+action, example)
+	})
 	p.deferred = slices.Insert(p.deferred, 0, func() { // before formulas
 		if m.Actions == nil {
 			p.errorf(n, "%s: numbers by action need the list of actions; for example: actions: [llama, pro]", where)
@@ -216,11 +218,12 @@ func (m *Model) budgetProblems(add adder) {
 		}
 		lo, hi := b.Of.Range()
 		if lo < 0 && !b.AtLeast {
-			add(key, "%s may be as low as %v: what is spent must not be negative; for example: max(0, %s)", b.Of, lo, b.Of)
+			add(key, "%s may be as low as %v: what is spent must not be negative; for example: max(0, %s)",
+				b.Of, lo, b.Of)
 		}
 		if b.Limit <= max(lo, 0) || b.Limit >= hi {
-			add(key, "the bound %v is not inside (%v, %v), where %s lies by the ranges of the outcomes", b.Limit, max(lo, 0), hi,
-				b.Of)
+			add(key, "the bound %v is not inside (%v, %v), where %s lies by the ranges of the outcomes", b.Limit,
+				max(lo, 0), hi, b.Of)
 		}
 		for _, v := range b.About {
 			if v < lo || v > hi {

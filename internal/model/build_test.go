@@ -99,7 +99,8 @@ func TestRules(t *testing.T) {
 		Features: []loop.FeatureRule{{Name: "age", Kind: loop.NumberFeature}, {Name: "country", Kind: loop.TextFeature},
 			{Name: "price", Kind: loop.NumberFeature, Bounded: true, Hi: 100}, {Name: "vip", Kind: loop.BoolFeature}},
 		Range: loop.Range{Min: -1, Max: 3.5, Clip: true}, Reward: true,
-		Window: loop.Window{Nanos: 36 * 3600 * 1e9}, Impute: true, DefaultLoss: 0.75, Outcomes: loop.Mean, Activation: true,
+		Window: loop.Window{Nanos: 36 * 3600 * 1e9}, Impute: true, DefaultLoss: 0.75, Outcomes: loop.Mean,
+		Activation: true,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -45,7 +45,8 @@ func (c *certificate) canonical() string {
 
 func (m *Model) certificateProblems(add adder) {
 	if c := m.Certificate; !(c.Alpha >= 0 && c.Alpha <= maxAlpha) || c.Alpha == 0 && c.Alarm {
-		add("certificate", "alpha: expected a level in (0, 0.5], found %v; for example: certificate: {alpha: 0.05}", c.Alpha)
+		add("certificate", "alpha: expected a level in (0, 0.5], found %v; for example: certificate: {alpha: 0.05}",
+			c.Alpha)
 	}
 	if m.Learner.Kind != elimination {
 		return

@@ -185,8 +185,8 @@ func (c *ClassFile) parseFunction(text []byte, size *classSize) error {
 		return fmt.Errorf("prior: expected a positive number, found %v; leave a function out to give it none", f.Prior)
 	}
 	if _, mixed := k.(mixedClass); !mixed && l.given() {
-		return fmt.Errorf("linear, logistic and trees are of a mixed class or a shared one, not of a %s one; for example %s",
-			c.Kind, k.example())
+		return fmt.Errorf("linear, logistic and trees are of a mixed class or a shared one, not of a %s one; for "+
+			"example %s", c.Kind, k.example())
 	}
 	if err := k.read(c, &f, &l, size); err != nil {
 		return err

@@ -91,32 +91,35 @@ func TestCost(t *testing.T) {
 		// 128·16 = 2,048; an update 2·(17+153) + 145 + 145·146/2 = 11,070 numbers. Bytes: those,
 		// and 16·(17+145) more.
 		{"max_actions: 10\nmax_features: 16",
-			"oracle auto; with random features, because 10 actions × (17 + 128)² ≤ 1e6; 3 regressions of 17, 17 and 145 " +
-				"columns an action, 91.2 kB each; at most 912 kB in all; a decision among 10 actions reads 5368 numbers of " +
-				"state, an update moves 11070"},
+			"oracle auto; with random features, because 10 actions × (17 + 128)² ≤ 1e6; 3 regressions of 17, 17 " +
+				"and 145 columns an action, 91.2 kB each; at most 912 kB in all; a decision among 10 actions reads " +
+				"5368 numbers of state, an update moves 11070"},
 		// 1000·2·257; 2·(257 + 257·258/2).
 		{"", "oracle auto; without random features, because 1000 actions × (257 + 128)² > 1e6; 2 regressions of 257 " +
-			"columns an action, 539 kB each; at most 539 MB in all; a decision among 1000 actions reads 514000 numbers of " +
-			"state, an update moves 66820"},
+			"columns an action, 539 kB each; at most 539 MB in all; a decision among 1000 actions reads 514000 " +
+			"numbers of state, an update moves 66820"},
 		{"max_actions: 10\noracle: {kind: auto, columns: 17, fourier: 0}",
-			"oracle auto; without random features, because the model says so; 2 regressions of 17 columns an action, 2.99 kB " +
-				"each; at most 5.39 MB in all; a decision among 10 actions reads 1870 numbers of state, an update moves 340"},
+			"oracle auto; without random features, because the model says so; 2 regressions of 17 columns an action, " +
+				"2.99 kB each; at most 5.39 MB in all; a decision among 10 actions reads 1870 numbers of state, an " +
+				"update moves 340"},
 		{"oracle: {kind: auto, columns: 2}\nactions: [a]\nmax_features: 9500",
-			"oracle auto; without random features, because the limits of actions and columns leave no memory for them; 2 " +
-				"regressions of 2 columns an action, 112 bytes each; at most 723 MB in all; a decision among 1 actions reads 7 " +
-				"numbers of state, an update moves 10"},
-		{"max_features: 370", "oracle linear; because auto would need up to 1.12 GB, more than 1.07 GB; 1 regression of " +
-			"371 columns an action, 555 kB each; at most 555 MB in all; a decision among 1000 actions reads 371000 numbers of " +
-			"state, an update moves 69377"},
-		{"max_actions: 10\nmax_features: 16\noracle: {kind: linear}", "oracle linear; the model names it; 1 regression of " +
-			"17 columns an action, 1.36 kB each; at most 13.6 kB in all; a decision among 10 actions reads 1700 numbers of " +
-			"state, an update moves 170"},
+			"oracle auto; without random features, because the limits of actions and columns leave no memory for " +
+				"them; 2 regressions of 2 columns an action, 112 bytes each; at most 723 MB in all; a decision among " +
+				"1 actions reads 7 numbers of state, an update moves 10"},
+		{"max_features: 370", "oracle linear; because auto would need up to 1.12 GB, more than 1.07 GB; 1 " +
+			"regression of 371 columns an action, 555 kB each; at most 555 MB in all; a decision among 1000 actions " +
+			"reads 371000 numbers of state, an update moves 69377"},
+		{"max_actions: 10\nmax_features: 16\noracle: {kind: linear}", "oracle linear; the model names it; 1 " +
+			"regression of 17 columns an action, 1.36 kB each; at most 13.6 kB in all; a decision among 10 actions " +
+			"reads 1700 numbers of state, an update moves 170"},
 		// 10·145; 145 + 145·146/2; frequencies 128·16
 		{"max_actions: 10\nmax_features: 16\noracle: {kind: linear, fourier: 128}",
-			"oracle linear; the model names it; 1 regression of 145 columns, 128 of them random features, an action, 85.8 kB " +
-				"each; at most 858 kB in all; a decision among 10 actions reads 3498 numbers of state, an update moves 10730"},
-		{"max_actions: 10\noracle: {kind: shared, hashed: 64}", "oracle shared; the model names it; 1 regression of 64 " +
-			"columns, 17.2 kB; a decision among 10 actions reads 21440 numbers of state, an update moves 2144"},
+			"oracle linear; the model names it; 1 regression of 145 columns, 128 of them random features, an action, " +
+				"85.8 kB each; at most 858 kB in all; a decision among 10 actions reads 3498 numbers of state, an " +
+				"update moves 10730"},
+		{"max_actions: 10\noracle: {kind: shared, hashed: 64}", "oracle shared; the model names it; 1 " +
+			"regression of 64 columns, 17.2 kB; a decision among 10 actions reads 21440 numbers of state, an update " +
+			"moves 2144"},
 		{"oracle: {kind: hedge, class: f.jsonl}", "oracle hedge; the model names it; one weight a function of f.jsonl"},
 		{"learner: uniform", "oracle none; the learner uniform does not regress"},
 	} {
@@ -137,12 +140,12 @@ func TestCostOfFollowing(t *testing.T) {
 		{"", "oracle auto; the default; 3 regressions an action, as large as the columns seen, the third on random " +
 			"features while actions × (columns + 128)² ≤ 1e6; at most 1.08 GB in all: actions and columns beyond are " +
 			"counted and not learned"},
-		{"actions: [a, b]\nmax_features: 16\noracle: {kind: auto, fourier: 0}", "oracle auto; the default; 2 regressions " +
-			"an action, as large as the columns seen; at most 5.98 kB in all: actions and columns beyond are counted and not " +
-			"learned"},
-		{"actions: [a, b]\noracle: {kind: linear, fourier: 128}", "oracle linear; the model names it; 1 regression an " +
-			"action, as large as the columns seen; at most 1.2 MB in all: actions and columns beyond are counted and not " +
-			"learned"},
+		{"actions: [a, b]\nmax_features: 16\noracle: {kind: auto, fourier: 0}", "oracle auto; the default; 2 " +
+			"regressions an action, as large as the columns seen; at most 5.98 kB in all: actions and columns beyond " +
+			"are counted and not learned"},
+		{"actions: [a, b]\noracle: {kind: linear, fourier: 128}", "oracle linear; the model names it; 1 " +
+			"regression an action, as large as the columns seen; at most 1.2 MB in all: actions and columns beyond " +
+			"are counted and not learned"},
 	} {
 		if got := mustParse(t, c.text).Cost().String(); got != c.want {
 			t.Errorf("%q:\n got %s\nwant %s", c.text, got, c.want)

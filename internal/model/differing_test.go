@@ -11,7 +11,8 @@ func TestDiffering(t *testing.T) {
 	}{
 		{"name: shop\nfeatures: {age: number}\noracle: {kind: linear}", []string{"name", "features", "oracle"}, "", ""},
 		{"name: shop\nfeatures: {age: text}\nwindow: 1h", []string{"window", "features"}, "window", "window: 1h"},
-		{"name: shop\nfeatures: {age: text}", []string{"name", "features"}, "features", "features:\n  ? \"age\"\n  : text"},
+		{"name: shop\nfeatures: {age: text}", []string{"name", "features"}, "features",
+			"features:\n  ? \"age\"\n  : text"},
 		{"name: shop\nmasked: [red]", []string{"masked"}, "masked", "masked:\n  - \"red\""},
 		{"name: shop\nreward: {}", []string{"loss", "reward"}, "loss", ""},
 		{"name: shop\nwindow: 1h", []string{"name"}, "", ""},

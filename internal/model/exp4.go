@@ -14,7 +14,8 @@ import (
 
 // exp4 holds the parameters of the learner exp4dale.
 type exp4 struct {
-	Policies string // a policy file, or a class file whose functions' best actions are played; relative to the model file
+	// a policy file, or a class file whose functions' best actions are played; relative to the model file
+	Policies string
 	Delays   Number // D, the sum of delays to expect; auto: the adaptive rate
 	Horizon  int64  // T, the rounds to expect; 0 with adaptive rates, else ≥ 1
 	Plain    bool   // plain importance weighting, for comparison
@@ -81,7 +82,8 @@ type exp4Kind struct{}
 
 func (exp4Kind) read(p *parser, n *yaml.Node) {
 	if s, ok := p.scalar(n, "learner.kind", EXP4DALE, exp4Example); ok && s != EXP4DALE {
-		p.errorf(n, "learner.kind: expected exp4dale, found %q; the others have one parameter at most: %v", s, errLearner)
+		p.errorf(n, "learner.kind: expected exp4dale, found %q; the others have one parameter at most: %v", s,
+			errLearner)
 	}
 }
 
@@ -156,8 +158,8 @@ func parsePolicyClass(name string, b []byte) (namedPolicies, []float64, error) {
 	c, classErr := ParseClass(name, b)
 	switch {
 	case classErr == nil && c.Kind == SharedClass:
-		return nil, nil, fmt.Errorf("class %s is over features of actions, and exp4dale plays actions that a class lists; "+
-			"use it as oracle: {kind: hedge, class: %s}", name, name)
+		return nil, nil, fmt.Errorf("class %s is over features of actions, and exp4dale plays actions that a "+
+			"class lists; use it as oracle: {kind: hedge, class: %s}", name, name)
 	case classErr == nil:
 		class, err := c.Class()
 		if err != nil {

@@ -104,7 +104,8 @@ func TestEXP4Text(t *testing.T) {
 		want func(m *Model)
 	}{
 		{"learner: {kind: exp4dale, policies: p.jsonl}\norder: arrival", func(m *Model) {
-			m.Learner, m.Arrival = Learner{Kind: EXP4DALE, EXP4: exp4{Policies: "p.jsonl", Delays: Number{Auto: true}}}, true
+			m.Learner, m.Arrival = Learner{Kind: EXP4DALE, EXP4: exp4{Policies: "p.jsonl", Delays: Number{Auto: true}}},
+				true
 		}},
 		{"learner: {kind: exp4dale, policies: p.jsonl, d: 100, horizon: 20, plain: true}", func(m *Model) {
 			m.Learner = Learner{Kind: EXP4DALE, EXP4: exp4{Policies: "p.jsonl", Delays: Number{Value: 100}, Horizon: 20,
@@ -129,7 +130,8 @@ func TestEXP4Text(t *testing.T) {
 func TestEXP4TextErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"learner: exp4dale", `m.yaml:1:10: learner: exp4dale needs a policy file or a class file`},
-		{"learner: exp4dale:maybe", `m.yaml:1:10: learner: learner exp4dale: "maybe" is neither plain nor a sum of delays`},
+		{"learner: exp4dale:maybe",
+			`m.yaml:1:10: learner: learner exp4dale: "maybe" is neither plain nor a sum of delays`},
 		{"learner: {kind: exp4dale}", `m.yaml:1:10: learner: exp4dale needs a policy file or a class file`},
 		{"learner: {kind: dafa}", `m.yaml:1:17: learner.kind: expected exp4dale, found "dafa"`},
 		{"learner: {kind: exp4dale, policies: p, eta: 1}", `m.yaml:1:40: learner: unknown key "eta"`},

@@ -94,15 +94,16 @@ func (m *Model) checkFeatures(add adder) {
 		add("oracle", "beta: expected auto or a number in [0,1], found %v; for example: beta: 0.5", b.Value)
 	}
 	if m.Explore.Name == Paper && m.Learner.Kind == DAFA {
-		add("explore", "the paper's preset is for a finite class; use oracle: {kind: hedge, class: FILE}, or explore: theory")
+		add("explore", "the paper's preset is for a finite class; use oracle: {kind: hedge, class: FILE}, or "+
+			"explore: theory")
 	}
 	if bytes := m.Memory(); bytes > MaxMemory && !m.follows() {
 		lower := "max_features or max_actions"
 		if o.Fourier.Value > 0 {
 			lower = "max_features, max_actions or fourier"
 		}
-		add("max_features", "with up to %d actions and %d columns the %s oracle may need %.3g GiB, more than 1 GiB; lower %s",
-			m.mostActions(), m.MaxFeatures+1, o.Kind, float64(bytes)/(1<<30), lower)
+		add("max_features", "with up to %d actions and %d columns the %s oracle may need %.3g GiB, more than 1 GiB; "+
+			"lower %s", m.mostActions(), m.MaxFeatures+1, o.Kind, float64(bytes)/(1<<30), lower)
 	}
 }
 
@@ -156,8 +157,8 @@ func (m *Model) checkVectors(add adder) {
 	}
 	for _, f := range m.Features {
 		if f.Kind == loop.VectorFeature {
-			add("features", "%s is a vector, which the oracle %s does not learn; use oracle: auto or oracle: diagonal", f.Name,
-				m.Oracle.Kind)
+			add("features", "%s is a vector, which the oracle %s does not learn; use oracle: auto or oracle: "+
+				"diagonal", f.Name, m.Oracle.Kind)
 		}
 	}
 }

@@ -42,7 +42,8 @@ func options() *oracle.Input {
 // A model with named outcomes builds a learner of one regression an outcome; it goes on with another formula, other
 // constants and other budgets from the state of the learner at work.
 func TestNamedBuild(t *testing.T) {
-	const first = "actions: [a, b]\noutcomes: {quality: {}, tokens: {max: 1000, window: 1m}}\nconstants: {usd: {a: 1, b: 2}}\n"
+	const first = "actions: [a, b]\noutcomes: {quality: {}, tokens: {max: 1000, window: 1m}}\nconstants: {usd: {a: " +
+		"1, b: 2}}\n"
 	const later = "\nversion: 2\nwarm: keep"
 	was := built(t, first+"reward: quality", 200)
 	quality := func(l learner.Learner) (law []float64) {
@@ -68,8 +69,8 @@ func TestNamedBuild(t *testing.T) {
 		if p, ok := l.(*learner.DAFA); ok && strings.Contains(text, "budget") { // solved when costs are next learned
 			for n := range int64(5) {
 				law, gamma := l.Propensities(nil, options())
-				l.Learn(&learner.Round{Input: options(), Action: 1, Propensities: law, Gamma: gamma, N: 401 + n, LearnedThrough: 400 + n,
-					Outcomes: []learner.Outcome{{}, {Known: true, Value: 0.9}}, Partial: true})
+				l.Learn(&learner.Round{Input: options(), Action: 1, Propensities: law, Gamma: gamma, N: 401 + n,
+					LearnedThrough: 400 + n, Outcomes: []learner.Outcome{{}, {Known: true, Value: 0.9}}, Partial: true})
 			}
 			if prices := p.Prices(nil); len(prices) != 1 || prices[0] <= 0 {
 				t.Errorf("%s: prices %v", text, prices)
@@ -121,7 +122,8 @@ func TestNamedBuildOfProducts(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"uniform", "fixed: a"} {
-		l := built(t, strings.Split(text, "\nbudget")[0]+"\nlearner: "+strings.Replace("{"+kind+"}", "{uniform}", "uniform", 1), 50)
+		l := built(t, strings.Split(text, "\nbudget")[0]+"\nlearner: "+strings.Replace("{"+kind+"}", "{uniform}",
+			"uniform", 1), 50)
 		if l.Learned() != 50 {
 			t.Errorf("%s counts %d rounds of 50", kind, l.Learned())
 		}
@@ -129,8 +131,8 @@ func TestNamedBuildOfProducts(t *testing.T) {
 }
 
 // A model with one named outcome is that of one loss, to the bit: its laws and its state. The state differs in the byte
-// for its kind, and in a header before the regression, which names the outcome: by it warm: keep finds the outcome again
-// beside others.
+// for its kind, and in a header before the regression, which names the outcome: by it warm: keep finds the outcome
+// again beside others.
 func TestOneNamedIsLoss(t *testing.T) {
 	for named, one := range map[string]string{
 		"outcomes: {cost: {}}\nreward: -cost":        "loss: {}",
@@ -153,8 +155,8 @@ func TestOneNamedIsLoss(t *testing.T) {
 			if quality {
 				loss = 1 - y
 			}
-			r := learner.Round{Input: x, Action: int(n % 3), Propensities: law, Gamma: gamma, N: n + 1, LearnedThrough: n,
-				Fate: learner.Observed, Loss: loss}
+			r := learner.Round{Input: x, Action: int(n % 3), Propensities: law, Gamma: gamma, N: n + 1,
+				LearnedThrough: n, Fate: learner.Observed, Loss: loss}
 			single.Learn(&r)
 			r.Outcomes = []learner.Outcome{{Known: true, Value: y}}
 			many.Learn(&r)

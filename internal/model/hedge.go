@@ -74,8 +74,8 @@ func (hedge) check(m *Model, add adder) {
 		add("oracle", "eta: above 1/2 no regret bound is proved, found %v; use eta: 0.5, or add unproved: true", o.Eta)
 	}
 	if o.Outstanding && (m.Learner.Kind != DAFA || o.Vovk || o.Eta != oracle.DefaultEta) {
-		add("oracle", "eta: outstanding is for learner: dafa with substitution: mean; for example: oracle: {kind: hedge, "+
-			"class: FILE, eta: outstanding}")
+		add("oracle", "eta: outstanding is for learner: dafa with substitution: mean; for example: oracle: "+
+			"{kind: hedge, class: FILE, eta: outstanding}")
 	}
 	if o.Vovk && (!o.Unproved || o.Eta > oracle.VovkEta) {
 		add("oracle", "substitution: vovk: it needs unproved: true, because its stability is not proved, "+

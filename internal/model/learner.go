@@ -106,7 +106,8 @@ func (p *parser) parameter(n *yaml.Node, where, example string, set func(name, a
 		name, ok = p.scalar(n, where, "a name", example)
 		name, arg, has = cutParameter(name)
 	case len(n.Content) != 2 || n.Content[0].Kind != yaml.ScalarNode:
-		p.errorf(n, "%s: expected one name with its parameter, found %d; for example: %s", where, len(n.Content)/2, example)
+		p.errorf(n, "%s: expected one name with its parameter, found %d; for example: %s", where, len(n.Content)/2,
+			example)
 	default:
 		name = n.Content[0].Value
 		arg, ok = p.scalar(n.Content[1], where, "a parameter", example)
@@ -208,7 +209,8 @@ func newExplore(kind, arg string, has bool) (Explore, error) {
 		}
 		t, err := strconv.ParseInt(arg, 10, 64)
 		if err != nil || t < 1 {
-			return Explore{}, fmt.Errorf("explore paper: %q is not a number of rounds T ≥ 1; for example: {paper: 20000}", arg)
+			return Explore{}, fmt.Errorf("explore paper: %q is not a number of rounds T ≥ 1; for example: "+
+				"{paper: 20000}", arg)
 		}
 		return Explore{Name: Paper, Horizon: t}, nil
 	}

@@ -52,8 +52,8 @@ func (k mixedClass) read(c *ClassFile, f *Function, l *classLine, size *classSiz
 		for j, s := range l.Trees[i].Splits {
 			column, low, high := int(s[0]), int(s[2]), int(s[3])
 			if float64(column) != s[0] || float64(low) != s[2] || float64(high) != s[3] {
-				return fmt.Errorf("trees[%d].splits[%d] is %v: expected [column, at, low, high], all but at whole; for example %s",
-					i, j, s, k.example())
+				return fmt.Errorf("trees[%d].splits[%d] is %v: expected [column, at, low, high], all but at whole; "+
+					"for example %s", i, j, s, k.example())
 			}
 			tree.Splits = append(tree.Splits, oracle.Split{Column: column, At: s[1], Low: low, High: high})
 		}
@@ -61,8 +61,8 @@ func (k mixedClass) read(c *ClassFile, f *Function, l *classLine, size *classSiz
 		f.Mixed.Trees = append(f.Mixed.Trees, tree)
 	}
 	if size.mixed > maxClassNumbers {
-		return fmt.Errorf("the functions so far have %d numbers, more than the %d that fit; use fewer, or smaller trees",
-			size.mixed, maxClassNumbers)
+		return fmt.Errorf("the functions so far have %d numbers, more than the %d that fit; use fewer, or "+
+			"smaller trees", size.mixed, maxClassNumbers)
 	}
 	one := *c
 	one.Functions = []Function{*f}

@@ -38,8 +38,8 @@ func (p *parser) readNames(n *yaml.Node, where, example string, most int, read f
 	found := map[string]*yaml.Node{}
 	p.mapping(n, where, nil, func(name string, v *yaml.Node) {
 		if !formulaName.MatchString(name) || slices.Contains([]string{"min", "max", "clip"}, name) {
-			p.errorf(v, "%s: a name has 1 to 40 letters, digits and _, and is not min, max or clip, so that a formula can "+
-				"use it; found %q; for example: %s", where, name, example)
+			p.errorf(v, "%s: a name has 1 to 40 letters, digits and _, and is not min, max or clip, so that a "+
+				"formula can use it; found %q; for example: %s", where, name, example)
 			return
 		}
 		found[name] = v
@@ -64,7 +64,8 @@ func (o outcomes) read(p *parser, n *yaml.Node) {
 		r := loop.OutcomeRule{Name: name, Range: loop.Range{Max: 1}, Window: o.m.Window}
 		p.group(v, where, "min, max, clip, window, missing and take", outcomesExample, outcomeFields(&r))
 		if lo, hi := r.Range.Min, r.Range.Max; !(lo < hi) || hi-lo > maxRange {
-			p.errorf(v, "%s: expected min below max, found min %v and max %v; for example: {min: 0, max: 1}", where, lo, hi)
+			p.errorf(v, "%s: expected min below max, found min %v and max %v; for example: {min: 0, max: 1}",
+				where, lo, hi)
 		}
 		o.m.Named = append(o.m.Named, r)
 	})

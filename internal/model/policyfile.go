@@ -69,7 +69,8 @@ func (f *PolicyFile) readHeader(r *lineReader) {
 		}
 	}}, member{"actions", func(int) { r.list(func(at int) { f.readAction(r, at) }) }})
 	if !version {
-		r.fail(start, "the first line is not a policy header: no hindsight_policies; for example %s", policyHeaderExample)
+		r.fail(start, "the first line is not a policy header: no hindsight_policies; for example %s",
+			policyHeaderExample)
 	}
 	if len(f.Actions) == 0 {
 		r.fail(start, "actions: expected at least one name; for example %s", policyHeaderExample)

@@ -28,7 +28,8 @@ func TestPolicyFile(t *testing.T) {
 		{2, learner.DecisionList{{If: []learner.Condition{{Feature: "age", Kind: oracle.Number, Lo: 18, Hi: 30},
 			{Feature: "country", Kind: oracle.Text, Text: "DE"}, {Feature: "vip", Kind: oracle.Bool, Lo: 1, Hi: 1}},
 			Then: "red"}, {Then: "green"}}},
-		{1, learner.DecisionList{{If: []learner.Condition{{Feature: "n", Kind: oracle.Number, Lo: 3, Hi: 3}}, Then: "green"},
+		{1, learner.DecisionList{{If: []learner.Condition{{Feature: "n", Kind: oracle.Number, Lo: 3, Hi: 3}},
+			Then: "green"},
 			{If: []learner.Condition{{Feature: "n", Kind: oracle.Number}}, Then: "red"}, {Then: "red"}}},
 	}}
 	if !reflect.DeepEqual(f, want) {
@@ -92,7 +93,8 @@ func drawPolicies(t *rapid.T) *PolicyFile {
 			slices.Sort(features)
 			for _, name := range features {
 				c := learner.Condition{Feature: name,
-					Kind: rapid.SampledFrom([]oracle.FeatureKind{oracle.Number, oracle.Text, oracle.Bool}).Draw(t, "kind")}
+					Kind: rapid.SampledFrom([]oracle.FeatureKind{oracle.Number, oracle.Text, oracle.Bool}).Draw(t,
+						"kind")}
 				switch c.Kind {
 				case oracle.Text:
 					c.Text = rapid.String().Draw(t, "text")

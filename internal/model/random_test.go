@@ -19,24 +19,24 @@ func TestResolveRandom(t *testing.T) {
 		canonical        string
 	}{
 		// (17+128)/20; 10·145² > 1e5
-		{"oracle: {fourier: 128}\nmax_actions: 10", 17, 10, "{kind: linear, beta: 0, lambda: 7.25, fourier: 128, columns: " +
-			"17, bandwidth: 1, seed: 1}"},
+		{"oracle: {fourier: 128}\nmax_actions: 10", 17, 10, "{kind: linear, beta: 0, lambda: 7.25, fourier: 128, " +
+			"columns: 17, bandwidth: 1, seed: 1}"},
 		// what is named stays
-		{"oracle: {fourier: 128, columns: 20, beta: 1, lambda: 2}", 17, 10, "{kind: linear, beta: 1, lambda: 2, fourier: " +
-			"128, columns: 20, bandwidth: 1, seed: 1}"},
+		{"oracle: {fourier: 128, columns: 20, beta: 1, lambda: 2}", 17, 10, "{kind: linear, beta: 1, lambda: 2, " +
+			"fourier: 128, columns: 20, bandwidth: 1, seed: 1}"},
 		// 2·145² ≤ 1e5
-		{"oracle: {fourier: auto, seed: 3}\nmax_actions: 10", 17, 2, "{kind: linear, beta: 0.5, lambda: 7.25, fourier: " +
-			"128, columns: 17, bandwidth: 1, seed: 3}"},
+		{"oracle: {fourier: auto, seed: 3}\nmax_actions: 10", 17, 2, "{kind: linear, beta: 0.5, lambda: 7.25, " +
+			"fourier: 128, columns: 17, bandwidth: 1, seed: 3}"},
 		// 10·317² > 1e6
 		{"oracle: {fourier: auto, seed: 3}\nmax_actions: 10", 189, 10, "{kind: linear, beta: 0, lambda: 9.45}"},
 		// the limits stand
 		{"oracle: {fourier: auto}", 0, 0, "{kind: linear, beta: 0, lambda: 1}"},
 		// (5+128)/20
-		{"oracle: {fourier: auto, columns: 5}\nactions: [a, b]", 0, 0, "{kind: linear, beta: 0.5, lambda: 6.65, fourier: " +
-			"128, columns: 5, bandwidth: 1, seed: 1}"},
+		{"oracle: {fourier: auto, columns: 5}\nactions: [a, b]", 0, 0, "{kind: linear, beta: 0.5, lambda: 6.65, " +
+			"fourier: 128, columns: 5, bandwidth: 1, seed: 1}"},
 		// d is not known
-		{"oracle: {fourier: 40}\nactions: [a, b]\nfeatures: {x: number}", 0, 0, "{kind: linear, beta: 0.5, lambda: 2.05, " +
-			"fourier: 40, columns: 0, bandwidth: 1, seed: 1}"},
+		{"oracle: {fourier: 40}\nactions: [a, b]\nfeatures: {x: number}", 0, 0, "{kind: linear, beta: 0.5, " +
+			"lambda: 2.05, fourier: 40, columns: 0, bandwidth: 1, seed: 1}"},
 	} {
 		m := mustParseLogged(t, c.text)
 		m.Resolve(c.columns, c.actions)

@@ -39,8 +39,8 @@ func (certified) check(m *Model, add adder) {
 		}
 	}
 	if l := m.Oracle.Lambda; !l.Auto && l.Value < float64(len(m.Features)+1) {
-		add("oracle", "lambda: the theorem of ridge needs at least 1 + %d features, found %v; leave it out", len(m.Features),
-			l.Value)
+		add("oracle", "lambda: the theorem of ridge needs at least 1 + %d features, found %v; leave it out",
+			len(m.Features), l.Value)
 	}
 	if m.Explore.Name == Paper && m.Learner.Kind == DAFA {
 		add("explore", "the paper's preset is for a finite class; use oracle: {kind: hedge, class: FILE}, or "+
@@ -55,8 +55,8 @@ func (certified) check(m *Model, add adder) {
 // warnArrival says what the order of arrival costs a regression.
 func (p *parser) warnArrival(m *Model) {
 	if m.Arrival && m.Oracle.Kind == Ridge {
-		p.warn(p.at["order"], "order: arrival costs linear oracles up to twice the regret of fifo where the world stands "+
-			"still: gains come first, silence a window later; for most, order: fifo is better")
+		p.warn(p.at["order"], "order: arrival costs linear oracles up to twice the regret of fifo where the "+
+			"world stands still: gains come first, silence a window later; for most, order: fifo is better")
 	}
 }
 

@@ -73,8 +73,8 @@ func TestSharedFile(t *testing.T) {
 func TestSharedFileRefuses(t *testing.T) {
 	const head = `{"hindsight_class":1,"kind":"shared","features":["x"],"action_features":["p"]}`
 	for text, want := range map[string]string{
-		`{"hindsight_class":1,"kind":"shared","features":["x"],"action_features":["p"],"actions":["a"]}`: "f:1: a shared " +
-			"class takes any action",
+		`{"hindsight_class":1,"kind":"shared","features":["x"],"action_features":["p"],"actions":["a"]}`: "f:1: " +
+			"a shared class takes any action",
 		`{"hindsight_class":1,"kind":"shared","features":["x"]}`: "f:1: action_features: expected at least one",
 		`{"hindsight_class":1,"kind":"shared","features":[],"action_features":["p","p"]}`: `f:1: ` +
 			`action_features[1]: "p" is there twice`,
@@ -82,7 +82,8 @@ func TestSharedFileRefuses(t *testing.T) {
 			`"action_features":["p"]}`: "f:1: action_features are of a shared class",
 		`{"hindsight_class":1,"kind":"both"}`: "linear | logistic " +
 			"| tabular | mixed | shared",
-		head + "\n" + `{"w":[[0,0],[0,0]]}`:            "f:2: a function of a shared class has linear, logistic or trees",
+		head + "\n" + `{"w":[[0,0],[0,0]]}`: "f:2: a function of a shared class has linear, logistic " +
+			"or trees",
 		head + "\n" + `{"linear":[[0,0]]}`:             "f:2: shared class: function 0: 1 rows where 2",
 		head + "\n" + `{"trees":[{"leaves":[[0,1]]}]}`: "2 numbers where 1",
 	} {

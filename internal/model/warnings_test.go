@@ -34,12 +34,14 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("%q: %v, %v; want %s", yaml, err, warnings, want)
 			continue
 		}
-		if again, _, err := ParseWithWarnings("m.yaml", m.Canonical()); err != nil || string(again.Canonical()) != string(
-			m.Canonical()) {
+		if again, _, err := ParseWithWarnings("m.yaml", m.Canonical()); err != nil ||
+			string(again.Canonical()) != string(
+				m.Canonical()) {
 			t.Errorf("%q: %v", yaml, err)
 		}
 	}
-	if _, warnings, err := ParseWithWarnings("m.yaml", []byte("window: 5\nexplore: no")); err == nil || warnings != nil {
+	if _, warnings, err := ParseWithWarnings("m.yaml", []byte("window: 5\nexplore: no")); err == nil ||
+		warnings != nil {
 		t.Errorf("of a wrong file: %v, %v", err, warnings)
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 // By hand, in the style of hand_test.go: four rows, each a stretch of its own.
 func TestCourseByHand(t *testing.T) {
-	s := &Sample{Actions: 2, Action: []int32{0, 1, 0, 0}, Propensity: []float64{.5, .5, .25, .5}, Reward: []float64{1, 1,
-		0, 1}}
+	s := &Sample{Actions: 2, Action: []int32{0, 1, 0, 0}, Propensity: []float64{.5, .5, .25, .5},
+		Reward: []float64{1, 1, 0, 1}}
 	e, err := Evaluate(s, "always 0", func(dst []float64, _ int) { dst[0] = 1 }, Defaults())
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,8 @@ func TestCourseEndsWithSNIPS(t *testing.T) {
 		s.Propensity = append(s.Propensity, .2+.1*float64(i%4))
 		s.Reward = append(s.Reward, float64(i%7)/7)
 	}
-	e, err := Evaluate(s, "uniform", func(dst []float64, _ int) { dst[0], dst[1], dst[2] = 1./3, 1./3, 1./3 }, Defaults())
+	e, err := Evaluate(s, "uniform", func(dst []float64, _ int) { dst[0], dst[1], dst[2] = 1./3, 1./3, 1./3 },
+		Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +46,7 @@ func TestCourseEndsWithSNIPS(t *testing.T) {
 	last := len(c.Rows) - 1
 	if last+1 != courseStretches || c.Rows[last] != 1000 || math.Abs(float64(c.SoFar[last]-snips.Value)) > 1e-12 ||
 		math.Abs(float64(c.SoFarSE[last]-snips.SE)) > 1e-9 || math.Abs(float64(c.ESS[last]-e.ESS)) > 1e-9 {
-		t.Errorf("%v ± %v of %d rows, SNIPS %v ± %v", c.SoFar[last], c.SoFarSE[last], c.Rows[last], snips.Value, snips.SE)
+		t.Errorf("%v ± %v of %d rows, SNIPS %v ± %v", c.SoFar[last], c.SoFarSE[last], c.Rows[last],
+			snips.Value, snips.SE)
 	}
 }

@@ -104,11 +104,11 @@ func (e *Evaluation) flag(format string, args ...any) {
 func (e *Evaluation) flagSupport(share float64, actions int) {
 	switch {
 	case actions == 1:
-		e.flag("support missing: the policy plays an action that the log never played, in %s of its choices; nothing is "+
-			"known of it", percent(share))
+		e.flag("support missing: the policy plays an action that the log never played, in %s of its choices; "+
+			"nothing is known of it", percent(share))
 	case actions > 1:
-		e.flag("support missing: the policy plays %d actions that the log never played, in %s of its choices; nothing is "+
-			"known of them", actions, percent(share))
+		e.flag("support missing: the policy plays %d actions that the log never played, in %s of its choices; "+
+			"nothing is known of them", actions, percent(share))
 	}
 	if e.Matched == 0 {
 		e.flag("no overlap: no row has an action that the policy plays; only DM is an estimate, and it is the reward " +
@@ -121,7 +121,8 @@ func (e *Evaluation) flagWeights() {
 	switch {
 	case e.Matched == 0: // said
 	case ess < minESS:
-		e.flag("effective sample size %s is below %d (of %d rows): few rows carry the estimates", short(ess), minESS, e.Rows)
+		e.flag("effective sample size %s is below %d (of %d rows): few rows carry the estimates", short(ess),
+			minESS, e.Rows)
 	case ess < minESSShare*float64(e.Rows):
 		e.flag("effective sample size %s is below 1%% of %d rows: few rows carry the estimates", short(ess), e.Rows)
 	}
@@ -154,8 +155,8 @@ func (e *Evaluation) flagModel(l *look, lambda lambdas) {
 		off := m.less(func(r *terms) float64 { return r.wr })
 		se := l.spreads([]estimator{off}, row, &sum)[0]
 		if math.Abs(off.value(&sum)) > max(rounding, maxOff*se) {
-			e.flag("%s contradicts what is known exactly: it gives the policy that made the log a mean of %s, which was %s; "+
-				"do not believe it here",
+			e.flag("%s contradicts what is known exactly: it gives the policy that made the log a mean of %s, which "+
+				"was %s; do not believe it here",
 				e.Estimates[i].Name, short(m.value(&sum)), short(known))
 		}
 	}

@@ -60,7 +60,8 @@ func TestEventsAreRows(t *testing.T) {
 			s.Events = append(s.Events, float64(c))
 			for range c {
 				of = append(of, i)
-				repeated.Action, repeated.Reward = append(repeated.Action, s.Action[i]), append(repeated.Reward, s.Reward[i])
+				repeated.Action, repeated.Reward = append(repeated.Action, s.Action[i]), append(repeated.Reward,
+					s.Reward[i])
 				repeated.Propensity = append(repeated.Propensity, s.Propensity[i])
 			}
 		}

@@ -10,8 +10,8 @@ import (
 // byHand is four rows of two actions, judged for the policy that plays action 1 with
 // probability 3/4.
 func byHand() (*Sample, Policy) {
-	s := &Sample{Actions: 2, Action: []int32{0, 1, 1, 0}, Propensity: []float64{.5, .5, .125, .25}, Reward: []float64{1, 0,
-		1, 0}}
+	s := &Sample{Actions: 2, Action: []int32{0, 1, 1, 0}, Propensity: []float64{.5, .5, .125, .25},
+		Reward: []float64{1, 0, 1, 0}}
 	return s, func(dst []float64, _ int) { dst[0], dst[1] = .25, .75 }
 }
 
@@ -196,20 +196,22 @@ func TestFlags(t *testing.T) {
 		policy Policy
 		want   []string // beginnings
 	}{
-		"nothing":      {log(3000, 1./3, 0, 1, 2), uniform, nil},
-		"few":          {log(999, 1./3, 0, 1, 2), uniform, []string{"few events: 999 rows, fewer than 1000"}},
-		"propensities": {log(3000, 2./3, 0, 1, 2), always(1), []string{"mean weight 0.5 is 38.7 standard errors below 1"}},
-		"all alike":    {log(3000, 2./3, 0, 1, 2), uniform, []string{"mean weight 0.5 is below 1 in every row"}},
-		"one missing": {log(3000, 1./3, 0, 1), uniform, []string{"support missing: the policy plays an action that the " +
-			"log never played, in 33.3% of"}},
+		"nothing": {log(3000, 1./3, 0, 1, 2), uniform, nil},
+		"few":     {log(999, 1./3, 0, 1, 2), uniform, []string{"few events: 999 rows, fewer than 1000"}},
+		"propensities": {log(3000, 2./3, 0, 1, 2), always(1), []string{"mean weight 0.5 is 38.7 standard " +
+			"errors below 1"}},
+		"all alike": {log(3000, 2./3, 0, 1, 2), uniform, []string{"mean weight 0.5 is below 1 in every row"}},
+		"one missing": {log(3000, 1./3, 0, 1), uniform, []string{"support missing: the policy plays an action " +
+			"that the log never played, in 33.3% of"}},
 		"two missing": {log(3000, 1./3, 0), uniform, []string{"support missing: the policy plays 2 actions that the " +
 			"log never played, in 66.7%"}},
 		"no overlap": {log(3000, 1./2, 0, 1), always(2), []string{"support missing", "no overlap",
 			"mean weight 0 is below 1 in every row"}},
 		"small ESS": {log(1002, .1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1), always(1),
 			[]string{"effective sample size 91 is below 100 (of 1002 rows)"}},
-		"small ESS share": {rare, always(1), []string{"effective sample size 149 is below 1% of 20000 rows", "mean weight"}},
-		"silent":          {silent, always(1), []string{"all 1000 matched rows have the outcome 0"}},
+		"small ESS share": {rare, always(1), []string{"effective sample size 149 is below 1% of 20000 rows",
+			"mean weight"}},
+		"silent": {silent, always(1), []string{"all 1000 matched rows have the outcome 0"}},
 	} {
 		o := Defaults()
 		o.Bootstrap = 0
@@ -279,7 +281,8 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`"ess":null`, `"ips":{"value":0,"se":null,"low":null,`,
-		`"bias":{"value":null,"se":null}`, `"snips":{"value":null,"se":null,"low":null,"high":null,"bootstrap":{"low":null,`,
+		`"bias":{"value":null,"se":null}`,
+		`"snips":{"value":null,"se":null,"low":null,"high":null,"bootstrap":{"low":null,`,
 		`"cips+Inf":{`, `"lambda":null`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in %s", want, text)

@@ -10,8 +10,8 @@ import (
 // TestEvaluationFromJSON: what is written comes back to the byte, in the same order, with
 // figures that are not defined and a λ of ∞.
 func TestEvaluationFromJSON(t *testing.T) {
-	s := &Sample{Actions: 2, Action: []int32{0, 1, 0, 0}, Propensity: []float64{.5, .5, .25, .5}, Reward: []float64{1, 1,
-		0, 1}}
+	s := &Sample{Actions: 2, Action: []int32{0, 1, 0, 0}, Propensity: []float64{.5, .5, .25, .5},
+		Reward: []float64{1, 1, 0, 1}}
 	for _, lambda := range []float64{10, 0, math.Inf(1)} {
 		o := Defaults()
 		o.Lambda, o.Bootstrap = lambda, 0

@@ -46,7 +46,8 @@ func (l *lossLog) seen() *lossLog {
 		all[a] = int32(a)
 	}
 	l.Context = func(in *oracle.Input, t int) []int32 {
-		*in = oracle.Input{Features: []oracle.Feature{{Name: "x", Kind: oracle.Number, Value: l.x[t]}}, Actions: actions}
+		*in = oracle.Input{Features: []oracle.Feature{{Name: "x", Kind: oracle.Number, Value: l.x[t]}},
+			Actions: actions}
 		return all
 	}
 	return l

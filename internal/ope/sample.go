@@ -116,7 +116,8 @@ var errShape = errors.New("off-policy sample: no rows, no actions, or columns of
 // Validate reports the first row that breaks what the fields say, as a [*RowError].
 func (s *Sample) validate() error {
 	n := len(s.Action)
-	if s.Actions < 1 || n == 0 || len(s.Propensity) != n || len(s.Reward) != n || s.Events != nil && len(s.Events) != n {
+	if s.Actions < 1 || n == 0 || len(s.Propensity) != n || len(s.Reward) != n || s.Events != nil &&
+		len(s.Events) != n {
 		return errShape
 	}
 	for t := range s.all() {

@@ -149,15 +149,15 @@ func additivePlan(o Options) plan {
 		}
 		excess := f.excess(blocks)
 		f.attained(least)
-		f.Checked = "the inequalities hold to 1e-9; regret is below the bound and grows no faster; blocks cost no more in " +
-			"a run four times as long; the instance costs √(nD/2) at least, and less than the upper bound"
+		f.Checked = "the inequalities hold to 1e-9; regret is below the bound and grows no faster; blocks cost no " +
+			"more in a run four times as long; the instance costs √(nD/2) at least, and less than the upper bound"
 		f.Seen = "regret was far below the bound, and delay cost hardly anything; " + excess
 	}}
 }
 
 func (f *Finding) enumerated(s *slack) {
-	t := Table{Title: "the inequalities of theorem 3, all losses enumerated", Columns: []string{"inequality", "instances",
-		"least slack"}}
+	t := Table{Title: "the inequalities of theorem 3, all losses enumerated", Columns: []string{"inequality",
+		"instances", "least slack"}}
 	for _, x := range []struct {
 		name  string
 		slack float64
@@ -170,7 +170,8 @@ func (f *Finding) enumerated(s *slack) {
 }
 
 func (f *Finding) lateSweep(s *lateSweep) {
-	t := Table{Title: "regret over " + s.axis + ", in the order of arrival", Columns: []string{s.axis, "regret", "proved"}}
+	t := Table{Title: "regret over " + s.axis + ", in the order of arrival", Columns: []string{s.axis, "regret",
+		"proved"}}
 	regret, bound := chart.Series{Name: "regret"}, chart.Series{Name: "proved", Dashed: true}
 	for _, p := range s.points {
 		e := estimate(p.regret)
@@ -187,11 +188,13 @@ func (f *Finding) lateSweep(s *lateSweep) {
 		fit.Bound = &of.Slope
 		f.Fits = append(f.Fits, fit)
 		if s.axis == "T" || s.axis == "d" { // over K and |F| the environment is another one
-			f.check(fit.Slope <= fit.Predicted+finite, "the exponent of regret over %s is at most %g", s.axis, fit.Predicted)
+			f.check(fit.Slope <= fit.Predicted+finite, "the exponent of regret over %s is at most %g", s.axis,
+				fit.Predicted)
 		}
 	}
 	f.Tables = append(f.Tables, t)
-	f.Charts = append(f.Charts, picture{"additive-" + strings.Trim(s.axis, "log|"), chart.Chart{Title: "Additive: regret over " + s.axis,
+	f.Charts = append(f.Charts, picture{"additive-" + strings.Trim(s.axis, "log|"), chart.Chart{Title: "Additive: " +
+		"regret over " + s.axis,
 		X: s.axis, Y: "regret", LogX: true, LogY: true, Series: []chart.Series{regret, bound}}})
 }
 
@@ -219,8 +222,8 @@ func (f *Finding) excess(cells []*late) (seen string) {
 			continue
 		}
 		a, b := estimate(more[0]), estimate(more[1])
-		f.check(b.Value <= 1.3*a.Value+2*math.Hypot(se(b), 1.3*se(a)), "blocks of %d cost at most 1.3 times as much in a "+
-			"run four times as long, within two standard errors", long.delays.sigma+1)
+		f.check(b.Value <= 1.3*a.Value+2*math.Hypot(se(b), 1.3*se(a)), "blocks of %d cost at most 1.3 times as "+
+			"much in a run four times as long, within two standard errors", long.delays.sigma+1)
 		seen = fmt.Sprintf("blocks of %d cost %.0f in %d rounds and %.0f in %d, where √(dT) would double.",
 			long.delays.sigma+1, a.Value, cells[0].rounds, b.Value, long.rounds)
 	}
@@ -233,7 +236,8 @@ func (f *Finding) attained(points []latePoint) {
 	t := Table{Title: "n = 8 contexts, outcomes of each block together: regret", Columns: []string{"D",
 		"lower bound √(nD/2)", "regret", "upper bound"}}
 	pic := chart.Chart{Title: "The instance that attains √(D log|F|)", X: "D", Y: "regret", LogX: true, LogY: true,
-		Series: []chart.Series{{Name: "lower bound", Dashed: true}, {Name: "regret"}, {Name: "upper bound", Dashed: true}}}
+		Series: []chart.Series{{Name: "lower bound", Dashed: true}, {Name: "regret"}, {Name: "upper bound",
+			Dashed: true}}}
 	for _, p := range points {
 		e, low := estimate(p.regret), float64(8*p.delays.sigma)/2
 		t.row(p.x, low, e, p.proved)

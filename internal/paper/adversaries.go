@@ -36,15 +36,15 @@ var adversariesClaim = Claim{
 	Name:   "adversaries",
 	Source: "thm:DAFA-REGRET under assum:fifo, kept by release in order and a window of 200 rounds",
 	Says: "The bound holds for contexts and delays of an adversary if feedback comes in FIFO order. Here delays may " +
-		"look at all that was played and lost, and contexts are sorted by their best action. (The window is ours: the " +
-		"rounds that it skips are charged 1 each.)",
+		"look at all that was played and lost, and contexts are sorted by their best action. (The window is " +
+		"ours: the rounds that it skips are charged 1 each.)",
 	plan: func(o Options) plan {
 		rounds := size(o, 20000, 3000)
 		var all []*cell
 		for _, spec := range some(o, specs(o)) {
 			for _, p := range presets {
-				all = append(all, &cell{label: p.name, rounds: rounds, env: sorted(rounds, 4, 4), delays: spec, window: 200,
-					tune: p.tune(rounds)})
+				all = append(all, &cell{label: p.name, rounds: rounds, env: sorted(rounds, 4, 4), delays: spec,
+					window: 200, tune: p.tune(rounds)})
 			}
 		}
 		return played(o, all, concludeAdversaries)
@@ -75,19 +75,19 @@ func concludeAdversaries(f *Finding, all []*cell) {
 				unchecked[c.delays] = true
 			} else {
 				worst = math.Min(worst, b/r.Value)
-				f.check(within(c.regret, c.bound), "%s, %s: mean regret is below the certificate by measured drift", c.delays,
-					c.label)
+				f.check(within(c.regret, c.bound), "%s, %s: mean regret is below the certificate by measured drift",
+					c.delays, c.label)
 			}
 		}
 		t.row(row...)
 	}
 	f.Tables = append(f.Tables, t)
-	f.Checked = "mean regret is below the certificate by measured drift and below half of that of uniform play, within " +
-		"two standard errors of the paired difference"
+	f.Checked = "mean regret is below the certificate by measured drift and below half of that of uniform " +
+		"play, within two standard errors of the paired difference"
 	f.Charts = append(f.Charts, picture{"adversaries", pic})
 	f.Seen = fmt.Sprintf("the smallest certificate was %.3g times the regret. With the constants of the proof regret "+
-		"was %.1f to %.1f times the default's. %s: here rounds are skipped because their loss was 1, so missing at random "+
-		"is violated; where that refutes the class the bound is void (∞), and no check is made.",
+		"was %.1f to %.1f times the default's. %s: here rounds are skipped because their loss was 1, so missing "+
+		"at random is violated; where that refutes the class the bound is void (∞), and no check is made.",
 		worst, least, most, strings.Join(slices.Sorted(maps.Keys(unchecked)), " and "))
 }
 
@@ -147,13 +147,14 @@ func concludeOrder(f *Finding, all []*cell) {
 		if tax.Value > 2*se(tax) {
 			dearer++
 		}
-		t.row(fifo.delays, raw, held, windowed, estimate(fifo.regret), estimate(window.regret), estimate(arrival.regret), tax)
+		t.row(fifo.delays, raw, held, windowed, estimate(fifo.regret), estimate(window.regret),
+			estimate(arrival.regret), tax)
 	}
 	f.Checked = learnsSomething + ", in the order of arrival"
 	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"order", pic})
-	f.Seen = fmt.Sprintf("an observation, not a theorem: holding feedback back to FIFO cost regret beyond two standard "+
-		"errors under %d of %d delays. A window of 200 rounds made regret less than FIFO's under %d of them and more under "+
-		"%d, where it throws late outcomes away.", dearer, len(all)/3, shorter, longer)
+	f.Seen = fmt.Sprintf("an observation, not a theorem: holding feedback back to FIFO cost regret beyond two "+
+		"standard errors under %d of %d delays. A window of 200 rounds made regret less than FIFO's under %d of them "+
+		"and more under %d, where it throws late outcomes away.", dearer, len(all)/3, shorter, longer)
 }
 
 // dmaxClaim looks for the factor √d_max that separates the upper from the lower bound.
@@ -168,8 +169,8 @@ var dmaxClaim = Claim{
 		for _, env := range []string{"sigmoid", "close:0.3", "needle:.4,.2,.6"} {
 			delays := size(o, []int{0, 25, 50, 100, 200, 400, 800, 1600, 3200}, []int{0, 50, 100, 200, 400, 800})
 			for _, d := range some(o, delays) {
-				c := &cell{label: env, x: float64(d), rounds: rounds, env: builtin(env, rounds), delays: fmt.Sprintf("constant:%d",
-					d)}
+				c := &cell{label: env, x: float64(d), rounds: rounds, env: builtin(env, rounds),
+					delays: fmt.Sprintf("constant:%d", d)}
 				start := *c // the rounds in which nothing can be known yet, played by the same learner
 				start.rounds = max(d, 1)
 				start.env = func(seed uint64) *replay.Rounds {
@@ -221,7 +222,8 @@ func concludeDMax(f *Finding, all []*cell) {
 		}
 		pic.Series = append(pic.Series, total, beyond)
 		for _, line := range []chart.Series{total, beyond} {
-			if fit, ok := fitSlope("added regret over delay, "+line.Name, "lower bound ½, upper bound", 1, line.X, line.Y); ok {
+			if fit, ok := fitSlope("added regret over delay, "+line.Name, "lower bound ½, upper bound", 1, line.X,
+				line.Y); ok {
 				f.Fits = append(f.Fits, fit)
 				seen = append(seen, fmt.Sprintf("d^%.2f (%s)", fit.Slope, line.Name))
 			}
@@ -230,8 +232,8 @@ func concludeDMax(f *Finding, all []*cell) {
 	f.Checked = learnsSomething
 	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"dmax", pic})
 	f.Seen = "an observation: constant delay added regret like " + strings.Join(seen, ", ") +
-		". In the first d rounds nothing can be known: any algorithm pays for them, in proportion to d, so a slope of 1 in " +
-		"all that delay added is no sign of the factor. " + beyondSeen(most) +
+		". In the first d rounds nothing can be known: any algorithm pays for them, in proportion to d, so a slope " +
+		"of 1 in all that delay added is no sign of the factor. " + beyondSeen(most) +
 		" (Below 0 means that the T − d rounds after the blind start cost less than T rounds without delay.)"
 }
 

@@ -15,8 +15,8 @@ var delaysClaim = Claim{
 	Name:   "delays",
 	Source: "derived here: theorems 1, 2 and 3 (docs/algorithms.md, 3.4); BOLD: Joulani, György and Szepesvári 2013",
 	Says: "Under delays that are blind to missing losses DA-FA with η = ½ pays for delay additively, in any order, " +
-		"with nothing known beforehand: √(KT log|F|) + d·log|F|. Played beside it: FIFO, η = 1/σ, BOLD, which has a copy " +
-		"for each round outstanding, and the constants of the paper.",
+		"with nothing known beforehand: √(KT log|F|) + d·log|F|. Played beside it: FIFO, η = 1/σ, BOLD, which " +
+		"has a copy for each round outstanding, and the constants of the paper.",
 	plan: delaysPlan,
 }
 
@@ -108,15 +108,16 @@ func concludeDelays(f *Finding, kinds []measured, cells [][]*late) {
 			}
 			noise := math.Hypot(se(e), of*want)
 			off = math.Max(off, math.Abs(e.Value-want)/noise)
-			f.check(math.Abs(e.Value-want) <= 3*noise, "%s, %s: regret is %.0f, as another program measured it, within 3 "+
-				"standard errors", k.name, c.algo.name, want)
+			f.check(math.Abs(e.Value-want) <= 3*noise, "%s, %s: regret is %.0f, as another program measured it, "+
+				"within 3 standard errors", k.name, c.algo.name, want)
 		}
 	}
 	f.aprioriTable()
 	f.Checked = "regret is what another program measured, within 3 standard errors, and the bounds are those of its " +
 		"table, within 1 %"
-	f.Seen = fmt.Sprintf("regret was at most %.1f standard errors from what was measured before. In the order of arrival "+
-		"with η = ½ delay costs hardly anything; η = 1/σ and BOLD, which no delays can fool, pay for that under all.", off)
+	f.Seen = fmt.Sprintf("regret was at most %.1f standard errors from what was measured before. In the order of "+
+		"arrival with η = ½ delay costs hardly anything; η = 1/σ and BOLD, which no delays can fool, pay for that "+
+		"under all.", off)
 }
 
 // known are bounds of the table at T = 20,000 and K = 10: by theorem 1, 2 and 3, by stability in FIFO order, and of
@@ -163,8 +164,8 @@ func (f *Finding) aprioriTable() {
 			t.row(k.name, b[0], b[1], b[2], at.Theta, int(at.Late), b[3], b[4])
 			for j, want := range k.bounds[i] {
 				if want > 0 {
-					f.check(math.Abs(b[j]-want) <= want/100, "|F| = %d, %s: the bound by %s is %.0f, within 1 %%", functions,
-						k.name, t.Columns[[]int{1, 2, 3, 6, 7}[j]], want)
+					f.check(math.Abs(b[j]-want) <= want/100, "|F| = %d, %s: the bound by %s is %.0f, within 1 %%",
+						functions, k.name, t.Columns[[]int{1, 2, 3, 6, 7}[j]], want)
 				}
 			}
 		}

@@ -112,7 +112,8 @@ func dafaSweeps(o Options) []sweep {
 		}},
 		{"K", size(o, []int{2, 4, 8, 16, 32}, []int{2, 4, 12}), func(v int) at { return at{rounds, v, functions, 0} }},
 		{"log|F|", size(o, []int{2, 4, 16, 128}, []int{2, 4, 16}), func(v int) at { return at{rounds, actions, v, 0} }},
-		{"D/T", size(o, []int{0, 5, 10, 20}, []int{5, 10}), func(v int) at { return at{rounds, actions, functions, v} }},
+		{"D/T", size(o, []int{0, 5, 10, 20}, []int{5, 10}),
+			func(v int) at { return at{rounds, actions, functions, v} }},
 	}
 	var out []sweep
 	for _, a := range axes {

@@ -34,12 +34,12 @@ var exp4Claim = Claim{
 	Name:   "exp4",
 	Source: "thm:-exp4-main (EXP4-DALE)",
 	Says: "E regret ≤ log N/η + ηKT + 2ηD, which is O(√(KT log N) + √(D log N)) at η = √(log N/(KT+D)), " +
-		"for losses and contexts of an adversary: here one whose actions lose nothing at first and then always, one after " +
-		"the other, and one that sorts the rounds by their best action. Proved here: log N/η + (η/2)KT + ηD with known " +
-		"D. The adaptive rate, a transfer of Zimmert and Seldin's (2020), is held against the same bound, though none is " +
-		"proved of it. (The printed proof adds up to η(K/2+2)T + 2ηD; its OMD step is cited for feedback that comes all " +
-		"at once, where it is false; lem:drift-bound puts means for estimates on which the weights depend. The package " +
-		"comment of pkg/learner repairs them.)",
+		"for losses and contexts of an adversary: here one whose actions lose nothing at first and then always, " +
+		"one after the other, and one that sorts the rounds by their best action. Proved here: log N/η + (η/2)KT + " +
+		"ηD with known D. The adaptive rate, a transfer of Zimmert and Seldin's (2020), is held against the same " +
+		"bound, though none is proved of it. (The printed proof adds up to η(K/2+2)T + 2ηD; its OMD step is cited " +
+		"for feedback that comes all at once, where it is false; lem:drift-bound puts means for estimates on which " +
+		"the weights depend. The package comment of pkg/learner repairs them.)",
 	plan: func(o Options) plan { return sweepPlan(o, "EXP4-DALE", exp4Sweeps(o)) },
 }
 
@@ -64,7 +64,8 @@ func exp4Sweeps(o Options) []sweep {
 	for _, v := range size(o, []int{4, 16, 64, 256}, []int{4, 64}) {
 		n.addEXP4(logOf(v), rounds, actions, v, 0, sorted(rounds, actions, v))
 	}
-	k.lines[0].bent, n.lines[0].bent = true, true // the adaptive rate is high at first, and enough where K and N are small
+	// the adaptive rate is high at first, and enough where K and N are small
+	k.lines[0].bent, n.lines[0].bent = true, true
 	return []sweep{t, k, sum, n}
 }
 
@@ -74,7 +75,8 @@ func (s *sweep) addEXP4(x float64, t, k, n, d int, env func(uint64) *replay.Roun
 		s.lines = make([]line, 2)
 	}
 	for i, spec := range []string{"exp4dale", fmt.Sprintf("exp4dale:%d", t*d)} {
-		c := &cell{label: label(spec), x: x, rounds: t, env: env, delays: fmt.Sprintf("constant:%d", d), tune: plays(spec)}
+		c := &cell{label: label(spec), x: x, rounds: t, env: env, delays: fmt.Sprintf("constant:%d", d),
+			tune: plays(spec)}
 		s.lines[i].points = append(s.lines[i].points, point{c, exp4Bound(t, k, n, t*d)})
 	}
 }

@@ -149,7 +149,8 @@ type lateDelays struct {
 type lateAlgo struct {
 	name string
 	fifo bool
-	make func(w *lateWorld, sigma int) ([]learner.Learner, error) // several: a round goes to the first that waits for none
+	// several: a round goes to the first that waits for none
+	make func(w *lateWorld, sigma int) ([]learner.Learner, error)
 }
 
 // late is one cell of an experiment on delays, played once a seed.
@@ -162,15 +163,11 @@ type late struct {
 }
 
 // jobs returns the runs.
-func (c *late) jobs(o Options, seeds int) (out []job) {
+func (c *late) jobs(o Options, seeds int) []job {
 	c.regret = make([]float64, seeds)
-	for k := range seeds {
-		out = append(out, job{c.rounds, func(ctx context.Context) (err error) {
-			c.regret[k], err = c.play(ctx, o.Seed+uint64(k), o.plant)
-			return err
-		}})
-	}
-	return out
+	return perSeed(o, c.rounds, c.regret, func(ctx context.Context, seed uint64) (float64, error) {
+		return c.play(ctx, seed, o.plant)
+	})
 }
 
 // lateCells shows regret by kinds of delays, then by ways to learn, as a table and as a picture.
@@ -271,7 +268,8 @@ func (r *lateRun) decide(t int) (regret float64) {
 	}
 	r.busy[x.copy] = true
 	l := r.copies[x.copy]
-	x.Input, x.Decision, x.LearnedThrough, x.Fate = r.w.inputs[r.w.context[t]], int64(t+1), r.n[x.copy], learner.Observed
+	x.Input, x.Decision, x.LearnedThrough, x.Fate = r.w.inputs[r.w.context[t]], int64(t+1), r.n[x.copy],
+		learner.Observed
 	x.Propensities, x.Gamma = l.Propensities(make([]float64, 0, r.w.actions), x.Input)
 	x.Action = learner.Draw(x.Propensities, r.rng.Uint64()>>11)
 	low, mine := math.Inf(1), 0.0
@@ -333,7 +331,9 @@ func (s explores) Gamma(k int, learned int64, _ float64) float64 {
 
 // single is one learner with η = ½ unless o says otherwise.
 func single(name string, fifo bool, o oracle.HedgeOptions, c float64) lateAlgo {
-	return lateAlgo{name, fifo, func(w *lateWorld, _ int) ([]learner.Learner, error) { return over(w, o, w.explores(c)) }}
+	return lateAlgo{name, fifo, func(w *lateWorld, _ int) ([]learner.Learner, error) {
+		return over(w, o, w.explores(c))
+	}}
 }
 
 // bySigma has the fixed η = 1/σ, in the order of arrival.

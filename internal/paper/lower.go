@@ -14,16 +14,17 @@ var unstableClaim = Claim{
 	Name:   "unstable",
 	Source: "thm:lower-bound (realizability and a good oracle do not suffice)",
 	Says: "Whatever the algorithm, an oracle of regret 0 but without stability costs Ω(T) at constant delay 1. " +
-		"Played here by greedy, which regrets nothing without delay; beside it DA-FA with Hedge-Vovk, which is stable, on " +
-		"the same rounds and class.",
+		"Played here by greedy, which regrets nothing without delay; beside it DA-FA with Hedge-Vovk, which is " +
+		"stable, on the same rounds and class.",
 	plan: func(o Options) plan {
 		var all []*cell
 		for _, rounds := range size(o, []int{500, 1000, 2000, 4000}, []int{250, 500, 1000}) {
 			for _, d := range []int{0, 1} {
 				for _, env := range []string{"unstable", "unstable-hedge"} {
 					spec := map[string]string{"unstable": "greedy", "unstable-hedge": "dafa"}[env]
-					all = append(all, &cell{label: fmt.Sprintf("%s, delay %d", env, d), x: float64(rounds), rounds: rounds,
-						env: builtin(env, rounds), delays: fmt.Sprintf("constant:%d", d), tune: plays(spec)})
+					all = append(all, &cell{label: fmt.Sprintf("%s, delay %d", env, d), x: float64(rounds),
+						rounds: rounds,
+						env:    builtin(env, rounds), delays: fmt.Sprintf("constant:%d", d), tune: plays(spec)})
 				}
 			}
 		}
@@ -35,7 +36,8 @@ func concludeUnstable(f *Finding, all []*cell) {
 	t := Table{Title: "regret", Columns: []string{"T", "unstable oracle, delay 0", "Hedge-Vovk, delay 0",
 		"unstable oracle, delay 1", "Hedge-Vovk, delay 1"}}
 	pic := chart.Chart{Title: "An oracle of regret 0 without stability", X: "T", Y: "regret", LogX: true, LogY: true}
-	names := []string{"unstable oracle, delay 0", "Hedge-Vovk, delay 0", "unstable oracle, delay 1", "Hedge-Vovk, delay 1"}
+	names := []string{"unstable oracle, delay 0", "Hedge-Vovk, delay 0", "unstable oracle, delay 1",
+		"Hedge-Vovk, delay 1"}
 	pic.Series = make([]chart.Series, len(names))
 	for i := 0; i < len(all); i += len(names) {
 		row := []any{all[i].rounds}
@@ -50,8 +52,8 @@ func concludeUnstable(f *Finding, all []*cell) {
 		half := float64(late.rounds) / 2
 		coin := math.Sqrt(float64(late.rounds)/4) / math.Sqrt(float64(len(late.regret)))
 		f.check(mean(all[i].regret) == 0, "T = %d: the unstable oracle regrets nothing without delay", late.rounds)
-		f.check(math.Abs(mean(late.regret)-half) <= 4*coin, "T = %d: with delay 1 it regrets T/2, within 4 standard errors "+
-			"of fair coins", late.rounds)
+		f.check(math.Abs(mean(late.regret)-half) <= 4*coin, "T = %d: with delay 1 it regrets T/2, within 4 "+
+			"standard errors of fair coins", late.rounds)
 		f.check(within(all[i+3].regret, scaled(late.regret, .5)),
 			"T = %d: Hedge-Vovk with delay 1 regrets less than half of that", late.rounds)
 		t.row(row...)
@@ -117,7 +119,8 @@ func concludeHypercube(f *Finding, all []*cell) {
 		line.X, line.Y, line.Err = append(line.X, c.x), append(line.Y, d.Value/u), append(line.Err, 2*se(d)/u)
 		if i%2 == 0 {
 			hard = math.Max(hard, 1-d.Value/u)
-			f.check(d.Value >= .8*u, "n = %d at the paper's ε: DA-FA saves less than a fifth of uniform's regret", int(c.x))
+			f.check(d.Value >= .8*u, "n = %d at the paper's ε: DA-FA saves less than a fifth of uniform's regret",
+				int(c.x))
 			continue
 		}
 		easy = math.Max(easy, 1-d.Value/u)
@@ -199,8 +202,8 @@ func concludeBlocks(f *Finding, blocks []block) {
 		if fit, ok := fitSlope("the ratio over d + 1, "+line.Name, "about", 0, line.X, line.Y); ok {
 			f.Fits = append(f.Fits, fit)
 		}
-		f.check(within(slices.Repeat([]float64{least}, len(mean)), mean), "%s: regret is at least %v times √((d+1)T ln N/2), mean over d",
-			line.Name, least)
+		f.check(within(slices.Repeat([]float64{least}, len(mean)), mean), "%s: regret is at least %v times √((d+1)T "+
+			"ln N/2), mean over d", line.Name, least)
 		seen = append(seen, fmt.Sprintf("%.2f for %s", estimate(mean).Value, line.Name))
 		pic.Series, blocks = append(pic.Series, line), blocks[n:]
 	}

@@ -62,8 +62,8 @@ func byDefault(name string) func(m *model.Model) {
 }
 
 func concludeOracles(f *Finding, all []*cell) {
-	t := Table{Title: fmt.Sprintf("after %d rounds", all[0].rounds), Columns: []string{"environment", "oracle", "delays",
-		"regret", "drift"}}
+	t := Table{Title: fmt.Sprintf("after %d rounds", all[0].rounds), Columns: []string{"environment",
+		"oracle", "delays", "regret", "drift"}}
 	pic := chart.Chart{Title: "Drift that constant delay 100 made, and regret with it, by oracle", X: "oracle",
 		Y: "sum over rounds"}
 	var seen []string
@@ -87,6 +87,6 @@ func concludeOracles(f *Finding, all []*cell) {
 	f.Checked = learnsSomething
 	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"oracles", pic})
 	f.Seen = "an observation: under delay 100 the drift was " + strings.Join(seen, ", ") +
-		". Stability is proved for Hedge-Vovk alone; of the others drift is what was measured, and nothing says that it " +
-		"stays so."
+		". Stability is proved for Hedge-Vovk alone; of the others drift is what was measured, and nothing says " +
+		"that it stays so."
 }

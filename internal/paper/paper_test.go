@@ -28,7 +28,8 @@ func TestSlopes(t *testing.T) {
 	if math.Abs(f.Slope) > 1e-12 || math.Abs(*f.SE-math.Sqrt(1.0/3)) > 1e-12 {
 		t.Errorf("%+v se %v", f, *f.SE)
 	}
-	if f, ok := fitSlope("", "", 0, []float64{1, 2}, []float64{1, 4}); !ok || math.Abs(f.Slope-2) > 1e-12 || f.SE != nil {
+	if f, ok := fitSlope("", "", 0, []float64{1, 2}, []float64{1, 4}); !ok || math.Abs(f.Slope-2) > 1e-12 ||
+		f.SE != nil {
 		t.Errorf("two points: %+v %v", f, ok)
 	}
 	if _, ok := fitSlope("", "", 0, []float64{1, 1}, []float64{1, 4}); ok {
@@ -171,8 +172,8 @@ func TestACheckCanFail(t *testing.T) {
 	var cells []*cell
 	for _, spec := range []string{"none", "constant:50"} {
 		for _, pre := range presets {
-			cells = append(cells, &cell{label: pre.name, rounds: 2000, env: sorted(2000, 4, 4), delays: spec, window: 200,
-				tune: pre.tune(2000)})
+			cells = append(cells, &cell{label: pre.name, rounds: 2000, env: sorted(2000, 4, 4), delays: spec,
+				window: 200, tune: pre.tune(2000)})
 		}
 	}
 	for _, j := range jobs(Options{Seeds: 2, Seed: 1}, cells) {

@@ -43,7 +43,8 @@ var plants = map[string]plant{
 		return learner.NewUniform()
 	},
 	tenth: func(l learner.Learner, _ *replay.Rounds) learner.Learner {
-		return rated(l, func(rate float64) float64 { return rate / 10 }, func(rate float64) float64 { return rate / 10 })
+		return rated(l, func(rate float64) float64 { return rate / 10 },
+			func(rate float64) float64 { return rate / 10 })
 	},
 	never: func(l learner.Learner, _ *replay.Rounds) learner.Learner { return &mislearns{l, nil} },
 	root: func(l learner.Learner, _ *replay.Rounds) learner.Learner {
@@ -221,36 +222,40 @@ const (
 // noticed is which wrong algorithms each claim must notice, by checks that contain this;
 // several are separated by ";".
 var noticed = map[string]map[string]string{
-	"exp4": {wrongSign: "adaptive" + bounded + ";known D" + bounded, uniform: "adaptive" + bounded + ";known D" + bounded,
+	"exp4": {wrongSign: "adaptive" + bounded + ";known D" + bounded, uniform: "adaptive" + bounded +
+		";known D" + bounded,
 		never: "adaptive" + bounded + ";known D" + bounded, tenth: "known D" + bounded, seer: higher,
 		root:   "the exponent of regret over T;the exponent of regret over K,;the exponent of regret over KT + D",
 		wholeR: cannot + "it has no R"},
-	"blocks": {wrongSign: everyone, uniform: everyone, tenth: everyone, never: everyone, root: everyone, wholeR: everyone,
-		seer: "regret is at least"},
+	"blocks": {wrongSign: everyone, uniform: everyone, tenth: everyone, never: everyone, root: everyone,
+		wholeR: everyone, seer: "regret is at least"},
 	"weighting": {wrongSign: "regrets less", uniform: "regrets less", never: "regrets less", seer: "regrets less",
 		tenth: noGamma, root: noGamma, wholeR: noGamma},
 	"unstable": {wrongSign: "less than half", uniform: "nothing without delay", never: "nothing without delay",
 		seer:  "it regrets T/2",
 		tenth: room, root: room, wholeR: room},
 	"dafa": {wrongSign: all, uniform: all, never: all, tenth: "cautious" + bounded + ";paper" + bounded, seer: higher,
-		root: "the exponent of regret over T;the exponent of regret over K,", wholeR: "the exponent of regret over log|F|"},
+		root: "the exponent of regret over T;the exponent of regret over K,", wholeR: "the exponent of regret " +
+			"over log|F|"},
 	"adversaries": {wrongSign: both, uniform: both, tenth: "paper" + below, never: both, seer: higher, root: oneSize,
 		wholeR: oneSize},
 	"hypercube": {wrongSign: below, uniform: below, never: below, seer: "less than a fifth",
 		tenth: room, root: oneSize, wholeR: oneSize},
-	"order": {wrongSign: below, uniform: below, never: below, seer: higher, tenth: room, root: oneSize, wholeR: oneSize},
+	"order": {wrongSign: below, uniform: below, never: below, seer: higher, tenth: room, root: oneSize,
+		wholeR: oneSize},
 	"dmax": {wrongSign: below, uniform: below, never: below, seer: higher, tenth: below, root: oneSize,
 		wholeR: oneSize},
 	"oracles": {wrongSign: below, uniform: below, never: below, seer: higher, tenth: room, root: oneSize,
 		wholeR: oneSize},
 	"additive": {wrongSign: overT, uniform: overT, never: overT, root: overT, tenth: room, wholeR: room,
 		seer: higher},
-	"stages": {wrongSign: "over five times", uniform: quarter, never: quarter, tenth: room, root: oneSize, wholeR: oneSize,
-		seer: higher},
+	"stages": {wrongSign: "over five times", uniform: quarter, never: quarter, tenth: room, root: oneSize,
+		wholeR: oneSize, seer: higher},
 	"delays": {wrongSign: another, uniform: another, never: another, tenth: another, root: another, wholeR: another,
 		seer: higher},
 	"stability": {wrongSign: "Σ(f̂−f⋆)² is below", never: "Σ(f̂−f⋆)² is below", "ten η": "Σ KL is below",
-		uniform: cannot + "no law", tenth: cannot + "no γ", root: cannot + "no γ", wholeR: cannot + "no γ", seer: higher},
+		uniform: cannot + "no law", tenth: cannot + "no γ", root: cannot + "no γ", wholeR: cannot + "no γ",
+		seer: higher},
 }
 
 // Each claim fails with each wrong algorithm that it can tell. That it holds with the true
@@ -279,7 +284,9 @@ func TestWrongAlgorithmsAreNoticed(t *testing.T) {
 				o := Options{Quick: true, Seeds: 1, Seed: 7, few: few(), plant: plants[name], mistake: mistakes[name]}
 				err := Try(t.Context(), []Claim{c}, o, func(int) {}, func(f *Finding) error {
 					for _, part := range strings.Split(by, ";") {
-						if !slices.ContainsFunc(f.Checks, func(c Check) bool { return !c.Holds && strings.Contains(c.What, part) }) {
+						if !slices.ContainsFunc(f.Checks, func(c Check) bool {
+							return !c.Holds && strings.Contains(c.What, part)
+						}) {
 							t.Errorf("not noticed by any check with the words %q", part)
 						}
 					}

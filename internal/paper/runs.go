@@ -34,16 +34,24 @@ type cell struct {
 func jobs(o Options, cells []*cell) []job {
 	var out []job
 	for _, c := range cells {
-		n := o.seeds()
-		c.runs = make([]*replay.Result, n)
-		for k := range n {
-			out = append(out, job{c.rounds, func(ctx context.Context) (err error) {
-				c.runs[k], err = c.play(ctx, o.Seed+uint64(k), o.plant)
-				return err
-			}})
-		}
+		c.runs = make([]*replay.Result, o.seeds())
+		out = append(out, perSeed(o, c.rounds, c.runs, func(ctx context.Context, seed uint64) (*replay.Result, error) {
+			return c.play(ctx, seed, o.plant)
+		})...)
 	}
 	return out
+}
+
+// perSeed returns a job for each result, which it fills in by playing a seed.
+func perSeed[T any](o Options, rounds int, results []T, play func(ctx context.Context, seed uint64) (T, error)) []job {
+	all := make([]job, len(results))
+	for k := range results {
+		all[k] = job{rounds, func(ctx context.Context) (err error) {
+			results[k], err = play(ctx, o.Seed+uint64(k))
+			return err
+		}}
+	}
+	return all
 }
 
 // played is the plan of cells, of which something is concluded when all figures per seed are there.

@@ -23,7 +23,8 @@ var stabilityClaim = Claim{
 		"2(e^η−1−η)/(1−e^{−η(1−η/2)}), and half of that.",
 	plan: func(o Options) plan {
 		var all []*movement
-		for _, eta := range size(o, []float64{oracle.PaperEta, .1, .2, .3, .4, .5}, []float64{oracle.PaperEta, .2, .5}) {
+		for _, eta := range size(o, []float64{oracle.PaperEta, .1, .2, .3, .4, .5}, []float64{oracle.PaperEta,
+			.2, .5}) {
 			for _, functions := range size(o, []int{2, 16, 128, 1024}, []int{2, 64}) {
 				all = append(all, &movement{eta: eta, functions: functions, rounds: size(o, 10000, 2000),
 					runs: make([]moved, o.seeds())})
@@ -31,12 +32,9 @@ var stabilityClaim = Claim{
 		}
 		var jobs []job
 		for _, m := range all {
-			for k := range m.runs {
-				jobs = append(jobs, job{m.rounds, func(ctx context.Context) (err error) {
-					m.runs[k], err = m.play(ctx, o.Seed+uint64(k), o.mistake)
-					return err
-				}})
-			}
+			jobs = append(jobs, perSeed(o, m.rounds, m.runs, func(ctx context.Context, seed uint64) (moved, error) {
+				return m.play(ctx, seed, o.mistake)
+			})...)
 		}
 		return plan{jobs, func(f *Finding) { concludeStability(f, all) }}
 	},
@@ -153,8 +151,8 @@ func concludeStability(f *Finding, all []*movement) {
 		t.row(row...)
 		for i := range sums {
 			worst[i] = math.Max(worst[i], sums[i].Value/bounds[i])
-			f.check(sums[i].Value <= bounds[i]+2*se(sums[i]), "η = %.3g, |F| = %d: %s is below its sharper bound", m.eta,
-				m.functions, []string{"Σ(f̂−f⋆)²", "Σ KL", "Σ‖f̂−f̂'‖²"}[i])
+			f.check(sums[i].Value <= bounds[i]+2*se(sums[i]), "η = %.3g, |F| = %d: %s is below its sharper bound",
+				m.eta, m.functions, []string{"Σ(f̂−f⋆)²", "Σ KL", "Σ‖f̂−f̂'‖²"}[i])
 		}
 		l, ok := lines[m.functions]
 		if !ok {
@@ -180,10 +178,10 @@ func concludeStability(f *Finding, all []*movement) {
 		wider[i] = printed / [3]float64{1 / oracle.PaperEta, oracle.HedgeKL(oracle.PaperEta),
 			oracle.HedgeKL(oracle.PaperEta) / 2}[i]
 	}
-	f.Seen = fmt.Sprintf("of the sharper bounds at most %.2f, %.2f and %.2f were used (regret, KL, movement), for every "+
-		"η up to ½; the paper's, which are proved for η ≤ 1/18 and the last for η = 1/18, are there %.3g, %.3g "+
-		"and %.3g times as large. Movement is the largest over the round's context and not over all, so it is seen from "+
-		"below.", worst[0], worst[1], worst[2], wider[0], wider[1], wider[2])
+	f.Seen = fmt.Sprintf("of the sharper bounds at most %.2f, %.2f and %.2f were used (regret, KL, movement), "+
+		"for every η up to ½; the paper's, which are proved for η ≤ 1/18 and the last for η = 1/18, are there "+
+		"%.3g, %.3g and %.3g times as large. Movement is the largest over the round's context and not over all, so "+
+		"it is seen from below.", worst[0], worst[1], worst[2], wider[0], wider[1], wider[2])
 }
 
 // paperBounds returns what the paper bounds the three sums by, over log|F|; NaN where

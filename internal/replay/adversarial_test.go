@@ -286,7 +286,8 @@ func TestDelayAdapted(t *testing.T) {
 		plain, pe := play("exp4dale:plain,")
 		t.Logf("%s: %.0f ± %.0f, plain %.0f ± %.0f", c.spec, dale, se, plain, pe)
 		if plain-dale < 2*math.Hypot(se, pe) {
-			t.Errorf("%s: DALE regrets %.0f ± %.0f, plain importance weighting %.0f ± %.0f", c.spec, dale, se, plain, pe)
+			t.Errorf("%s: DALE regrets %.0f ± %.0f, plain importance weighting %.0f ± %.0f", c.spec, dale, se,
+				plain, pe)
 		}
 	}
 }

@@ -171,7 +171,8 @@ func roundsOf(outcomes []delay.Awaited) (out []int32) {
 // decision t + d, rounds in order, the late ones at the end in the order of t + d.
 func TestScheduleAgainstTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		raw := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 4), rapid.Int64Range(delay.Never, 50)), 1, 40).Draw(t, "delays")
+		raw := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 4), rapid.Int64Range(delay.Never, 50)), 1,
+			40).Draw(t, "delays")
 		n := len(raw)
 		s := delay.NewSchedule(n, nil)
 		for i, d := range raw {

@@ -40,8 +40,8 @@ func TestArrivalOrder(t *testing.T) {
 			}
 			mean := regret[1] - regret[0]
 			se := math.Sqrt(math.Max(0, square/float64(seeds)-mean*mean) / float64(seeds-1))
-			t.Logf("%s, %s: regret FIFO %.1f, arrival %.1f (%+.1f ± %.1f); over it, measured drift by %.0f and %.0f; D %d "+
-				"and %d", l, delays, regret[0], regret[1], mean, se, slack[0], slack[1], known[0], known[1])
+			t.Logf("%s, %s: regret FIFO %.1f, arrival %.1f (%+.1f ± %.1f); over it, measured drift by %.0f and "+
+				"%.0f; D %d and %d", l, delays, regret[0], regret[1], mean, se, slack[0], slack[1], known[0], known[1])
 			if slack[0] < 0 || slack[1] < 0 {
 				t.Errorf("%s, %s: the measured drift is below the regret", l, delays)
 			}

@@ -22,7 +22,8 @@ func TestSeparators(t *testing.T) {
 	want := parseLog(t, text, timedMapping())
 	for _, comma := range []string{";", "\t"} {
 		for _, quoted := range []string{"s", `"s"`} {
-			got := parseLog(t, strings.ReplaceAll(strings.Replace(text, "\ns,", "\n"+quoted+",", 1), ",", comma), timedMapping())
+			got := parseLog(t, strings.ReplaceAll(strings.Replace(text, "\ns,", "\n"+quoted+",", 1), ",", comma),
+				timedMapping())
 			var a, b codec.Context
 			for i := range want.Len() {
 				want.Context(&a, i)
@@ -93,8 +94,8 @@ func TestBanditLogTypesAndRanges(t *testing.T) {
 	text := "a,l,n,m\np,5,1,1\nq,15,2,x\n"
 	m := logs.Mapping{Action: "a", Loss: "l", Features: []string{"n:text"}, FeaturePrefix: "m"}
 	if _, err := readLog("t.csv", strings.NewReader(text), logOptions{Options: logs.Options{Mapping: m}}); err == nil ||
-		!strings.HasPrefix(err.Error(), "t.csv:2: column l: 5 is not in [0, 1]; a model file may give another range, for "+
-			"example loss:") {
+		!strings.HasPrefix(err.Error(), "t.csv:2: column l: 5 is not in [0, 1]; a model file may give another "+
+			"range, for example loss:") {
 		t.Errorf("out of range: %v", err)
 	}
 	b, err := readLog("t.csv", strings.NewReader(text),
@@ -131,19 +132,23 @@ func TestBanditLogErrors(t *testing.T) {
 		{header + "q,2020-01-01T00:00:00Z,b,1\n", "t.csv:2: 4 cells, but the header has 7 columns"},
 		{header + "q,2020-01-01T00:00:00Z,,1,2020-01-01T00:00:00Z,,\n", "t.csv:2: column who: the action is missing"},
 		{header + ",2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,,\n", "t.csv:2: column id: the id is missing"},
-		{header + "q,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,,\n\nq,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,,\n",
+		{header +
+			"q,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,,\n\nq,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,,\n",
 			`t.csv:4: column id: the id "q" is that of line 2, too`},
 		{header + "q,yesterday,b,1,2020-01-01T00:00:00Z,,\n", `t.csv:2: column at: "yesterday": expected a time`},
-		{header + "q,1577836820500,b,1,2020-01-01T00:00:00Z,,\n", `t.csv:2: column at: "1577836820500" is in the year 5`},
+		{header + "q,1577836820500,b,1,2020-01-01T00:00:00Z,,\n",
+			`t.csv:2: column at: "1577836820500" is in the year 5`},
 		{header + "q,2020-01-01,b,1,2020-01-01T00:00:00Z,,\n", `t.csv:2: column at: "2020-01-01": expected a time`},
 		{header + "q,2020-01-01T00:00:00Z,b,1,soon,,\n", `t.csv:2: column back: "soon": expected a time`},
 		{header + "q,2020-01-01T00:00:00Z,b,1,,,\n", "t.csv:2: column back: the outcome has no time"},
-		{header + "q,2020-01-01T00:00:00Z,b,,2020-01-01T00:00:00Z,,\n", "t.csv:2: column paid: the outcome is missing, but " +
-			"it has a time"},
+		{header + "q,2020-01-01T00:00:00Z,b,,2020-01-01T00:00:00Z,,\n", "t.csv:2: column paid: the outcome is " +
+			"missing, but it has a time"},
 		{header + "q,2020-01-01T00:00:00Z,b,yes,2020-01-01T00:00:00Z,,\n",
 			`t.csv:2: column paid: "yes" is not a finite number`},
-		{header + "q,2020-01-01T00:00:00Z,b,1.5,2020-01-01T00:00:00Z,,\n", "t.csv:2: column paid: 1.5 is not in [0, 1]"},
-		{header + "q,2020-01-02T00:00:00Z,b,1,2020-01-02T00:00:00Z,,\nr,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,,\n",
+		{header + "q,2020-01-01T00:00:00Z,b,1.5,2020-01-01T00:00:00Z,,\n", "t.csv:2: column paid: 1.5 is not " +
+			"in [0, 1]"},
+		{header +
+			"q,2020-01-02T00:00:00Z,b,1,2020-01-02T00:00:00Z,,\nr,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,,\n",
 			`t.csv:3: column at: "2020-01-01T00:00:00Z" is before the time of the row above: sort the rows by at`},
 		{header + "q,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,\"1\n", "t.csv:2: not CSV"},
 		{header + "q,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,1,\xff\n", "t.csv:2: column y: a text is UTF-8"},
@@ -156,11 +161,13 @@ func TestBanditLogErrors(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(m *logs.Mapping){
-		`column "z": there is no such column`:              func(m *logs.Mapping) { m.Features = []string{"z"} },
-		"column paid: it is what is known after":           func(m *logs.Mapping) { m.Features = []string{"paid"} },
-		"column back: it is what is known after":           func(m *logs.Mapping) { m.Features = []string{"back"} },
-		"column who: it is the action":                     func(m *logs.Mapping) { m.Features = []string{"who"} },
-		"column x: the feature is there twice":             func(m *logs.Mapping) { m.Features = []string{"x", "x:text"} },
+		`column "z": there is no such column`:    func(m *logs.Mapping) { m.Features = []string{"z"} },
+		"column paid: it is what is known after": func(m *logs.Mapping) { m.Features = []string{"paid"} },
+		"column back: it is what is known after": func(m *logs.Mapping) { m.Features = []string{"back"} },
+		"column who: it is the action":           func(m *logs.Mapping) { m.Features = []string{"who"} },
+		"column x: the feature is there twice": func(m *logs.Mapping) {
+			m.Features = []string{"x", "x:text"}
+		},
 		`t.csv:2: column y: "u" is not a finite number; `:  func(m *logs.Mapping) { m.Features = []string{"y:number"} },
 		`t.csv:1: no column begins with "z"`:               func(m *logs.Mapping) { m.FeaturePrefix = "z" },
 		"needs the column of its actions: --action-column": func(m *logs.Mapping) { m.Action = "" },

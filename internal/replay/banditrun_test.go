@@ -137,8 +137,8 @@ func TestAdversariesSeeTheDecision(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}, "replay", SecretSeed(1),
-			tr.Rounds, tr.Delays)
+		trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}, "replay",
+			SecretSeed(1), tr.Rounds, tr.Delays)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +175,8 @@ func TestMeanLossOfMatched(t *testing.T) {
 	} {
 		r := play(t, timedLog(t), c.learner, c.window, "recorded")
 		if r.Fates != c.fates || *r.Matched != 2 || r.MeanLoss == nil || *r.MeanLoss != c.mean {
-			t.Errorf("%s, window %s: %+v, mean loss %v, want %+v, %v", c.learner, c.window, r.Fates, r.MeanLoss, c.fates, c.mean)
+			t.Errorf("%s, window %s: %+v, mean loss %v, want %+v, %v", c.learner, c.window, r.Fates, r.MeanLoss,
+				c.fates, c.mean)
 		}
 	}
 	if r := play(t, Head(timedLog(t), 1), "fixed:a", "200", "recorded"); r.MeanLoss != nil || *r.Matched != 0 {
@@ -220,8 +221,8 @@ func TestFatesOfALog(t *testing.T) {
 			rt.Fatal(err)
 		}
 		rules := tr.Model.Rules()
-		trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: rules, Learner: l}, "replay", SecretSeed(tr.Seed),
-			tr.Rounds, tr.Delays)
+		trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: rules, Learner: l}, "replay",
+			SecretSeed(tr.Seed), tr.Rounds, tr.Delays)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -286,8 +287,8 @@ func TestTimesOfALog(t *testing.T) {
 				known++
 			}
 			if through != known {
-				rt.Fatalf("decision %d knew %d rounds, want %d\ndecided %v\ncame %v", j, through, known, b.table.Decided,
-					b.table.Came)
+				rt.Fatalf("decision %d knew %d rounds, want %d\ndecided %v\ncame %v", j, through, known,
+					b.table.Decided, b.table.Came)
 			}
 		}
 	})
@@ -311,8 +312,8 @@ func TestOrdersOfALog(t *testing.T) {
 			t.Errorf("round %d reports %v, want %v of row %d", i, value, b.table.Value[row], row)
 		}
 	}
-	if OfWorld(world.NewSigmoid(1, 1, world.SigmoidOptions{})).Log != nil || !Head(b, 2).Timed() || !o.RecordsDelays() ||
-		Head(b, 2).Len() != 2 {
+	if OfWorld(world.NewSigmoid(1, 1, world.SigmoidOptions{})).Log != nil || !Head(b, 2).Timed() ||
+		!o.RecordsDelays() || Head(b, 2).Len() != 2 {
 		t.Error("what shows a log and what does not")
 	}
 }
@@ -363,8 +364,8 @@ func liveOn(t *testing.T, log stream.Log, tr *Trial, speed string, look func(log
 	}
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- service.RunSystem(running, service.SystemConfig{Log: log, Name: name, Source: source, Build: model.Epoch,
-			Seed: SecretSeed(tr.Seed), MarkEvery: 20,
+		ended <- service.RunSystem(running, service.SystemConfig{Log: log, Name: name, Source: source,
+			Build: model.Epoch, Seed: SecretSeed(tr.Seed), MarkEvery: 20,
 			Partitions: 1, Owned: []int{0}, Owner: "test", Logger: slog.New(slog.DiscardHandler), Learned: in.Note},
 			func() { close(ready) })
 	}()
@@ -455,8 +456,8 @@ func TestInjectAdversaries(t *testing.T) {
 				t.Fatalf("the logs do not verify: exit code %d", v.ExitCode())
 			}
 			if got.Delays.Raw != want.Delays.Raw || *got.MeanLoss != *want.MeanLoss {
-				t.Errorf("live %+v, mean loss %v\nback %+v, mean loss %v", got.Delays.Raw, *got.MeanLoss, want.Delays.Raw,
-					*want.MeanLoss)
+				t.Errorf("live %+v, mean loss %v\nback %+v, mean loss %v", got.Delays.Raw, *got.MeanLoss,
+					want.Delays.Raw, *want.MeanLoss)
 			}
 			if got.Rounds+got.Pending != want.Rounds || got.Fates.rounds() != got.Rounds {
 				t.Errorf("%d rounds and %d that wait, %+v", got.Rounds, got.Pending, got.Fates)

@@ -52,7 +52,8 @@ func fit(t *testing.T, e *Rounds) []int {
 		}
 		var x oracle.Input
 		for _, v := range c.Features {
-			x.Features = append(x.Features, oracle.Feature{Name: v.Name, Kind: oracle.FeatureKind(v.Kind), Value: v.Value})
+			x.Features = append(x.Features, oracle.Feature{Name: v.Name, Kind: oracle.FeatureKind(v.Kind),
+				Value: v.Value})
 		}
 		for _, a := range c.Actions {
 			x.Actions = append(x.Actions, oracle.Action{Name: a.Name})
@@ -226,8 +227,8 @@ func TestNewEnvironmentErrors(t *testing.T) {
 	for _, e := range world.List() {
 		names = append(names, e.Name)
 	}
-	if got := strings.Join(names, " "); got != "sigmoid close needle unstable unstable-hedge hypercube blocks trap cyc "+
-		"linear bandit multiclass log" {
+	if got := strings.Join(names, " "); got != "sigmoid close needle unstable unstable-hedge hypercube blocks "+
+		"trap cyc linear bandit multiclass log" {
 		t.Errorf("listed: %s", got)
 	}
 }

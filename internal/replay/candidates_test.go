@@ -7,8 +7,8 @@ import (
 	"hindsight/internal/loop"
 )
 
-// TestBacktestJudgesCandidates: where all losses are known the estimates of candidates are near what they estimate. What
-// is played has no gain over itself, and what rejection replay plays is not judged.
+// TestBacktestJudgesCandidates: where all losses are known the estimates of candidates are near what they estimate.
+// What is played has no gain over itself, and what rejection replay plays is not judged.
 func TestBacktestJudgesCandidates(t *testing.T) {
 	tr := trialOf(t, environment(t, "sigmoid", 1, 3000), "dafa", "100", "exp:20")
 	tr.Model.DefaultOrder()

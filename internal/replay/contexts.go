@@ -236,7 +236,8 @@ func (c *contextTable) group(name string, g *ope.Weighted) ContextGroup {
 	rest.Merge(g, -1)
 	return ContextGroup{Context: name, Rounds: g.N, Share: float64(seven(float64(g.N) / float64(c.all.N))),
 		Mean: seven(g.Mean()), SE: seven(g.SE()),
-		Above: seven(g.Mean() - rest.Mean()), AboveSE: seven(math.Hypot(g.SE(), rest.SE())), Part: seven(g.WL / c.all.WL)}
+		Above: seven(g.Mean() - rest.Mean()), AboveSE: seven(math.Hypot(g.SE(), rest.SE())),
+		Part: seven(g.WL / c.all.WL)}
 }
 
 // addContext adds a round by its context, of which it takes a vector as features x0, x1, ….

@@ -25,8 +25,8 @@ func fill(c *contextTable, rounds int, planted bool) {
 		} else {
 			loss = 1
 		}
-		c.add([]codec.Feature{{Name: "hour", Kind: codec.Number, Value: hour}, {Name: "plan", Kind: codec.Text, Text: plan},
-			{Name: "vip", Kind: codec.Bool, Value: math.Floor(2 * u(3))}}, 1, loss)
+		c.add([]codec.Feature{{Name: "hour", Kind: codec.Number, Value: hour}, {Name: "plan", Kind: codec.Text,
+			Text: plan}, {Name: "vip", Kind: codec.Bool, Value: math.Floor(2 * u(3))}}, 1, loss)
 	}
 }
 

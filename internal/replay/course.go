@@ -43,7 +43,8 @@ type Course struct {
 
 	Delays []delay.Bin `json:"delays"` // histogram over the whole run
 
-	// of a model with named outcomes, by name: outcomes of the actions played, what was spent of budgets, and their prices
+	// of a model with named outcomes, by name: outcomes of the actions played, what was spent of budgets, and their
+	// prices
 	Outcomes map[string]*CourseLine `json:"outcomes,omitempty"`
 	Spent    map[string]*CourseLine `json:"spent,omitempty"`
 	Prices   map[string]*CourseLine `json:"prices,omitempty"`

@@ -108,7 +108,8 @@ func TestCourseEndsAsTheResult(t *testing.T) {
 	near(t, "a priori", c.Bounds["a_priori"][last], *r.Certificate.APriori.Value)
 	for i := range c.Rounds {
 		if c.Waiting[i] < c.Arriving[i] {
-			t.Errorf("to round %d: %v wait for their outcome, and %v to be learned", c.Rounds[i], c.Arriving[i], c.Waiting[i])
+			t.Errorf("to round %d: %v wait for their outcome, and %v to be learned", c.Rounds[i], c.Arriving[i],
+				c.Waiting[i])
 		}
 	}
 	raw, released := int64(0), int64(0)
@@ -121,9 +122,10 @@ func TestCourseEndsAsTheResult(t *testing.T) {
 	if raw != r.Rounds || released != r.Rounds {
 		t.Errorf("%d and %d rounds in the histogram of %d", raw, released, r.Rounds)
 	}
-	if top := c.Delays[len(c.Delays)-1]; max(r.Delays.Raw.DMax, r.Delays.Released.DMax) < top.Low || max(r.Delays.Raw.DMax,
-		r.Delays.Released.DMax) > top.High {
-		t.Errorf("the last bar is %+v, and the longest delays are %d and %d", top, r.Delays.Raw.DMax, r.Delays.Released.DMax)
+	if top := c.Delays[len(c.Delays)-1]; max(r.Delays.Raw.DMax, r.Delays.Released.DMax) < top.Low ||
+		max(r.Delays.Raw.DMax, r.Delays.Released.DMax) > top.High {
+		t.Errorf("the last bar is %+v, and the longest delays are %d and %d", top, r.Delays.Raw.DMax,
+			r.Delays.Released.DMax)
 	}
 }
 

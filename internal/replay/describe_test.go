@@ -13,7 +13,8 @@ import (
 // TestPropensityRanks compares with sorted propensities.
 func TestPropensityRanks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := rapid.SliceOfN(rapid.SampledFrom([]float64{.5, .25, 1e-9, 1, math.Nextafter(.5, 1), 1. / 3}), 1, 60).Draw(t, "p")
+		p := rapid.SliceOfN(rapid.SampledFrom([]float64{.5, .25, 1e-9, 1, math.Nextafter(.5, 1), 1. / 3}), 1,
+			60).Draw(t, "p")
 		v := &Rounds{Log: &dataset.Table{Props: p}, n: len(p)}
 		sorted := slices.Sorted(slices.Values(p))
 		for _, percent := range []int{1, 50} {

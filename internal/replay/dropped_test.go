@@ -60,8 +60,9 @@ func TestDroppedAreMet(t *testing.T) {
 				continue
 			}
 		}
-		fmt.Fprintf(&text, `{"features":{"x":%q},"action":"%d","actions":["0","1"],"propensity":0.5,"loss":%d,"weight":%d}`+
-			"\n", x, action, rng.IntN(2), weight)
+		fmt.Fprintf(&text,
+			`{"features":{"x":%q},"action":"%d","actions":["0","1"],"propensity":0.5,"loss":%d,"weight":%d}`+"\n", x,
+			action, rng.IntN(2), weight)
 	}
 	for c, want := range map[float64]float64{0: .5, 1: .2} {
 		env, err := Accepting(readEvents(t, text.String(), dataset.Options{}, logs.Options{}), c, 1)

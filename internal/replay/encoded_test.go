@@ -20,8 +20,8 @@ func someRows(t *testing.T, n int) *Rounds {
 	var text strings.Builder
 	text.WriteString("label,n_x,c_y,n_long_enough_for_a_name\n")
 	for i := range n {
-		fmt.Fprintf(&text, "%c,%s,%s,%d\n", 'a'+i*i%3, []string{"", "-0.5", "1e3", "3"}[i%4], []string{"u", "", "v"}[i%3],
-			i%7)
+		fmt.Fprintf(&text, "%c,%s,%s,%d\n", 'a'+i*i%3, []string{"", "-0.5", "1e3", "3"}[i%4], []string{"u", "",
+			"v"}[i%3], i%7)
 	}
 	m, err := readLabelled("t.csv", strings.NewReader(text.String()))
 	if err != nil {
@@ -56,7 +56,8 @@ func TestContextsOfALabelledCSVAreThoseOfItsRows(t *testing.T) {
 // A backtest forgets rounds whose outcome was given, which changes no fate.
 func TestWhatABacktestForgetsHasNoEffect(t *testing.T) {
 	env := someRows(t, 400)
-	for _, spec := range []string{"none", "constant:30", "exp:40", "burst:90", "head:100,150", "never:0.1", "reorder:50"} {
+	for _, spec := range []string{"none", "constant:30", "exp:40", "burst:90", "head:100,150", "never:0.1",
+		"reorder:50"} {
 		for _, window := range []int64{5, 60, 1000} {
 			d, err := delay.Parse(spec, delay.Options{Seed: 1})
 			if err != nil {
@@ -78,7 +79,8 @@ func TestWhatABacktestForgetsHasNoEffect(t *testing.T) {
 				return r
 			}
 			got, want := play(true), play(false)
-			if got.Fates != want.Fates || fmt.Sprint(got.Actions, got.Through) != fmt.Sprint(want.Actions, want.Through) {
+			if got.Fates != want.Fates || fmt.Sprint(got.Actions, got.Through) != fmt.Sprint(want.Actions,
+				want.Through) {
 				t.Errorf("%s, window %d: fates are %+v, not %+v", spec, window, got.Fates, want.Fates)
 			}
 			if want.Fates.Orphan > 0 || math.IsNaN(got.match.meanLoss()) {

@@ -60,7 +60,8 @@ func TestEnginesEqualBacktest(t *testing.T) {
 		for _, speed := range []string{"max", "10x"} {
 			t.Run(c.name+" "+speed, func(t *testing.T) {
 				t.Parallel()
-				e, err := engine.Open(t.Context(), engine.Options{Log: c.log(t), Listen: "127.0.0.1:0", Requests: access.None})
+				e, err := engine.Open(t.Context(), engine.Options{Log: c.log(t), Listen: "127.0.0.1:0",
+					Requests: access.None})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -83,8 +84,8 @@ func pacedEqualsBacktest(t *testing.T, log stream.Log, data *Rounds, speed strin
 	if v.ExitCode() != verify.Identical {
 		t.Errorf("the logs do not verify: %s", said(v))
 	}
-	if got, want := asJSON(t, played.Replay)+asJSON(t, played.MeanLoss)+asJSON(t, played.Matched), asJSON(t, live.Replay)+
-		asJSON(t, live.MeanLoss)+asJSON(t, live.Matched); got != want || live.MeanLoss == nil {
+	if got, want := asJSON(t, played.Replay)+asJSON(t, played.MeanLoss)+asJSON(t, played.Matched),
+		asJSON(t, live.Replay)+asJSON(t, live.MeanLoss)+asJSON(t, live.Matched); got != want || live.MeanLoss == nil {
 		t.Errorf("the backtest found %s, live it was %s", got, want)
 	}
 	if live.Fates.Observed == 0 || live.Fates.Observed == int64(data.Len()) {

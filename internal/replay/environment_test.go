@@ -48,7 +48,8 @@ func TestSigmoidIsRealizable(t *testing.T) {
 			if math.Abs(v.Value) >= 1 {
 				t.Fatalf("x = %v", v.Value)
 			}
-			x.Features = append(x.Features, oracle.Feature{Name: v.Name, Kind: oracle.FeatureKind(v.Kind), Value: v.Value})
+			x.Features = append(x.Features, oracle.Feature{Name: v.Name, Kind: oracle.FeatureKind(v.Kind),
+				Value: v.Value})
 		}
 		for _, a := range c.Actions {
 			x.Actions = append(x.Actions, oracle.Action{Name: a.Name})

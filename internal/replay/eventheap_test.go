@@ -21,7 +21,8 @@ func TestEventsMemory(t *testing.T) {
 		var text strings.Builder
 		for i := range n {
 			fmt.Fprintf(&text,
-				`{"id":"event-%d","features":{"x":"%s"},"actions":["a","b"],"action":"a","propensity":0.5,"loss":1}`+"\n", i,
+				`{"id":"event-%d","features":{"x":"%s"},"actions":["a","b"],"action":"a","propensity":0.5,"loss":1}`+
+					"\n", i,
 				strings.Repeat("y", 400))
 		}
 		heap := func() uint64 {

@@ -87,8 +87,8 @@ func TestEventsActionSets(t *testing.T) {
 	shuffled := b.Pick([]int32{1, 0})
 	for i, v := range []*Rounds{b, shuffled} {
 		soon, late, v := v.Row(i), v.Row(1-i), v.Log
-		if v.ID(soon) != "soon" || v.ID(late) != "late" || v.Slot(soon) != 1 || v.Action[soon] != 2 || v.Slot(late) != 1 ||
-			v.Action[late] != 1 || v.Stands(soon) != 2 {
+		if v.ID(soon) != "soon" || v.ID(late) != "late" || v.Slot(soon) != 1 || v.Action[soon] != 2 ||
+			v.Slot(late) != 1 || v.Action[late] != 1 || v.Stands(soon) != 2 {
 			t.Errorf("view %d: %v %v", i, v.Slot(soon), v.Action[soon])
 		}
 		if got := v.Eligible(nil, soon); !slices.Equal(got, []int32{1, 2, 0}) {
@@ -227,8 +227,8 @@ func TestTableAccount(t *testing.T) {
 		!testkit.Balanced(&in.Account) || in.Bytes != int64(len(badRows)) {
 		t.Errorf("%+v", in)
 	}
-	if !slices.Equal(b.Actions, []string{"a", "b"}) || fmt.Sprint(b.table.ID(0), b.table.ID(1), b.table.ID(2)) != "qsu" ||
-		len(b.table.Props) != 3 {
+	if !slices.Equal(b.Actions, []string{"a", "b"}) || fmt.Sprint(b.table.ID(0), b.table.ID(1),
+		b.table.ID(2)) != "qsu" || len(b.table.Props) != 3 {
 		t.Errorf("%v %v", b.Actions, b.table.Props)
 	}
 	for i, want := range []string{"standard input:3: column at: ", "standard input:4: column paid: ",
@@ -237,8 +237,8 @@ func TestTableAccount(t *testing.T) {
 			t.Errorf("%q, want %q", in.FirstMalformed[i], want)
 		}
 	}
-	if got := rejects.String(); strings.Count(got, "\n") != 4 || !strings.Contains(got, `"line":6,"class":"duplicate"`) ||
-		!strings.Contains(got, `"text":"r,yesterday,a,0,0.5"`) {
+	if got := rejects.String(); strings.Count(got, "\n") != 4 || !strings.Contains(got,
+		`"line":6,"class":"duplicate"`) || !strings.Contains(got, `"text":"r,yesterday,a,0,0.5"`) {
 		t.Errorf("%s", got)
 	}
 	if _, err := readLog("bad.csv", strings.NewReader(badRows),
@@ -271,7 +271,8 @@ func valuesOf(t *testing.T, text string) map[string][]float64 {
 func FuzzEvents(f *testing.F) {
 	f.Add(`{"id":"a","features":{"x":1},"actions":["p",{"name":"q","features":{"y":true}}],"action":"q",` +
 		`"propensities":{"p":0.25,"q":0.75},"reward":1}`)
-	f.Add("{\"id\":\"a\",\"reward\":1}\n{\"id\":\"a\",\"features\":{},\"action\":\"p\"}\n{\"id\":\"b\",\"actions\":[\"p\"],\"action\":\"p\",\"withdrawn\":true}")
+	f.Add(
+		"{\"id\":\"a\",\"reward\":1}\n{\"id\":\"a\",\"features\":{},\"action\":\"p\"}\n{\"id\":\"b\",\"actions\":[\"p\"],\"action\":\"p\",\"withdrawn\":true}")
 	f.Add(`{"_label_cost":-2,"pdrop":0.9,"a":[2,1],"p":[0.25,0.75],"c":{"u":{"f":1},"_multi":[{},{"_tag":"b"}]}}`)
 	f.Add("1:1:0.5 | a b\n2:0:0.5 | c\n")
 	for _, format := range []string{logs.JSONL, logs.Msgpack, logs.Dsjson} {
@@ -289,7 +290,8 @@ func FuzzEvents(f *testing.F) {
 		rounds, said := b, valuesOf(t, text)
 		var c codec.Context
 		for i := range b.Action {
-			if v := b.Value[i]; !math.IsNaN(v) && !slices.Contains(said[rounds.ID(i)], v) && !slices.Contains(said[""], v) {
+			if v := b.Value[i]; !math.IsNaN(v) && !slices.Contains(said[rounds.ID(i)], v) && !slices.Contains(said[""],
+				v) {
 				t.Fatalf("row %d: the outcome %v is that of another id than %q", i, v, rounds.ID(i))
 			}
 			b.Context(&c, i)

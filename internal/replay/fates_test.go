@@ -8,7 +8,8 @@ import (
 
 func TestFates(t *testing.T) {
 	var f Fates
-	for _, fate := range []codec.Fate{codec.Observed, codec.Observed, codec.Imputed, codec.Skipped, codec.WithdrawnRound} {
+	for _, fate := range []codec.Fate{codec.Observed, codec.Observed, codec.Imputed, codec.Skipped,
+		codec.WithdrawnRound} {
 		f.addFate(fate)
 	}
 	for _, reason := range []string{codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch,

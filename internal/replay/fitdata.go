@@ -15,8 +15,8 @@ import (
 type FitOptions struct {
 	Rows    int // the first so many; 0: all
 	Columns int // at most so many; of texts the values that occur most
-	// columns of actions at most, if functions are shared by all actions and go by features of theirs; 0: functions are of
-	// named actions
+	// columns of actions at most, if functions are shared by all actions and go by features of theirs; 0: functions are
+	// of named actions
 	Shared int
 	Bandit bool   // where the loss of every action is known, that of one counts, drawn uniformly
 	Seed   uint64 // of that draw

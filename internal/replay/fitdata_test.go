@@ -78,7 +78,8 @@ func TestTail(t *testing.T) {
 						t.Fatalf("%s: round %d: loss %v, want %v", env.Name, i, y, x)
 					}
 				}
-				if v.Log != nil && (w.Log.Action[w.Row(i)] != v.Log.Action[v.Row(i+n)] || v.Timed() && w.Time(i) != v.Time(i+n)) {
+				if v.Log != nil && (w.Log.Action[w.Row(i)] != v.Log.Action[v.Row(i+n)] || v.Timed() &&
+					w.Time(i) != v.Time(i+n)) {
 					t.Fatalf("%s: round %d is another", env.Name, i)
 				}
 			}

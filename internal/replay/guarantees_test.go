@@ -151,10 +151,11 @@ func TestGuarantees(t *testing.T) {
 	g := deal(t, runs, rounds, nil)
 	t.Logf("%d runs of %d rounds: covered %d, by the sharper bound %d of %d, f⋆ survived %d of %d; false alarms %d of "+
 		"%d; mean regret %.1f, mean measured drift %.1f", runs, rounds,
-		g.covered, g.random, g.tested, g.survived, g.first, g.raised, g.tested, g.regret/float64(runs), g.bound/float64(runs))
+		g.covered, g.random, g.tested, g.survived, g.first, g.raised, g.tested, g.regret/float64(runs),
+		g.bound/float64(runs))
 	if !few(runs-g.covered, runs, alpha) || !few(g.first-g.survived, g.first, alpha) {
-		t.Errorf("the plausible-set bound holds in %d of %d runs, f⋆ survived in %d of %d; %q", g.covered, runs, g.survived,
-			g.first, g.uncovered)
+		t.Errorf("the plausible-set bound holds in %d of %d runs, f⋆ survived in %d of %d; %q", g.covered, runs,
+			g.survived, g.first, g.uncovered)
 	}
 	if !few(g.tested-g.random, g.tested, alpha) {
 		t.Errorf("with outcomes missing at random the sharper bound holds in %d of %d runs", g.random, g.tested)
@@ -167,7 +168,8 @@ func TestGuarantees(t *testing.T) {
 	}
 	t.Logf("without f⋆ the bound would hold in %d of %d", g.without, g.first)
 	if few(g.first-g.without, g.first, alpha) {
-		t.Errorf("the bound holds in %d of %d runs with f⋆ taken out of the set: the check cannot fail", g.without, g.first)
+		t.Errorf("the bound holds in %d of %d runs with f⋆ taken out of the set: the check cannot fail",
+			g.without, g.first)
 	}
 	const faulty = 13 // all of sigmoid
 	for name, fault := range map[string]struct {
@@ -182,8 +184,8 @@ func TestGuarantees(t *testing.T) {
 			name, g.covered, g.survived, g.raised, g.tested, g.regret/faulty, g.bound/faulty)
 		if few(faulty-g.covered, faulty, alpha) || few(g.raised, g.tested, alpha) || name == "losses flipped" &&
 			g.driftHolds() {
-			t.Errorf("%s: covered %d, alarms %d, mean regret %v, mean measured drift %v: a check cannot fail", name, g.covered,
-				g.raised, g.regret/faulty, g.bound/faulty)
+			t.Errorf("%s: covered %d, alarms %d, mean regret %v, mean measured drift %v: a check cannot fail", name,
+				g.covered, g.raised, g.regret/faulty, g.bound/faulty)
 		}
 	}
 }

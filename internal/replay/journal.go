@@ -80,8 +80,8 @@ func (j *Journal) read(path string) error {
 			return fmt.Errorf("%s:%d: no result of a run: name another file to resume from", path, n)
 		}
 		if *l.Version != journalVersion {
-			return fmt.Errorf("%s:%d: version %d, this program reads %d: name another file to resume from", path, n, *l.Version,
-				journalVersion)
+			return fmt.Errorf("%s:%d: version %d, this program reads %d: name another file to resume from", path, n,
+				*l.Version, journalVersion)
 		}
 		j.done[l.Key] = l.Result
 		whole += int64(len(text))

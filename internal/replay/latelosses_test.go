@@ -50,8 +50,8 @@ func TestLateLossesOfAdversaries(t *testing.T) {
 				warned++
 			}
 		}
-		t.Logf("%s, window %s: %d of %d runs of %d rounds warn; %d losses late in each", c.spec, c.window, warned, seeds,
-			rounds, late/int64(seeds))
+		t.Logf("%s, window %s: %d of %d runs of %d rounds warn; %d losses late in each", c.spec, c.window,
+			warned, seeds, rounds, late/int64(seeds))
 		if warned < c.least || warned > c.most || late < 30*int64(seeds) {
 			t.Errorf("%s: %d of %d runs warn, expected %d to %d; %d losses late in all", c.spec, warned, seeds, c.least,
 				c.most, late)

@@ -33,22 +33,24 @@ func Oracles() []grammar.Entry {
 	return []grammar.Entry{
 		grammar.Word("auto", "", "the default: Hedge over three regressions an action: ridge, ridge that forgets, "+
 			"and ridge on random "+
-			"Fourier features that forgets (those only while K·(d+128)² ≤ 1e6, of the actions and columns seen); beta, "+
-			"columns, fourier, seed, share (steered: on long stationary streams the regression that forgets loses its part)"),
+			"Fourier features that forgets (those only while K·(d+128)² ≤ 1e6, of the actions and columns "+
+			"seen); beta, columns, fourier, seed, share (steered: on long stationary streams the regression that "+
+			"forgets loses its part)"),
 		grammar.Word("linear", "", "online ridge regression an action, optimistic (beta), features standardised as "+
 			"they come; beta (0 "+
-			"is plain ridge, 1 Vovk-Azoury-Warmuth), lambda, forget (the past counts that much after each example, for worlds "+
-			"that move), fourier (so many random Fourier features beside the columns, for losses that are not linear in them; "+
-			"bandwidth, columns, seed)"),
+			"is plain ridge, 1 Vovk-Azoury-Warmuth), lambda, forget (the past counts that much after each example, "+
+			"for worlds that move), fourier (so many random Fourier features beside the columns, for losses that are "+
+			"not linear in them; bandwidth, columns, seed)"),
 		grammar.Word("fourier", "", "linear with fourier: 128, as --oracle names it"),
 		grammar.Word("shared", "", "one ridge regression for all actions over their features and the products "+
 			"with the context's, "+
 			"hashed: for actions that come and go; beta, lambda, hashed"),
 		grammar.Word("hybrid", "", "the same, and the context's features for each action's name; beta, lambda, hashed"),
-		grammar.Word("ridge", "", "ridge regression with a theorem, certified: true, for losses that are linear in the "+
-			"features: these and the actions are listed in the model file, numbers with their bounds; lambda"),
+		grammar.Word("ridge", "", "ridge regression with a theorem, certified: true, for losses that are "+
+			"linear in the features: these and the actions are listed in the model file, numbers with their "+
+			"bounds; lambda"),
 		grammar.Word("hedge", "", "Hedge-Vovk over a finite class of functions from a class file; eta, class; "+
-			"eta: outstanding lowers it with the rounds outstanding, for a bound under any delays; substitution: vovk with "+
-			"unproved: true predicts by Vovk's substitution at eta 2"),
+			"eta: outstanding lowers it with the rounds outstanding, for a bound under any delays; substitution: "+
+			"vovk with unproved: true predicts by Vovk's substitution at eta 2"),
 	}
 }

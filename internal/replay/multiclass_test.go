@@ -65,9 +65,11 @@ func TestMulticlassErrors(t *testing.T) {
 		{"label,n_x\na,1e999\n", `t.csv:2: column n_x: "1e999" is not a finite number`},
 		{"label,c_x\na,\"1\n", "t.csv:2: not CSV: "},
 		{"label,c_x\na,\xff\n", "t.csv:2: column c_x: a category is UTF-8"},
-		{"label,c_x\n\ta,a\n", "t.csv:2: column label: a label is UTF-8 of at most 256 bytes without control characters"},
+		{"label,c_x\n\ta,a\n", "t.csv:2: column label: a label is UTF-8 of at most 256 bytes without control " +
+			"characters"},
 		{"label,c_x\n\xff,a\n", "t.csv:2: column label: a label is UTF-8"},
-		{"label,c_x\n" + strings.Repeat("l", 300) + ",a\n", "t.csv:2: column label: a label is UTF-8 of at most 256 bytes"},
+		{"label,c_x\n" + strings.Repeat("l", 300) + ",a\n", "t.csv:2: column label: a label is UTF-8 of at most " +
+			"256 bytes"},
 	} {
 		_, err := readLabelled("t.csv", strings.NewReader(c.text))
 		var at *scan.LineError

@@ -42,8 +42,7 @@ func runNamed(t testing.TB, env *Rounds, m *model.Model, spec string) *Result {
 	return r
 }
 
-const namedLog = `{"id":"e0","time":"2020-01-01T00:00:00Z","actions":["x","y"],"action":"x","propensity":0.5,"outcomes":` +
-	`{"q":{"value":0.8,"time":"2020-01-01T00:00:30Z"},"c":{"value":2,"time":"2020-01-01T00:00:05Z"}}}
+const namedLog = `{"id":"e0","time":"2020-01-01T00:00:00Z","actions":["x","y"],"action":"x","propensity":0.5,"outcomes":` + `{"q":{"value":0.8,"time":"2020-01-01T00:00:30Z"},"c":{"value":2,"time":"2020-01-01T00:00:05Z"}}}
 {"id":"e1","outcomes":{"c":3},"outcome_time":"2020-01-01T00:00:31Z"}
 {"id":"e1","time":"2020-01-01T00:00:10Z","actions":["x","y"],"action":"x","propensity":0.5}
 {"id":"e1","outcomes":{"q":0.5},"outcome_time":"2020-01-01T00:00:40Z"}
@@ -66,8 +65,8 @@ func TestNamedLog(t *testing.T) {
 		!math.IsInf(q.Value[2], 1) || !math.IsNaN(q.Value[3]) || env.Log.Outcome("loss") != nil {
 		t.Errorf("%+v %+v", q, c)
 	}
-	m := namedModel(t, "actions: [x, y]\nlearner: {fixed: x}\nreward: q - c/10\noutcomes: {q: {window: 60s}, c: {max: 10, window: 10s, "+
-		"missing: {impute: 1}}}\n")
+	m := namedModel(t, "actions: [x, y]\nlearner: {fixed: x}\nreward: q - c/10\noutcomes: {q: {window: 60s}, c: "+
+		"{max: 10, window: 10s, missing: {impute: 1}}}\n")
 	r := runNamed(t, env, m, "recorded")
 	if r.Fates.Observed != 1 || r.Fates.Imputed != 1 || r.Fates.Skipped != 2 || r.Fates.Withdrawn != 1 {
 		t.Errorf("rounds %+v", r.Fates)
@@ -76,7 +75,8 @@ func TestNamedLog(t *testing.T) {
 		{Name: "c", Mean: 3, OutcomeFates: OutcomeFates{Observed: 2, Imputed: 2, Withdrawn: 1, Late: 1}},
 		{Name: "q", Mean: .65, OutcomeFates: OutcomeFates{Observed: 2, Skipped: 1, Withdrawn: 2}}}
 	for i, o := range r.Outcomes {
-		if o.Name != want[i].Name || math.Abs(float64(o.Mean-want[i].Mean)) > 1e-12 || o.OutcomeFates != want[i].OutcomeFates {
+		if o.Name != want[i].Name || math.Abs(float64(o.Mean-want[i].Mean)) > 1e-12 ||
+			o.OutcomeFates != want[i].OutcomeFates {
 			t.Errorf("outcome %+v\nwant    %+v", o, want[i])
 		}
 	}
@@ -129,7 +129,8 @@ func TestArms(t *testing.T) {
 func TestNameOutcomes(t *testing.T) {
 	env := readEvents(t, armsText, dataset.Options{}, logs.Options{})
 	m, _ := ModelFor(env, "replay", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 7})
-	if err := UseOutcomes(m, env); err == nil || !strings.Contains(err.Error(), "has the outcomes c, q, and the model has one") {
+	if err := UseOutcomes(m, env); err == nil || !strings.Contains(err.Error(), "has the outcomes c, q, and the "+
+		"model has one") {
 		t.Error(err)
 	}
 	if err := NameOutcomes(m, env, "2*q", m.Window); err != nil || len(m.Named) != 2 || m.Named[1].Name != "q" ||
@@ -144,25 +145,27 @@ func TestNameOutcomes(t *testing.T) {
 		t.Error(err)
 	}
 	m = namedModel(t, "reward: q - c\noutcomes: {q: {window: 5r}, c: {max: 3, window: 5r}}")
-	if err := UseOutcomes(m, env); err == nil || !strings.Contains(err.Error(), "the outcome c is 8, which is not in [0, 3]") {
+	if err := UseOutcomes(m, env); err == nil || !strings.Contains(err.Error(), "the outcome c is 8, which is not "+
+		"in [0, 3]") {
 		t.Error(err)
 	}
 }
 
-// namedTrial is a run of a model with two stages and a budget on rounds of three actions, of which each next one is better
-// and dearer.
+// namedTrial is a run of a model with two stages and a budget on rounds of three actions, of which each next one is
+// better and dearer.
 func namedTrial(t testing.TB, rounds int, spec string) *Trial {
 	t.Helper()
 	var text strings.Builder
 	random := random.New(1, "named trial")
 	for i := range rounds {
 		u := func(k int) float64 { return random.Uniform(uint64(i), uint64(k)) }
-		fmt.Fprintf(&text, `{"features":{"h":%v},"arms":{"x":{"q":%v,"c":%v},"y":{"q":%v,"c":%v},"z":{"q":%v,"c":%v}}}`+"\n",
-			u(0), u(1)/2, u(2), u(3)*(1-u(0)/2), 1+3*u(4), .5+u(5)/2, 5+5*u(6))
+		fmt.Fprintf(&text, `{"features":{"h":%v},"arms":{"x":{"q":%v,"c":%v},"y":{"q":%v,"c":%v},"z":{"q":%v,"c":%v}}}`+
+			"\n", u(0), u(1)/2, u(2), u(3)*(1-u(0)/2), 1+3*u(4), .5+u(5)/2, 5+5*u(6))
 	}
 	env := readEvents(t, text.String(), dataset.Options{}, logs.Options{})
-	m := namedModel(t, "name: replay\nactions: [x, y, z]\nreward: q - c/100\noutcomes: {q: {window: 100r}, c: {max: 10, "+
-		"window: 20r, missing: {impute: 5}}}\nbudget: {spent: {of: c, mean_at_most: 2, about: {x: 0.5, y: 2, z: 8}}}\n")
+	m := namedModel(t, "name: replay\nactions: [x, y, z]\nreward: q - c/100\noutcomes: {q: {window: 100r}, c: "+
+		"{max: 10, window: 20r, missing: {impute: 5}}}\nbudget: {spent: {of: c, mean_at_most: 2, about: {x: 0.5, y: "+
+		"2, z: 8}}}\n")
 	m.Resolve(env.Columns, 3)
 	env = env.For(m)
 	d, err := delay.Parse(spec, env.DelayOptions(1))

@@ -42,7 +42,8 @@ func readOpenBandit(t testing.TB, text, items string) (*Rounds, error) {
 		return readLog("men.csv", strings.NewReader(text), logOptions{Options: logs.Options{Format: logs.OpenBandit}})
 	}
 	path := filepath.Join(t.TempDir(), "men.csv")
-	for name, text := range map[string]string{path: text, filepath.Join(filepath.Dir(path), "item_context.csv"): items} {
+	for name, text := range map[string]string{path: text, filepath.Join(filepath.Dir(path),
+		"item_context.csv"): items} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +73,8 @@ func TestOpenBandit(t *testing.T) {
 	b.Context(&c, 0)
 	want := []codec.Feature{{Name: "position", Kind: codec.Text, Text: "3"},
 		{Name: "user_feature_0", Kind: codec.Text, Text: "cef3390ed2"},
-		{Name: "user-item_affinity_0", Kind: codec.Number}, {Name: "user-item_affinity_1", Kind: codec.Number, Value: 1},
+		{Name: "user-item_affinity_0", Kind: codec.Number}, {Name: "user-item_affinity_1", Kind: codec.Number,
+			Value: 1},
 		{Name: "user-item_affinity_2", Kind: codec.Number}}
 	if !reflect.DeepEqual(c.Features, want) {
 		t.Errorf("features %v, want %v", c.Features, want)

@@ -39,7 +39,8 @@ func (r *rowText) Read(p []byte) (int, error) {
 // pagedRows reads a labelled CSV of which little is on the heap.
 func pagedRows(t *testing.T, n int) *Rounds {
 	t.Helper()
-	m, err := readLog("t.csv", &rowText{rows: n}, logOptions{Options: logs.Options{Format: logs.Labelled}, Heap: 1 << 14})
+	m, err := readLog("t.csv", &rowText{rows: n}, logOptions{Options: logs.Options{Format: logs.Labelled},
+		Heap: 1 << 14})
 	if err != nil {
 		t.Fatal(err)
 	}

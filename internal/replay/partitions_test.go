@@ -43,7 +43,8 @@ type parted struct {
 // a window of so many rounds of all partitions together.
 func newParted(t testing.TB, partitions int, seed uint64, rounds, window int, spec string) *parted {
 	env := environment(t, "sigmoid", seed, rounds)
-	m, files := ModelFor(env, "replay", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: int64(window / partitions)})
+	m, files := ModelFor(env, "replay", model.Learner{Kind: model.DAFA},
+		loop.Window{Rounds: int64(window / partitions)})
 	p := &parted{rng: rand.New(rand.NewPCG(seed, uint64(partitions))), offset: make([]int64, partitions),
 		outcomes: make([]int64, partitions), last: make([]int64, partitions), read: make([]int, partitions)}
 	p.ep = func() loop.Epoch {

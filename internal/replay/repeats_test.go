@@ -72,7 +72,8 @@ func TestRepeatedEvents(t *testing.T) {
 			if got, want := strings.Join(got, ", "), "a x 0.25, b y 0.125, c y 0.75, d x 0.5"; got != want {
 				t.Errorf("rows %s, want %s", got, want)
 			}
-			if in := b.Intake; in.Events != 4 || in.Duplicates != 4 || in.Dangling != 5 || in.Joined != 3 || in.Extra != 2 {
+			if in := b.Intake; in.Events != 4 || in.Duplicates != 4 || in.Dangling != 5 || in.Joined != 3 ||
+				in.Extra != 2 {
 				t.Errorf("%+v", in)
 			}
 		})
@@ -83,7 +84,8 @@ func TestRepeatedEvents(t *testing.T) {
 // Wabbit's text have no id, so that none is a repeat.
 func TestRepeatedRows(t *testing.T) {
 	b, err := readLog("log.csv", strings.NewReader("id,who,paid\na,x,0.25\nb,y,0.5\na,x,0.25\na,y,1\nc,y,0.75\n"),
-		logOptions{Options: logs.Options{Mapping: logs.Mapping{ID: "id", Action: "who", Reward: "paid"}}, Account: true})
+		logOptions{Options: logs.Options{Mapping: logs.Mapping{ID: "id", Action: "who", Reward: "paid"}},
+			Account: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +106,8 @@ func TestRepeatedRows(t *testing.T) {
 // TestUnactivatedEventHasNoNumber: an event that the reader does not hand on is none that an
 // outcome can be given to.
 func TestUnactivatedEventHasNoNumber(t *testing.T) {
-	const text = `{"id":"a","action":"x","propensity":1,"inactive":true}` + "\n" + `{"id":"b","action":"x","propensity":1}`
+	const text = `{"id":"a","action":"x","propensity":1,"inactive":true}` + "\n" +
+		`{"id":"b","action":"x","propensity":1}`
 	r, err := logs.Open(logs.Stdin, logs.Options{Stdin: strings.NewReader(text)})
 	if err != nil {
 		t.Fatal(err)

@@ -131,7 +131,8 @@ type (
 
 // certifyOptions are what a certificate takes from a finished run.
 func (r *Result) certifyOptions(m *model.Model) certify.Options {
-	return certify.Options{Rounds: r.Rounds - r.Fates.Withdrawn, Arrival: m.Arrival, Early: m.Early, Late: &r.LateLosses}
+	return certify.Options{Rounds: r.Rounds - r.Fates.Withdrawn, Arrival: m.Arrival, Early: m.Early,
+		Late: &r.LateLosses}
 }
 
 // Harm is what a run cost its learner: the regret, or where the truth is not known the loss or the missed

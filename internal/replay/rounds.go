@@ -57,8 +57,8 @@ func OfTable(b *dataset.Table) *Rounds {
 
 // OfWorld returns the rounds of a world.
 func OfWorld(w *world.World) *Rounds {
-	return &Rounds{Name: w.Name, Actions: w.Actions, Columns: len(w.Features) + 1, Known: true, Facts: w.Facts, world: w,
-		n: w.Rounds}
+	return &Rounds{Name: w.Name, Actions: w.Actions, Columns: len(w.Features) + 1, Known: true, Facts: w.Facts,
+		world: w, n: w.Rounds}
 }
 
 // NewEnvironment returns the rounds of the built-in environment that a specification names.

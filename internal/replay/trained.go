@@ -48,12 +48,13 @@ func Trained(ctx context.Context, log stream.Log, name string, build follow.Buil
 	}
 	heart := audit.Replica()
 	learn := func(from int64) error {
-		return stream.Scan(ctx, log, join.TopicsOf(name).Feedback, 0, from, math.MaxInt64, func(r *stream.Record) error {
-			if heart.LearnedThrough() >= goal {
-				return stream.ErrStop
-			}
-			return audit.Take(ctx, r)
-		})
+		return stream.Scan(ctx, log, join.TopicsOf(name).Feedback, 0, from, math.MaxInt64,
+			func(r *stream.Record) error {
+				if heart.LearnedThrough() >= goal {
+					return stream.ErrStop
+				}
+				return audit.Take(ctx, r)
+			})
 	}
 	if err = learn(from); errors.Is(err, loop.ErrGap) && from != stream.Earliest {
 		err = learn(stream.Earliest) // a snapshot's position is a hint; what is known is passed over
@@ -71,7 +72,8 @@ func Trained(ctx context.Context, log stream.Log, name string, build follow.Buil
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	sum := sha256.Sum256(state)
-	return &TrainedLearner{Epoch: *heart.Epoch(), Through: heart.LearnedThrough(), Digest: hex.EncodeToString(sum[:])}, nil
+	return &TrainedLearner{Epoch: *heart.Epoch(), Through: heart.LearnedThrough(), Digest: hex.EncodeToString(sum[:])},
+		nil
 }
 
 // lastSnapshot returns the newest good snapshot of at most that much feedback, nil if

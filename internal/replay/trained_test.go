@@ -46,7 +46,8 @@ func TestTrained(t *testing.T) {
 				t.Errorf("after %d it is another learner (%v)", n, err)
 			}
 		}
-		if l, err := Trained(t.Context(), log, "replay", model.Epoch, 0); err != nil || l.Through != 120 || !seen[l.Digest] {
+		if l, err := Trained(t.Context(), log, "replay", model.Epoch, 0); err != nil || l.Through != 120 ||
+			!seen[l.Digest] {
 			t.Errorf("all of it: %+v, %v", l, err)
 		}
 		if _, err := Trained(t.Context(), log, "replay", model.Epoch, 121); err == nil || !strings.Contains(err.Error(),

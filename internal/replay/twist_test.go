@@ -52,7 +52,8 @@ func TestPermute(t *testing.T) {
 			for a := range now {
 				sum += now[a]
 				if now[a] != p.Loss(round, a) {
-					t.Errorf("round %d: action %d has the mean loss %v and the loss %v", round, a, now[a], p.Loss(round, a))
+					t.Errorf("round %d: action %d has the mean loss %v and the loss %v", round, a, now[a],
+						p.Loss(round, a))
 				}
 				if same := old[a] == 0 && now[a] == 0; old[a] == 0 && same != (round < 3) {
 					t.Errorf("round %d: %v became %v", round, old, now)

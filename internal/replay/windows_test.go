@@ -19,8 +19,8 @@ func priced(regrets [][]float64, skipped []int64) ([]loop.Window, [][]Result) {
 	for w := range regrets {
 		windows = append(windows, loop.Window{Rounds: int64(10 * (w + 1))})
 		for _, v := range regrets[w] {
-			runs[w] = append(runs[w], Result{Rounds: 100, Regret: &v, MeanLoss: &v, Fates: Fates{Observed: 100 - skipped[w],
-				Skipped: skipped[w]}})
+			runs[w] = append(runs[w], Result{Rounds: 100, Regret: &v, MeanLoss: &v,
+				Fates: Fates{Observed: 100 - skipped[w], Skipped: skipped[w]}})
 		}
 	}
 	return windows, runs

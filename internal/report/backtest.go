@@ -62,7 +62,8 @@ func (b *builder) subtitle() string {
 	if d := b.Data; d != nil {
 		parts = append(parts, number(d.Rounds, "round"), number(int64(d.Actions), "action"))
 		if d.First != nil {
-			parts = append(parts, "from "+d.First.Format("2006-01-02 15:04")+" to "+d.Last.Format("2006-01-02 15:04")+" UTC")
+			parts = append(parts, "from "+d.First.Format("2006-01-02 15:04")+" to "+d.Last.Format("2006-01-02 15:04")+
+				" UTC")
 		}
 	}
 	if n := len(b.Runs); n > 0 {
@@ -129,9 +130,9 @@ func (b *builder) flags() []pageFlag {
 		out = slices.Insert(out, 0, pageFlag{bad, interrupted})
 	}
 	if r := b.unweighted(); r != nil {
-		add(warn, "the log does not say with which probabilities it played, so the mean %s of a learner is that of the "+
-			"rounds in which it drew the recorded action, and no unbiased estimate of anything; where the log has them, "+
-			"--propensity-column names their column.", r.Rewards.Of())
+		add(warn, "the log does not say with which probabilities it played, so the mean %s of a learner is "+
+			"that of the rounds in which it drew the recorded action, and no unbiased estimate of anything; where "+
+			"the log has them, --propensity-column names their column.", r.Rewards.Of())
 	}
 	for k, g := range b.groups {
 		if i := slices.IndexFunc(g, func(r *replay.Result) bool { return r.LateLosses.Differ }); i >= 0 {
@@ -144,8 +145,8 @@ func (b *builder) flags() []pageFlag {
 			add(bad, "%s: bounds on the regret are void: %s.", called(g), void)
 		}
 		if s := float64(b.Summary[k].Skipped); s > manySkipped {
-			add(warn, "%s: %s of the rounds were not learned, for no outcome came in the window of %s; replayer window prices "+
-				"longer ones.", called(g), words.Percent(s), g[0].Window)
+			add(warn, "%s: %s of the rounds were not learned, for no outcome came in the window of %s; replayer "+
+				"window prices longer ones.", called(g), words.Percent(s), g[0].Window)
 		}
 	}
 	if b.Intake != nil {
@@ -225,7 +226,8 @@ func (b *builder) tiles() []tile {
 			out = append(out, costTile(s.Cost.length(r.Rewards), r.Rewards))
 		}
 		out = append(out, tile{"Rounds that wait", words.Digits(r.Delays.Released.Mean),
-			fmt.Sprintf("on average when one is decided; %s wait for their outcome alone", words.Digits(r.Delays.Raw.Mean))})
+			fmt.Sprintf("on average when one is decided; %s wait for their outcome alone",
+				words.Digits(r.Delays.Raw.Mean))})
 	}
 	if p := b.best(); p != nil {
 		e, of := ranking(p), b.Estimators.Of
@@ -341,8 +343,8 @@ func (b *builder) says() []string {
 func (b *builder) saysLoss(k int) string {
 	r, s := b.groups[k][0], &b.Summary[k]
 	if !s.Loss.known() {
-		return fmt.Sprintf("What %s would have %s is not known: in none of the %s of %s did it draw the action of the log.",
-			r.Learner, did(r.Rewards), number(r.Rounds, "round"), r.Environment)
+		return fmt.Sprintf("What %s would have %s is not known: in none of the %s of %s did it draw the action of "+
+			"the log.", r.Learner, did(r.Rewards), number(r.Rounds, "round"), r.Environment)
 	}
 	text := fmt.Sprintf("%s %s %s a round over %s of %s", r.Learner, did(r.Rewards), s.Loss.shown(r.Rewards),
 		number(r.Rounds, "round"), r.Environment)
@@ -390,8 +392,8 @@ func (b *builder) saysDelay(k int) string {
 		return text + "the delays cost nothing that is seen in one row order, whose noise is not known; --orders 5 " +
 			"measures it."
 	case math.IsNaN(se):
-		return text + fmt.Sprintf("the delays cost %s, in one row order, whose noise is not known; --orders 5 measures it.",
-			signed(value))
+		return text + fmt.Sprintf("the delays cost %s, in one row order, whose noise is not known; --orders 5 "+
+			"measures it.", signed(value))
 	case cost.chance():
 		return text + fmt.Sprintf("the difference is within twice its standard error of %s, and may be chance.",
 			words.Short(se))

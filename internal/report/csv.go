@@ -88,7 +88,8 @@ func rowsFile[T any](name, holds string, rows []T) csvFile {
 }
 
 func (r *Results) runsFile() csvFile {
-	f := csvFile{Name: "runs.csv", Holds: "a row a run", Columns: append([]string{"run"}, columnsOf[replay.Result]()...)}
+	f := csvFile{Name: "runs.csv", Holds: "a row a run", Columns: append([]string{"run"},
+		columnsOf[replay.Result]()...)}
 	for i := range r.Runs {
 		f.row([]string{strconv.Itoa(i)}, cellsOf(&r.Runs[i]))
 	}
@@ -219,8 +220,8 @@ func (r *Results) policyCourseFile() csvFile {
 			continue
 		}
 		for k, n := range c.Rows {
-			f.row([]string{p.Policy, strconv.Itoa(n), known(c.Value[k]), known(c.SE[k]), known(c.SoFar[k]), known(c.SoFarSE[k]),
-				known(c.ESS[k])})
+			f.row([]string{p.Policy, strconv.Itoa(n), known(c.Value[k]), known(c.SE[k]), known(c.SoFar[k]),
+				known(c.SoFarSE[k]), known(c.ESS[k])})
 		}
 	}
 	return f

@@ -30,12 +30,13 @@ func (b *builder) delays() section {
 		s.say("No learner was played, so there are no delays to show; --learner names one.")
 		return s
 	}
-	s.say("A delay is the number of later rounds that were decided before an outcome was there. Feedback is learned in " +
-		"the order of decisions, so an outcome that comes early waits for the rounds before it: that is the price of " +
-		"order, and the window bounds it.")
+	s.say("A delay is the number of later rounds that were decided before an outcome was there. Feedback is " +
+		"learned in the order of decisions, so an outcome that comes early waits for the rounds before it: that is " +
+		"the price of order, and the window bounds it.")
 	t := &table{Caption: "Delays in rounds", Columns: []column{{Name: "delays", Text: true}, {Name: "as", Text: true},
 		{Name: "mean"}, {Name: "p50", Means: "half of the rounds wait no longer"}, {Name: "p90"}, {Name: "p99"},
-		{Name: "d_max", Means: "the longest"}, {Name: "D", Means: "the sum over all rounds, which regret bounds grow with"},
+		{Name: "d_max", Means: "the longest"}, {Name: "D", Means: "the sum over all rounds, which regret bounds " +
+			"grow with"},
 		{Name: "σ_max", Means: "the most rounds that were open at once"},
 		{Name: "overtaken", Means: "rounds whose outcome came after that of a later round"},
 		{Name: "skipped", Means: "rounds without an outcome in the window"}, {Name: "came too late",
@@ -49,8 +50,8 @@ func (b *builder) delays() section {
 		t.delays("in the log itself", "recorded", &d.Stats, share(d.Overtaken, b.Runs[0].Rounds), "", "")
 	}
 	if r := b.Runs[0]; r.Matched != nil {
-		s.say("Rounds in which a learner drew another action than the recorded one are withdrawn at once and wait for " +
-			"nothing: that is why a learner that meets a part of a log meets a part of its delays.")
+		s.say("Rounds in which a learner drew another action than the recorded one are withdrawn at once and " +
+			"wait for nothing: that is why a learner that meets a part of a log meets a part of its delays.")
 	}
 	s.add(b.delayBars(), b.outstanding(), t)
 	return s
@@ -67,8 +68,8 @@ func share(n, of int64) string { return words.Percent(float64(n) / float64(max(o
 func (b *builder) delayBars() *pageChart {
 	c := &pageChart{ID: "delays", Title: "How late outcomes were", Kind: bars,
 		X: axis{Label: "later rounds decided before it was there"}, Y: axis{Label: "rounds", Zero: true}}
-	c.Says = "Each bar is twice as wide as the one before. What moves to the right between the two colours waited for " +
-		"rounds before it."
+	c.Says = "Each bar is twice as wide as the one before. What moves to the right between the two colours " +
+		"waited for rounds before it."
 	all := b.byDelays()
 	for _, r := range all {
 		if r.Course == nil {
@@ -108,8 +109,8 @@ func binName(b delay.Bin) string {
 func (b *builder) outstanding() *pageChart {
 	c := &pageChart{ID: "outstanding", Title: "Rounds that wait", Kind: lines,
 		Y: axis{Label: "earlier rounds", Zero: true}}
-	c.Says = "How many earlier rounds were open when a round was decided, on average over each stretch. The gap between " +
-		"the first two lines is what order costs."
+	c.Says = "How many earlier rounds were open when a round was decided, on average over each stretch. The gap " +
+		"between the first two lines is what order costs."
 	for i, r := range b.byDelays() {
 		if r.Course == nil {
 			return nil
@@ -121,8 +122,8 @@ func (b *builder) outstanding() *pageChart {
 		for _, n := range r.Course.Most {
 			most.Y = append(most.Y, ope.Figure(n))
 		}
-		one := view{r.Delays.Spec, []series{{Name: "without their outcome", Y: r.Course.Arriving}, {Name: "not yet learned",
-			Y: r.Course.Waiting}}}
+		one := view{r.Delays.Spec, []series{{Name: "without their outcome", Y: r.Course.Arriving},
+			{Name: "not yet learned", Y: r.Course.Waiting}}}
 		if held := r.Course.Held; len(held) > 0 && !math.IsNaN(float64(held[0])) { // else only a live joiner knew
 			one.Series = append(one.Series, series{Name: "held back for order", Y: held})
 		}

@@ -59,7 +59,8 @@ func (r *Fitted) Page() *Page {
 	}
 	best := slices.MinFunc(r.Functions, func(a, b fit.Fitted) int { return cmp.Compare(a.HeldOut, b.HeldOut) })
 	if best.HeldOut >= r.Constant {
-		says += "\n! No function is better than constants: the columns say nothing of the losses, or the rows are too few."
+		says += "\n! No function is better than constants: the columns say nothing of the losses, or the rows " +
+			"are too few."
 	}
 	return brief(note(head), r.kinds(), note(says), r.learners(),
 		note(fmt.Sprintf("In a model file: oracle: {kind: hedge, class: %s}", filepath.Base(r.File))))
@@ -92,7 +93,8 @@ func (r *Fitted) learners() *table {
 	t := headed(2, "", "")
 	t.Inset = true
 	for _, p := range r.Played {
-		t.Caption = fmt.Sprintf("mean %s on the %d rows behind them, without delay", r.Played[0].rewards.Of(), r.PlayedRows)
+		t.Caption = fmt.Sprintf("mean %s on the %d rows behind them, without delay", r.Played[0].rewards.Of(),
+			r.PlayedRows)
 		loss := "not known"
 		if p.MeanLoss != nil {
 			loss = fmt.Sprintf("%.4f", p.rewards.Shown(*p.MeanLoss))

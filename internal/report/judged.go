@@ -107,8 +107,8 @@ func judgedLegend(e *judge.Evaluations, screen, biased bool) string {
 			"estimates rest on. 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
 	}
 	if biased {
-		text += " * may be biased, and so has no standard error; of ** the log shows more than three standard errors of a " +
-			"bias, which is in --json."
+		text += " * may be biased, and so has no standard error; of ** the log shows more than three standard " +
+			"errors of a bias, which is in --json."
 	}
 	return text
 }

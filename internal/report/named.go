@@ -12,8 +12,8 @@ import (
 // named has a row a learner and delays, with the means of the outcomes that the model names and what was spent of its
 // budgets; nil of models with one loss.
 func named(groups [][]*replay.Result) *table {
-	t := &table{Caption: "Named outcomes and budgets: means over rounds", Columns: []column{{Name: "learner", Text: true},
-		{Name: "delays", Text: true}}}
+	t := &table{Caption: "Named outcomes and budgets: means over rounds", Columns: []column{{Name: "learner",
+		Text: true}, {Name: "delays", Text: true}}}
 	at := func(name, means string) int {
 		if i := slices.IndexFunc(t.Columns[2:], func(c column) bool { return c.Name == name }); i >= 0 {
 			return i + 2
@@ -31,14 +31,17 @@ func named(groups [][]*replay.Result) *table {
 			return meanOf(values)
 		}
 		for k := range g[0].Outcomes {
-			row[at(g[0].Outcomes[k].Name, "")] = over(func(r *replay.Result) ope.Figure { return r.Outcomes[k].Mean }).text()
+			row[at(g[0].Outcomes[k].Name, "")] = over(func(r *replay.Result) ope.Figure {
+				return r.Outcomes[k].Mean
+			}).text()
 		}
 		for k := range g[0].Budgets {
 			b := &g[0].Budgets[k]
 			row[at(b.Name+" / budget", "mean cost over what is allowed: at most 1, of a least at least 1")] = over(
 				func(r *replay.Result) ope.Figure { return r.Budgets[k].Share }).text()
-			row[at("most over", "the most that was ever overspent, in budgets of one round")] = words.Digits(float64(over(
-				func(r *replay.Result) ope.Figure { return r.Budgets[k].Worst }).Value))
+			row[at("most over", "the most that was ever overspent, in budgets of one round")] = words.Digits(
+				float64(over(
+					func(r *replay.Result) ope.Figure { return r.Budgets[k].Worst }).Value))
 			row[at("λ "+b.Name, "mean price of one budget, in losses")] = words.Digits(float64(over(
 				func(r *replay.Result) ope.Figure { return r.Budgets[k].Price }).Value))
 		}
@@ -63,8 +66,8 @@ func named(groups [][]*replay.Result) *table {
 	return t
 }
 
-// judgedOutcomes has a row a policy, with what the log says of each outcome and budget: SNIPS with its 95 % interval; nil
-// of one loss.
+// judgedOutcomes has a row a policy, with what the log says of each outcome and budget: SNIPS with its 95 % interval;
+// nil of one loss.
 func judgedOutcomes(policies []*ope.Evaluation) *table {
 	if len(policies) == 0 || len(policies[0].Outcomes) == 0 {
 		return nil
@@ -87,8 +90,8 @@ func judgedOutcomes(policies []*ope.Evaluation) *table {
 
 // candidates has a row for each candidate of a learner and delays, in the first of its runs.
 func candidates(groups [][]*replay.Result) *table {
-	t := &table{Caption: "Candidates, judged on what was played: 95 % intervals that hold at all rounds at once. Gain is " +
-		"the mean loss of what was played less the candidate's",
+	t := &table{Caption: "Candidates, judged on what was played: 95 % intervals that hold at all rounds at once. " +
+		"Gain is the mean loss of what was played less the candidate's",
 		Columns: []column{{Name: "learner", Text: true}, {Name: "delays", Text: true}, {Name: "candidate", Text: true},
 			{Name: "mean loss"}, {Name: "gain"}, {Name: "with missing outcomes at their worst"}, {Name: ""}}}
 	for _, g := range groups {
@@ -97,7 +100,8 @@ func candidates(groups [][]*replay.Result) *table {
 			if e.Beaten {
 				says = "beaten"
 			}
-			t.row(g[0].Learner, g[0].Delays.Spec, e.Policy, judgedMean(e.Value), judgedMean(e.Gain), judgedMean(e.Worst), says)
+			t.row(g[0].Learner, g[0].Delays.Spec, e.Policy, judgedMean(e.Value), judgedMean(e.Gain),
+				judgedMean(e.Worst), says)
 		}
 	}
 	return t
@@ -172,7 +176,8 @@ func (b *builder) curve() *pageChart {
 
 // spent is what was spent over time, in budgets.
 func (b *builder) spent() *pageChart {
-	return b.overTime(&pageChart{ID: "spent", Title: "Spent so far, in budgets", Y: axis{Label: "mean cost / budget", Zero: true},
+	return b.overTime(&pageChart{ID: "spent", Title: "Spent so far, in budgets", Y: axis{Label: "mean cost / budget",
+		Zero: true},
 		Says: "From the first round on. A cost is kept at or below 1; what is to be at least so much, at or above."},
 		func(c *replay.Course, budget *replay.Spend) []ope.Figure {
 			var y []ope.Figure
@@ -202,8 +207,8 @@ func (b *builder) overTime(c *pageChart, y func(c *replay.Course, budget *replay
 			if len(one.Series) == 0 {
 				c.along(r.Course)
 			}
-			one.Series = append(one.Series, series{Name: r.Budgets[i].Name + ", " + b.label(g), Y: y(r.Course, &r.Budgets[i]),
-				Off: len(one.Series) >= 6})
+			one.Series = append(one.Series, series{Name: r.Budgets[i].Name + ", " + b.label(g), Y: y(r.Course,
+				&r.Budgets[i]), Off: len(one.Series) >= 6})
 		}
 	}
 	c.Views = []view{one}

@@ -97,7 +97,8 @@ func (f told) missing(p *Page) (out []string) {
 					for _, line := range v.Series {
 						for i, y := range line.Y {
 							if !math.IsNaN(float64(y)) {
-								check(x.ID+", "+line.Name+", "+fmt.Sprint(i), strconv.FormatFloat(float64(y), 'g', -1, 64))
+								check(x.ID+", "+line.Name+", "+fmt.Sprint(i), strconv.FormatFloat(float64(y),
+									'g', -1, 64))
 							}
 						}
 					}
@@ -122,8 +123,8 @@ func distinct() *Results {
 		p.Estimates = ope.Estimates{ope.Normal("ips", .1283+d/19, .0213), ope.Normal("dr", .1173+d/7, .0117),
 			ope.Normal("cips10", .1371+d/5, .0319)}
 	}
-	r.Intake = &dataset.Intake{Account: logs.Account{Format: "dsjson", Files: 3, Bytes: 98_761, Read: 4_211, Events: 3_907,
-		Duplicates: 83, Dangling: 71, Skipped: 97, Malformed: 53,
+	r.Intake = &dataset.Intake{Account: logs.Account{Format: "dsjson", Files: 3, Bytes: 98_761, Read: 4_211,
+		Events: 3_907, Duplicates: 83, Dangling: 71, Skipped: 97, Malformed: 53,
 		Reasons: map[string]int64{"checkpoint line": 59, "not activated": 38}, Defaulted: 1_203}, Rows: 20, Joined: 61,
 		Unmatched: 9, Weighted: 811, Baselines: 1_733}
 	for i := range r.Sweep {

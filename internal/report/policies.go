@@ -27,7 +27,8 @@ func (b *builder) best() *ope.Evaluation {
 		sign = -1
 	}
 	for _, p := range b.Policies {
-		if len(p.Estimates) > 0 && p.Reward == b.Policies[0].Reward && (best == nil || sign*float64(ranking(p).Value) > sign*float64(ranking(best).Value)) {
+		if len(p.Estimates) > 0 && p.Reward == b.Policies[0].Reward && (best == nil ||
+			sign*float64(ranking(p).Value) > sign*float64(ranking(best).Value)) {
 			best = p
 		}
 	}
@@ -65,7 +66,8 @@ func (b *builder) saysPolicies() string {
 		strings.ToUpper(e.Name), best.Policy, b.Estimators.Of,
 		mean{e.Value, e.SE}.String(), mean{l.Value, l.SE}.String())
 	if b.withinNoise() {
-		return text + "; the difference is within twice its standard error, so this log does not show that it is better."
+		return text + "; the difference is within twice its standard error, so this log does not show that it " +
+			"is better."
 	}
 	return text + "; the difference is more than twice its standard error."
 }
@@ -90,13 +92,13 @@ func (b *builder) health() section {
 	s := section{ID: "propensities", Title: "Propensity health"}
 	d := b.Data
 	if len(b.Policies) == 0 && d != nil && d.Truth {
-		s.say("The data knows what every action of every round is worth, so there is nothing to weigh: what a learner " +
-			"played is what it lost.")
+		s.say("The data knows what every action of every round is worth, so there is nothing to weigh: what a " +
+			"learner played is what it lost.")
 		return s
 	}
 	if len(b.Policies) == 0 && (d == nil || d.Propensities == nil) {
-		s.say("The data does not say with which probabilities its actions were played, so there is nothing to weigh with. " +
-			"Learners are judged by what they meet, not by estimates.")
+		s.say("The data does not say with which probabilities its actions were played, so there is nothing to " +
+			"weigh with. Learners are judged by what they meet, not by estimates.")
 		return s
 	}
 	if d != nil && d.Propensities != nil {
@@ -104,8 +106,8 @@ func (b *builder) health() section {
 		if p.Min == p.Max {
 			s.say("The log played every action with probability %s.", words.Digits(p.Min))
 		} else {
-			s.say("The log played its actions with probabilities from %s to %s, half of them at most %s. The smaller one is, "+
-				"the more a single round weighs; a zero would mean that nothing is known.", words.Digits(p.Min),
+			s.say("The log played its actions with probabilities from %s to %s, half of them at most %s. The smaller "+
+				"one is, the more a single round weighs; a zero would mean that nothing is known.", words.Digits(p.Min),
 				words.Digits(p.Max), words.Digits(p.Median))
 		}
 	}
@@ -121,8 +123,8 @@ func (b *builder) health() section {
 		s.say("%s", text)
 	}
 	for i, p := range b.Policies {
-		t.row(p.Policy, words.Count(int64(p.Matched)), words.Digits(float64(p.ESS)), percent(float64(b.Standings[i].ESS)),
-			words.Digits(p.MaxWeight),
+		t.row(p.Policy, words.Count(int64(p.Matched)), words.Digits(float64(p.ESS)),
+			percent(float64(b.Standings[i].ESS)), words.Digits(p.MaxWeight),
 			mean{ope.Figure(p.MeanWeight), p.MeanWeightSE}.String(), words.Digits(p.Overlap), words.Percent(p.Support))
 		if len(p.Flags) > 0 {
 			t.mark(bad)
@@ -130,8 +132,8 @@ func (b *builder) health() section {
 	}
 	s.add(t)
 	if len(b.Policies) > 0 {
-		s.add(note("Policies in red have flags at the top of this page. The effective sample size is what the estimates of " +
-			"the next part rest on."))
+		s.add(note("Policies in red have flags at the top of this page. The effective sample size is what the " +
+			"estimates of the next part rest on."))
 	}
 	return s
 }
@@ -151,8 +153,9 @@ func (b *builder) dropped() string {
 		return ""
 	}
 	return fmt.Sprintf("The log was thinned out (pdrop): its %s with an outcome stand for %s, and estimates, weights "+
-		"and overlap count each for as many as it stands for. What they rest on are the rows that are there, as ESS and "+
-		"standard errors say.", number(int64(o.Rows), "row"), number(int64(math.Round(float64(o.Events))), "event"))
+		"and overlap count each for as many as it stands for. What they rest on are the rows that are there, as "+
+		"ESS and standard errors say.", number(int64(o.Rows), "row"), number(int64(math.Round(float64(o.Events))),
+		"event"))
 }
 
 // estimators says of each estimator how people write it and what it is; a number or auto
@@ -207,8 +210,8 @@ func (b *builder) intervals() *table {
 		if x := float64(b.Standings[i].Lift); !math.IsNaN(x) {
 			lift = signed(x)
 		}
-		t.row(p.Policy, mean{e.Value, ope.Figure(nan)}.String(), lift, interval(e.Low, e.High), interval(e.Bootstrap.Low,
-			e.Bootstrap.High), interval(e.Bernstein.Low, e.Bernstein.High))
+		t.row(p.Policy, mean{e.Value, ope.Figure(nan)}.String(), lift, interval(e.Low, e.High),
+			interval(e.Bootstrap.Low, e.Bootstrap.High), interval(e.Bernstein.Low, e.Bernstein.High))
 	}
 	return t
 }
@@ -224,22 +227,23 @@ func interval(low, high ope.Figure) string {
 func (b *builder) policies() section {
 	s := section{ID: "policies", Title: "Policies and estimators"}
 	if len(b.Policies) == 0 && b.Data != nil && b.Data.Truth {
-		s.say("No estimate is needed where every action's worth is known: learners are compared by what they lost, in the " +
-			"next part.")
+		s.say("No estimate is needed where every action's worth is known: learners are compared by what they " +
+			"lost, in the next part.")
 		return s
 	}
 	if len(b.Policies) == 0 {
-		s.say("No policy was judged: that needs a log that says with which probabilities it played (its own propensities, " +
-			"or --propensity-column); --policy then names policies.")
+		s.say("No policy was judged: that needs a log that says with which probabilities it played (its own " +
+			"propensities, or --propensity-column); --policy then names policies.")
 		return s
 	}
 	o := b.Estimators
 	s.say("What the log says each policy would have had as its mean %s a row, by %d estimators. Where they agree, "+
-		"believe them; where they do not, look at the weights: IPS is honest and noisy, DM can be wrong without showing "+
-		"it, DR and its kin use both. Policies are ranked by DR.", o.Of, len(b.Policies[0].Estimates))
-	t := &table{Caption: "Mean " + o.Of + " with its standard error; * may be biased and has none, ** is biased by more " +
-		"than three", Columns: []column{{Name: "policy", Text: true}}}
-	c := &pageChart{ID: "estimates", Title: "Estimates with 95 % intervals", Kind: points, Y: axis{Label: "mean " + o.Of}}
+		"believe them; where they do not, look at the weights: IPS is honest and noisy, DM can be wrong without "+
+		"showing it, DR and its kin use both. Policies are ranked by DR.", o.Of, len(b.Policies[0].Estimates))
+	t := &table{Caption: "Mean " + o.Of + " with its standard error; * may be biased and has none, ** is biased " +
+		"by more than three", Columns: []column{{Name: "policy", Text: true}}}
+	c := &pageChart{ID: "estimates", Title: "Estimates with 95 % intervals", Kind: points,
+		Y: axis{Label: "mean " + o.Of}}
 	c.Says = "Normal intervals, value ± 1.96 standard errors, where an estimate cannot be biased; others of DR are " +
 		"below, of all estimators in --json and --csv. Press a policy to hide it."
 	for _, e := range b.Policies[0].Estimates {
@@ -265,7 +269,8 @@ func (b *builder) policies() section {
 	c.Views = []view{shown}
 	s.add(b.playsTable(), c, t, judgedOutcomes(b.Policies), b.intervals(), note(b.settings()))
 	if b.logging(b.Policies[0]) == nil {
-		s.add(note("What policies gain on the one that made the log is shown where that is judged, too: --policy logging."))
+		s.add(note("What policies gain on the one that made the log is shown where that is judged, too: --policy " +
+			"logging."))
 	}
 	return s
 }
@@ -288,18 +293,18 @@ func (b *builder) policyCourse() *pageChart {
 	}
 	c := &pageChart{ID: "policy-course", Title: "Value of policies over time", Kind: lines, X: axis{Label: "rows"},
 		Y: axis{Label: "mean " + b.Estimators.Of}}
-	c.Says = "The weighted mean (SNIPS) of each policy, with 95 % bands. A policy whose line never settles rests on a " +
-		"few heavy rows."
+	c.Says = "The weighted mean (SNIPS) of each policy, with 95 % bands. A policy whose line never settles " +
+		"rests on a few heavy rows."
 	for _, n := range b.Policies[0].Course.Rows {
 		c.At = append(c.At, float64(n))
 	}
 	soFar, each := view{Name: "from the start"}, view{Name: "in each stretch"}
 	for i, p := range b.Policies {
 		x := p.Course
-		soFar.Series = append(soFar.Series, band(series{Name: p.Policy, Off: i >= 6, Aside: specOf(p) == "logging"}, x.SoFar,
-			x.SoFarSE))
-		each.Series = append(each.Series, band(series{Name: p.Policy, Off: i >= 3, Aside: specOf(p) == "logging"}, x.Value,
-			x.SE))
+		soFar.Series = append(soFar.Series, band(series{Name: p.Policy, Off: i >= 6, Aside: specOf(p) == "logging"},
+			x.SoFar, x.SoFarSE))
+		each.Series = append(each.Series, band(series{Name: p.Policy, Off: i >= 3, Aside: specOf(p) == "logging"},
+			x.Value, x.SE))
 	}
 	c.Views = []view{soFar, each}
 	return c

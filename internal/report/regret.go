@@ -20,11 +20,11 @@ func (b *builder) regret() section {
 	g := b.groups[k]
 	rewards := b.rewards()
 	if g[0].Regret == nil {
-		s.say("The truth is not known, so neither is the regret: what the best action of each round would have %s. The "+
-			"bounds hold all the same, on the assumptions that are listed.", did(rewards))
+		s.say("The truth is not known, so neither is the regret: what the best action of each round would have "+
+			"%s. The bounds hold all the same, on the assumptions that are listed.", did(rewards))
 	} else {
-		s.say("Regret is what was lost above the best action of each round, summed. A learner that learns lets it grow " +
-			"ever more slowly; a bound that is below the number of rounds says something.")
+		s.say("Regret is what was lost above the best action of each round, summed. A learner that learns lets " +
+			"it grow ever more slowly; a bound that is below the number of rounds says something.")
 	}
 	if rewards != nil {
 		s.say("Here %s.", rewards.Regret())

@@ -41,16 +41,17 @@ func example() *Results {
 			Fates: replay.Fates{Observed: 15, Skipped: 5, Late: 2}, Delays: delay.Report{Spec: delays,
 				Raw: delay.Stats{D: 40, Mean: 2}, Released: delay.Stats{D: 80, Mean: 4}},
 			Certificate: replay.Certificate{T: 20, MeasuredDrift: certify.NewBound(12, 20),
-				APriori:     certify.NewBound(math.Inf(1), 20),
-				Assumptions: []certify.Assumption{{Name: certify.Silence, State: certify.Void, Detail: "losses imputed: 3"}},
-				Notes:       []string{"a note"}},
+				APriori: certify.NewBound(math.Inf(1), 20),
+				Assumptions: []certify.Assumption{{Name: certify.Silence, State: certify.Void, Detail: "losses " +
+					"imputed: 3"}},
+				Notes: []string{"a note"}},
 			Course: &replay.Course{Stretch: 10, Rounds: []int64{10, 20}, Loss: line, Uniform: &line, Best: &line,
 				Regret: figures(2, 3), Bounds: map[string][]ope.Figure{"measured_drift": figures(8, 12)},
 				Arriving: figures(1, 2), Waiting: figures(2, 4), Held: figures(1, 1), Most: []int64{3, 5},
 				Delays: []delay.Bin{{Raw: 3, Released: 1}, {Low: 1, High: 1, Raw: 17, Released: 19}}},
 			Contexts: &replay.WorstContexts{Of: "regret", Mean: .2, Groups: 9, MinRounds: 30,
-				Worst: []replay.ContextGroup{{Context: "country = DE", Rounds: 7, Share: .35, Mean: .4, SE: .05, Above: .2,
-					AboveSE: .06, Part: .7}}}}
+				Worst: []replay.ContextGroup{{Context: "country = DE", Rounds: 7, Share: .35, Mean: .4, SE: .05,
+					Above: .2, AboveSE: .06, Part: .7}}}}
 	}
 	policy := func(name string, value float64, flags ...string) *ope.Evaluation {
 		dr := ope.Normal("dr", value, .01)
@@ -70,7 +71,8 @@ func example() *Results {
 			SE: some(.01)}}},
 		Data: &replay.Data{Name: "shop <b>&</b>", Rounds: 20, Actions: 10, Columns: 5, Observed: 18,
 			Propensities: &replay.Propensities{Min: .01, P1: .01, Median: .1, Max: .5, Inverse: 10}},
-		Parameters: &Parameters{Command: "backtest --report out.html", Version: "devel", Made: time.Unix(1.7e9, 0).UTC(),
+		Parameters: &Parameters{Command: "backtest --report out.html", Version: "devel",
+			Made: time.Unix(1.7e9, 0).UTC(),
 			Seed: 1, Inputs: []Input{{"data", "shop.csv", 12, strings.Repeat("ab", 32)}}},
 	}
 }
@@ -100,7 +102,8 @@ func TestPage(t *testing.T) {
 	if strings.Contains(html, "shop <b>") {
 		t.Error("the name of the data is not escaped")
 	}
-	if loads := regexp.MustCompile(`(?i)(src|href)\s*=\s*["']?(https?:)?//|@import|url\(`).FindString(html); loads != "" {
+	if loads := regexp.MustCompile(`(?i)(src|href)\s*=\s*["']?(https?:)?//|@import|url\(`).FindString(
+		html); loads != "" {
 		t.Errorf("the page loads something: %s", loads)
 	}
 	for _, nothing := range []string{">NaN", "%!", "&lt;nil"} {
@@ -156,8 +159,8 @@ func TestDelaysCost(t *testing.T) {
 		return replay.Result{Learner: "dafa", Order: order, Rounds: 10, MeanLoss: some(loss),
 			Delays: delay.Report{Spec: delays}}
 	}
-	r := &Results{Runs: []replay.Result{run("exp:5", 0, .5), run("exp:5", 1, .9), run("exp:5", 2, .7), run("none", 2, .6),
-		run("none", 0, .3)}}
+	r := &Results{Runs: []replay.Result{run("exp:5", 0, .5), run("exp:5", 1, .9), run("exp:5", 2, .7),
+		run("none", 2, .6), run("none", 0, .3)}}
 	r.Summarise()
 	if c := r.Summary[0].Cost; math.Abs(float64(c.Value)-.15) > 1e-12 || math.Abs(float64(c.SE)-.05) > 1e-12 {
 		// of .2 and .1
@@ -326,13 +329,15 @@ func TestCSV(t *testing.T) {
 		row       int
 		key, want string
 	}{
-		{"runs.csv", 0, "mean_loss", "0.35"}, {"runs.csv", 1, "delays.spec", "none"}, {"runs.csv", 0, "delays.raw.D", "40"},
+		{"runs.csv", 0, "mean_loss", "0.35"}, {"runs.csv", 1, "delays.spec", "none"}, {"runs.csv", 0, "delays.raw.D",
+			"40"},
 		{"runs.csv", 0, "certificate.measured_drift.value", "12"},
 		{"runs.csv", 0, "certificate.a_priori.value", ""}, {"runs.csv", 0, "certificate.plausible_set.surviving", ""},
 		{"runs.csv", 0, "fates.skipped", "5"},
-		{"course.csv", 0, "loss.se", ""}, {"course.csv", 1, "loss.so_far", "0.4"}, {"course.csv", 1, "bounds.measured_drift",
-			"12"}, {"course.csv", 3, "run", "1"}, {"course.csv", 1, "first.mean", ""},
-		{"delays.csv", 1, "released", "19"}, {"contexts.csv", 0, "context", "country = DE"}, {"policies.csv", 1, "ess", "90"},
+		{"course.csv", 0, "loss.se", ""}, {"course.csv", 1, "loss.so_far", "0.4"}, {"course.csv", 1,
+			"bounds.measured_drift", "12"}, {"course.csv", 3, "run", "1"}, {"course.csv", 1, "first.mean", ""},
+		{"delays.csv", 1, "released", "19"}, {"contexts.csv", 0, "context", "country = DE"}, {"policies.csv", 1,
+			"ess", "90"},
 		{"estimates.csv", 3, "value", "0.2"},
 		{"policy_course.csv", 1, "so_far", "0.15"}, {"sweep.csv", 1, "mean_loss.value", "0.35"},
 		{"sweep.csv", 1, "regret.value", ""}, {"data.csv", 0, "propensities.median", "0.1"},
@@ -352,7 +357,8 @@ func TestCSV(t *testing.T) {
 // Every column of runs.csv is a path of the JSON.
 func TestColumnsArePathsOfJSON(t *testing.T) {
 	r := example().Runs[0]
-	r.Certificate.PlausibleSet, r.Certificate.Measured, r.Certificate.RealisedLoss = &certify.SetBound{}, &certify.Bound{},
+	r.Certificate.PlausibleSet, r.Certificate.Measured, r.Certificate.RealisedLoss = &certify.SetBound{},
+		&certify.Bound{},
 		&certify.RiskBound{}
 	c := &r.Certificate
 	for _, b := range []*certify.Bound{&c.PlausibleSet.Bound, c.Measured, &c.RealisedLoss.Bound, c.MeasuredDrift,
@@ -397,8 +403,8 @@ func TestFromChart(t *testing.T) {
 		t.Fatal(c.At)
 	}
 	a, b := c.Views[0].Series[0], c.Views[0].Series[1]
-	if a.Y[0] != 2 || a.Low[0] != .2 || a.High[0] != 5 || !math.IsNaN(float64(a.Y[2])) || !math.IsNaN(float64(a.Y[1])) ||
-		b.Y[1] != 6 || b.Low != nil {
+	if a.Y[0] != 2 || a.Low[0] != .2 || a.High[0] != 5 || !math.IsNaN(float64(a.Y[2])) ||
+		!math.IsNaN(float64(a.Y[1])) || b.Y[1] != 6 || b.Low != nil {
 		t.Errorf("%+v %+v", a, b)
 	}
 }
@@ -428,27 +434,28 @@ func TestVerdict(t *testing.T) {
 			BestLoss: some(.1), Delays: delay.Report{Spec: "none"}}
 	}
 	r := &Results{Runs: []replay.Result{run(0, .19), run(1, .21)}}
-	if got := r.Page().Verdict; got != "dafa lost 20% of the most possible; how that compares with the uniform policy is not "+
-		"known yet. --orders 5 measures it." {
+	if got := r.Page().Verdict; got != "dafa lost 20% of the most possible; how that compares with the uniform "+
+		"policy is not known yet. --orders 5 measures it." {
 		t.Error(got)
 	}
 	r = &Results{Runs: []replay.Result{run(0, .19), run(1, .21), run(2, .2), run(3, .2), run(4, .2)}}
-	if got := r.Page().Verdict; got != "dafa lost 20% of the most possible; 60% less than the uniform policy (95% interval: "+
-		"58% to 62%)." {
+	if got := r.Page().Verdict; got != "dafa lost 20% of the most possible; 60% less than the uniform policy (95% "+
+		"interval: 58% to 62%)." {
 		t.Error(got) // by hand: a standard error of .00316, times 2.776
 	}
 	matched := int64(5)
-	log := replay.Result{Learner: "dafa", Rounds: 10, Matched: &matched, MeanLoss: some(.2), Delays: delay.Report{Spec: "none"},
+	log := replay.Result{Learner: "dafa", Rounds: 10, Matched: &matched, MeanLoss: some(.2),
+		Delays: delay.Report{Spec: "none"},
 		Course: &replay.Course{Logged: &replay.CourseLine{SoFar: []ope.Figure{.6, .5}, SoFarSE: []ope.Figure{.1, .03}}}}
 	r = &Results{Runs: []replay.Result{log}}
-	if got := r.Page().Verdict; got != "dafa lost 20% of the most possible; how that compares with the policy that made the "+
-		"log is not known yet." {
+	if got := r.Page().Verdict; got != "dafa lost 20% of the most possible; how that compares with the policy that "+
+		"made the log is not known yet." {
 		t.Error(got)
 	}
 	log.Replay = &replay.Replay{SNIPS: ope.Normal("snips", .2, .04)}
 	r = &Results{Runs: []replay.Result{log}}
-	if got := r.Page().Verdict; got != "dafa lost 20% of the most possible; 60% less than the policy that made the log (95% "+
-		"interval: 40% to 80%)." {
+	if got := r.Page().Verdict; got != "dafa lost 20% of the most possible; 60% less than the policy that made the "+
+		"log (95% interval: 40% to 80%)." {
 		t.Error(got) // by hand: errors of .03 and .04 are one of .05
 	}
 	if got := (&Results{}).Page().Verdict; got != "" {

@@ -21,13 +21,14 @@ func facts(caption string) *table {
 func (b *builder) intake() section {
 	s := section{ID: "intake", Title: "What was read"}
 	if in := b.Intake; in != nil && in.Read > 0 {
-		s.say("Every record that was read is one of these: events + duplicates + dangling + skipped + malformed = read.")
+		s.say("Every record that was read is one of these: events + duplicates + dangling + skipped + " +
+			"malformed = read.")
 		t := facts("Records of the log (" + in.Format + ")")
 		t.row("read", words.Count(in.Read), fmt.Sprintf("%s bytes; files: %d", words.Count(in.Bytes), in.Files))
 		t.row("events", words.Count(in.Events), words.Percent(float64(in.Events)/float64(in.Read)))
 		t.row("duplicates", words.Count(in.Duplicates), "repeats of an event or of an observation")
-		t.row("dangling", words.Count(in.Dangling), fmt.Sprintf("observations on their own: %s joined, %s without event",
-			words.Count(in.Joined), words.Count(in.Unmatched)))
+		t.row("dangling", words.Count(in.Dangling), fmt.Sprintf("observations on their own: %s joined, %s "+
+			"without event", words.Count(in.Joined), words.Count(in.Unmatched)))
 		t.row("skipped", words.Count(in.Skipped), "known, and nothing to learn from")
 		for _, text := range in.ReasonTexts() {
 			t.row("", "", text)
@@ -74,8 +75,8 @@ func (t *table) intake(in *dataset.Intake) {
 		}
 	}
 	add("silent, with a value for that", in.Defaulted, "nothing came; the log says which value stands for it")
-	add("stand for several", in.Weighted, "pdrop: others like them were dropped from the log, and estimates count these "+
-		"for them")
+	add("stand for several", in.Weighted, "pdrop: others like them were dropped from the log, and estimates "+
+		"count these for them")
 	add("name a baseline", in.Baselines, "what would have been played without a learner: --policy baseline judges it")
 	add("activated later", in.Activated, "the log held them back, and an observation activated them")
 	add("withdrawn", in.Withdrawn, "never shown, and no rounds")
@@ -100,8 +101,8 @@ func (b *builder) contexts() section {
 			each, above, part = what+" a round", "below the rest", "part of all that is missed"
 		}
 		if len(w.Worst) == 0 {
-			s.add(note(fmt.Sprintf("%s, delays %s: no context of %s rounds or more is worse than the others.", r.Learner,
-				r.Delays.Spec, words.Count(w.MinRounds))))
+			s.add(note(fmt.Sprintf("%s, delays %s: no context of %s rounds or more is worse than the others.",
+				r.Learner, r.Delays.Spec, words.Count(w.MinRounds))))
 			continue
 		}
 		t := &table{Caption: "Where " + r.Learner + " did worst (delays " + r.Delays.Spec + ")",
@@ -116,10 +117,11 @@ func (b *builder) contexts() section {
 				clear++
 			}
 		}
-		s.add(t, note(fmt.Sprintf("Of %s groups of rounds with the same value of one feature, those furthest %s all other "+
-			"rounds (%s a round: %s). %d of these %d are %s by more than two standard errors; of so many groups some %s would "+
-			"be by chance. Groups of fewer than %s rounds (%d) are left out.",
-			words.Count(int64(w.Groups)), shown.Beyond(), what, words.Digits(shown.Shown(float64(w.Mean))), clear, len(w.Worst),
+		s.add(t, note(fmt.Sprintf("Of %s groups of rounds with the same value of one feature, those furthest %s "+
+			"all other rounds (%s a round: %s). %d of these %d are %s by more than two standard errors; of so many "+
+			"groups some %s would be by chance. Groups of fewer than %s rounds (%d) are left out.",
+			words.Count(int64(w.Groups)), shown.Beyond(), what, words.Digits(shown.Shown(float64(w.Mean))), clear,
+			len(w.Worst),
 			shown.Beyond(), words.Count(int64(math.Ceil(.025*float64(w.Groups)))), words.Count(w.MinRounds), w.Small)))
 	}
 	if !found {

@@ -99,7 +99,8 @@ func TestBounds(t *testing.T) {
 		x       float64
 		vacuous bool
 		null    bool
-	}{{99.9, false, false}, {100, true, false}, {1e9, true, false}, {math.Inf(1), true, true}, {math.NaN(), true, true}} {
+	}{{99.9, false, false}, {100, true, false}, {1e9, true, false}, {math.Inf(1), true, true}, {math.NaN(),
+		true, true}} {
 		b := certify.NewBound(c.x, 100)
 		if b.Vacuous != c.vacuous || (b.Value == nil) != c.null {
 			t.Errorf("NewBound(%v, 100) = %+v", c.x, b)
@@ -117,7 +118,8 @@ func TestCertify(t *testing.T) {
 	}
 	l := learner.NewDAFA(reg, learner.Root{C: 20})
 	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
-	l.Learn(&learner.Round{Input: x, Propensities: []float64{0.5, 0.5}, Gamma: 20, N: 1, Fate: learner.Imputed, Loss: 1})
+	l.Learn(&learner.Round{Input: x, Propensities: []float64{0.5, 0.5}, Gamma: 20, N: 1, Fate: learner.Imputed,
+		Loss: 1})
 	l.Learn(&learner.Round{Input: x, Propensities: []float64{0.5, 0.5}, Gamma: 20, N: 2, Fate: learner.Skipped})
 	c := certify.Of(l, certify.Options{Rounds: 1000, Late: &latelosses.Comparison{}})
 	if c.MeasuredDrift.Vacuous || !(*c.MeasuredDrift.Value >= 1) || c.APriori.Value != nil || !c.APriori.Vacuous {

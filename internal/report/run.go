@@ -133,8 +133,8 @@ func (t *table) certificate(r *replay.Result) {
 		case certify.KindPlausibleSet:
 			continue
 		case certify.KindRealisedLoss:
-			how = fmt.Sprintf(" with probability %v, at all times at once, as if the best %s nothing", 1-c.RealisedLoss.Alpha,
-				r.Rewards.Lost())
+			how = fmt.Sprintf(" with probability %v, at all times at once, as if the best %s nothing",
+				1-c.RealisedLoss.Alpha, r.Rewards.Lost())
 		}
 		row(boundText(b.Name(), b.Bound, c.T, how))
 	}

@@ -22,7 +22,8 @@ func TestLateLossesAreSaid(t *testing.T) {
 		audit := said(&verify.Report{LateLosses: c.r.LateLosses})
 		for _, text := range []string{one, many, audit} {
 			text = strings.Join(strings.Fields(text), " ")
-			if got := strings.Contains(text, "arning") && strings.Contains(text, "lengthen the window"); got != c.warns {
+			if got := strings.Contains(text, "arning") && strings.Contains(text, "lengthen "+
+				"the window"); got != c.warns {
 				t.Errorf("%s: a warning is %v in: %s", c.r.Delays.Spec, got, text)
 			}
 		}

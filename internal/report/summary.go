@@ -89,7 +89,8 @@ func (r *Results) Summarise() {
 		r.Summary = append(r.Summary, summary(g, groups))
 	}
 	for _, p := range r.Policies {
-		s := standing{Policy: p.Policy, Plays: r.plays(specOf(p)), ESS: p.ESS / ope.Figure(max(p.Rows, 1)), Lift: ope.Figure(nan)}
+		s := standing{Policy: p.Policy, Plays: r.plays(specOf(p)), ESS: p.ESS / ope.Figure(max(p.Rows, 1)),
+			Lift: ope.Figure(nan)}
 		if logging := r.logging(p); logging != nil {
 			s.Lift = ranking(p).Value - ranking(logging).Value
 		}
@@ -115,7 +116,9 @@ func summary(g []*replay.Result, all [][]*replay.Result) group {
 		}
 		return float64(*r.Matched) / float64(max(r.Rounds, 1))
 	}).Value
-	s.Skipped = mean(func(r *replay.Result) float64 { return float64(r.Fates.Skipped) / float64(max(r.Rounds, 1)) }).Value
+	s.Skipped = mean(func(r *replay.Result) float64 {
+		return float64(r.Fates.Skipped) / float64(max(r.Rounds, 1))
+	}).Value
 	s.Raw = mean(func(r *replay.Result) float64 { return r.Delays.Raw.Mean }).Value
 	s.Released = mean(func(r *replay.Result) float64 { return r.Delays.Released.Mean }).Value
 	s.Speed = mean(func(r *replay.Result) float64 { return r.RoundsPerSecond }).Value

@@ -109,8 +109,9 @@ func TestWarningsAreSaid(t *testing.T) {
 		want string
 	}{
 		{[]replay.Result{still, still}, ""},
-		{[]replay.Result{still, moved}, "(in 1 of 2 row orders; the first): what was played lost more than predicted, " +
-			"and regressions were started anew (2); the last after learned rounds 3237 (all actions) 5012 (b)."},
+		{[]replay.Result{still, moved}, "(in 1 of 2 row orders; the first): what was played lost more than " +
+			"predicted, and regressions were started anew (2); the last after learned rounds 3237 (all actions) " +
+			"5012 (b)."},
 		{[]replay.Result{late, late}, "lengthen the window"},
 	} {
 		got := strings.Join(strings.Fields(text(t, Runs(c.runs, 100), 100)), " ")
@@ -151,7 +152,8 @@ func evaluations() *judge.Evaluations {
 func TestJudgedText(t *testing.T) {
 	got := text(t, Judged(evaluations(), false), 100)
 	checkWidth(t, got, 100)
-	for _, want := range []string{words.WithError(.4375, math.NaN()) + "*", "policy ", "ESS", "mean w", " ips ", "snips",
+	for _, want := range []string{words.WithError(.4375, math.NaN()) + "*", "policy ", "ESS", "mean w",
+		" ips ", "snips",
 		"switchdr10", "dros10", "* may be biased", "Mean loss a row of 300 rows, 3 actions, smallest propensity 0.1",
 		"\n\n! all policies: few events: 300 rows, fewer than 1000.\n! eps:0.1", ": a flag of its own.\n",
 		"eps:0.1,eps:0.2,eps:0.3,eps:0.4,eps:0.5…"} {

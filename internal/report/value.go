@@ -22,11 +22,11 @@ func (b *builder) value() section {
 	if r := b.Runs[0]; r.Matched != nil {
 		text := "A learner meets a log only where it draws the recorded action; the other rounds are withdrawn. "
 		if r.Replay == nil {
-			text += "Without propensities its mean over the rounds it met is no unbiased estimate of anything: compare " +
-				"learners with care."
+			text += "Without propensities its mean over the rounds it met is no unbiased estimate of anything: " +
+				"compare learners with care."
 		} else {
-			text += "Each round that it met weighs one over its propensity, so that the mean estimates what its policies " +
-				"would have " + did(r.Rewards) + "."
+			text += "Each round that it met weighs one over its propensity, so that the mean estimates what its " +
+				"policies would have " + did(r.Rewards) + "."
 		}
 		s.say("%s", text)
 	}
@@ -43,7 +43,8 @@ func (b *builder) runTable() *table {
 		{Name: "skipped", Means: "rounds without an outcome in the window"},
 		{Name: "delay as it came", Means: "mean number of later rounds decided before the outcome"},
 		{Name: "as learned", Means: "and before the learner had it: what came early waits for the rounds before it"},
-		{Name: "bound", Means: "the sharpest on regret; vacuous: not below the number of rounds; void: the class is refuted"},
+		{Name: "bound", Means: "the sharpest on regret; vacuous: not below the number of rounds; void: the class " +
+			"is refuted"},
 		{Name: "rounds a second", Means: "how fast it was played"}}}
 	matched := b.Runs[0].Matched != nil
 	if matched {
@@ -92,8 +93,8 @@ func (b *builder) lossCourse() *pageChart {
 	if shown != nil {
 		better = "Higher"
 	}
-	c.Says = better + " is better. Bands are 95 %, cut where nothing can be: over row orders where there are several, " +
-		"else of the run's own noise. Dashed lines are to compare with."
+	c.Says = better + " is better. Bands are 95 %, cut where nothing can be: over row orders where there are " +
+		"several, else of the run's own noise. Dashed lines are to compare with."
 	soFar, each := view{Name: "from the start"}, view{Name: "in each stretch"}
 	for i, g := range b.groups {
 		one := series{Name: b.label(g), Off: i >= 6}

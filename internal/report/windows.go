@@ -38,14 +38,15 @@ func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Pa
 						"number of rounds."})
 			}
 			if i == len(prices)-1 && len(prices) > 1 {
-				page.Flags = append(page.Flags, pageFlag{warn, "it is the longest that was tried; a longer one may be better."})
+				page.Flags = append(page.Flags, pageFlag{warn, "it is the longest that was tried; a longer one may " +
+					"be better."})
 			}
 		}
 	}
 	s := section{ID: "windows", Title: "Windows"}
 	s.say("A round waits for its outcome as long as the window says. A long window holds back the rounds behind one " +
-		"whose outcome is late; a short one skips rounds whose outcome would have come. Each window was played with the " +
-		"same seeds.")
+		"whose outcome is late; a short one skips rounds whose outcome would have come. Each window was played " +
+		"with the same seeds.")
 	s.add(fromChart("windows", "A round's share. Bands are two standard errors over seeds.",
 		WindowChart(prices, first)), windowTable(prices, first.Rewards))
 	page.Sections = []section{s, b.parameters()}
@@ -59,7 +60,8 @@ func windowTable(prices []replay.WindowPrice, shown *words.Rewards) *table {
 		{Name: "D/T", Means: "mean delay in rounds as feedback was released"},
 		{Name: "σ_max", Means: "the most rounds that were open at once"},
 		{Name: "bound", Means: "on regret by measured drift; skipped rounds are charged 1"},
-		{Name: "mean " + shown.Of()}, {Name: "regret"}, {Name: shown.Beyond() + " the cheapest", Means: "paired by seed"}}}
+		{Name: "mean " + shown.Of()}, {Name: "regret"}, {Name: shown.Beyond() + " the cheapest",
+			Means: "paired by seed"}}}
 	for i := range prices {
 		w := &prices[i]
 		t.row(windowCells(w, shown, mean.String, words.Digits)...)
@@ -108,8 +110,8 @@ func WindowPrices(first *replay.Result, seeds int, prices []replay.WindowPrice) 
 	}
 	legend := fmt.Sprintf("%s, learner %s, delays %s, %s rounds, %d seeds, ± the standard error. D/T: mean delay in "+
 		"rounds as feedback is released. "+
-		"Bound: on regret by measured drift, 1 charged for each skipped round; it holds if outcomes are missing at random, "+
-		"and is void where the class is refuted. "+
+		"Bound: on regret by measured drift, 1 charged for each skipped round; it holds if outcomes are missing at "+
+		"random, and is void where the class is refuted. "+
 		"%s best: %s the cheapest window's, paired by seed. Take: of the windows within two standard errors of the "+
 		"cheapest, the one that skips least.",
 		first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds,

@@ -203,8 +203,10 @@ func TestImportTestCanFail(t *testing.T) {
 	for _, p := range []pack{
 		{ImportPath: "hindsight/cmd/decider", Imports: []string{"hindsight/internal/service"}, Deps: []string{server}},
 		{ImportPath: "hindsight/pkg/codec", Imports: []string{"math", "github.com/vmihailenco/msgpack/v5"}},
-		{ImportPath: "hindsight/internal/loop", Imports: []string{"fmt", "hindsight/pkg/codec", "hindsight/pkg/oracle"}},
-		{ImportPath: "hindsight/pkg/stream/embedded", Imports: []string{"hindsight/pkg/stream/nats"}, Deps: []string{server}},
+		{ImportPath: "hindsight/internal/loop", Imports: []string{"fmt", "hindsight/pkg/codec",
+			"hindsight/pkg/oracle"}},
+		{ImportPath: "hindsight/pkg/stream/embedded", Imports: []string{"hindsight/pkg/stream/nats"},
+			Deps: []string{server}},
 		{ImportPath: "hindsight/pkg/stream/kafka",
 			Imports: []string{"hindsight/pkg/stream", "github.com/segmentio/kafka-go"}},
 		{ImportPath: "hindsight/pkg/stream/kafkatest", Deps: []string{"github.com/twmb/franz-go/pkg/kfake"}},

@@ -17,7 +17,8 @@ func (c *checker) products(fn *ast.FuncDecl) {
 		if a, ok := n.(*ast.AssignStmt); ok && len(a.Lhs) == len(a.Rhs) {
 			for i, l := range a.Lhs {
 				id, ok := l.(*ast.Ident)
-				if ok && (c.product(a.Rhs[i], nil) || a.Tok == token.MUL_ASSIGN && c.float(l) && !c.powerOfTwo(a.Rhs[i])) {
+				if ok && (c.product(a.Rhs[i], nil) || a.Tok == token.MUL_ASSIGN && c.float(l) &&
+					!c.powerOfTwo(a.Rhs[i])) {
 					if o := c.info.ObjectOf(id); o != nil {
 						bare[o] = true
 					}

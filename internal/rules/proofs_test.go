@@ -53,7 +53,8 @@ func TestNamedTestsExist(t *testing.T) {
 	have := map[string]bool{}
 	for _, top := range []string{"cmd", "internal", "pkg", "compose"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(path string, d os.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") && !strings.Contains(path, "streamtest") {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") && !strings.Contains(path,
+				"streamtest") {
 				return err
 			}
 			text, err := os.ReadFile(path)

@@ -17,7 +17,8 @@ var heart = []string{"pkg/oracle", "pkg/learner", "internal/ledger", "internal/l
 // allowedImports of the heart. What is not here brings a clock, I/O, goroutines, a
 // random source, or an order that changes from run to run (maps).
 var allowedImports = []string{
-	"bytes", "cmp", "crypto/sha256", "encoding", "encoding/binary", "encoding/hex", "errors", "fmt", "math", "math/bits",
+	"bytes", "cmp", "crypto/sha256", "encoding", "encoding/binary", "encoding/hex", "errors", "fmt", "math",
+	"math/bits",
 	"slices", "strconv", "strings", "unicode/utf8", "unsafe",
 	"hindsight/internal/ledger", "hindsight/pkg/codec", "hindsight/pkg/learner", "hindsight/pkg/oracle",
 }

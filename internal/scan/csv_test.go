@@ -78,7 +78,8 @@ func FuzzRows(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		got, want := NewCSV("t.csv", iotest.OneByteReader(bytes.NewReader(text))), NewCSV("t.csv", bytes.NewReader(text))
+		got, want := NewCSV("t.csv", iotest.OneByteReader(bytes.NewReader(text))), NewCSV("t.csv",
+			bytes.NewReader(text))
 		if want.lines.N = 1; bytes.HasPrefix(text, []byte("\ufeff")) {
 			text = text[3:]
 		}

@@ -33,8 +33,8 @@ func Read(path, what string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s file %s: not a file of at most %d bytes", what, path, most)
 	}
 	if mode := info.Mode().Perm(); exposed(mode) {
-		return nil, fmt.Errorf("%s file %s has mode %04o, so that others can use it, and it holds a secret; run: chmod "+
-			"600 %q", what, path, mode, path)
+		return nil, fmt.Errorf("%s file %s has mode %04o, so that others can use it, and it holds a secret; "+
+			"run: chmod 600 %q", what, path, mode, path)
 	}
 	text := make([]byte, info.Size())
 	if _, err := io.ReadFull(f, text); err != nil {

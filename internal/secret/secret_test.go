@@ -122,7 +122,8 @@ func FuzzInArgument(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, arg string) {
 		from, to := inArgument(arg)
-		if from < 0 || from > to || to > len(arg) || to > from && (arg[to] != '@' || strings.Contains(arg[to+1:], "@")) {
+		if from < 0 || from > to || to > len(arg) || to > from && (arg[to] != '@' || strings.Contains(arg[to+1:],
+			"@")) {
 			t.Errorf("%q: [%d, %d)", arg, from, to)
 		}
 	})

@@ -21,17 +21,20 @@ func calm(n float64) map[string]float64 {
 		"hindsight_feedback_total{fate=observed}":  90 * n,
 		"hindsight_feedback_total{fate=withdrawn}": 0, "hindsight_rejects_total": n, "hindsight_join_ratio": .9,
 		"hindsight_pending_rounds":               1000,
-		"hindsight_head_of_line_overdue_seconds": 0, "hindsight_window_seconds": 600, "hindsight_contexts_lag_records": 20,
+		"hindsight_head_of_line_overdue_seconds": 0, "hindsight_window_seconds": 600,
+		"hindsight_contexts_lag_records": 20,
 		"hindsight_feedback_lag_records": 3,
 		"hindsight_joiner_lag_records":   10, "hindsight_requests_refused_total{code=503}": 5,
 		"hindsight_append_errors_total": 1, "hindsight_fences_total": 1,
-		"hindsight_restarts_total": 1, "hindsight_lease_events_total{event=lost}": 0, "hindsight_foreign_records_total": 0,
+		"hindsight_restarts_total": 1, "hindsight_lease_events_total{event=lost}": 0,
+		"hindsight_foreign_records_total":          0,
 		"hindsight_overflow_rounds_total":          0,
 		"hindsight_snapshots_total{result=failed}": 0, "hindsight_snapshot_age_seconds": 3600,
 		"hindsight_learned_through": 95 * n, "hindsight_draw_evidence": 3,
 		"hindsight_class_refuted": 0, "hindsight_late_losses_differ": 0, "hindsight_recent_excess_loss": -.2,
 		"hindsight_recent_excess_loss_error": .03,
-		"hindsight_propensity_entropy_ratio": .4, "hindsight_refused_feature_values": 7, "hindsight_refused_examples": 0,
+		"hindsight_propensity_entropy_ratio": .4, "hindsight_refused_feature_values": 7,
+		"hindsight_refused_examples": 0,
 		"hindsight_oracle_changes":   0,
 		"hindsight_log_time_seconds": float64(begin.Unix()) + n, "hindsight_store_bytes": 3e9,
 		"hindsight_store_limit_bytes": 4e9, "hindsight_store_free_bytes": 1e9,
@@ -110,9 +113,10 @@ func TestAlarms(t *testing.T) {
 	}
 	scenarios := map[string]func(time.Duration, map[string]float64){
 		"NotReady": set("hindsight_ready", 0), "NoOutcomes": set("hindsight_outcomes_missing", 11),
-		"JoinRatioFell": set("hindsight_join_ratio", .2), "HeadOfLineStuck": set("hindsight_head_of_line_overdue_seconds",
-			70),
-		"ContextsLag": set("hindsight_contexts_lag_records", 2000), "FeedbackLag": set("hindsight_feedback_lag_records",
+		"JoinRatioFell":   set("hindsight_join_ratio", .2),
+		"HeadOfLineStuck": set("hindsight_head_of_line_overdue_seconds", 70),
+		"ContextsLag":     set("hindsight_contexts_lag_records", 2000),
+		"FeedbackLag": set("hindsight_feedback_lag_records",
 			2000), "JoinerLag": set("hindsight_joiner_lag_records", 20000),
 		"RequestsRefused": grow("hindsight_requests_refused_total{code=503}", 1),
 		"ManyRejects":     grow("hindsight_rejects_total", 50),
@@ -120,20 +124,24 @@ func TestAlarms(t *testing.T) {
 		"Restarts": grow("hindsight_restarts_total", .1), "StoreFills": set("hindsight_store_bytes", 3.3e9),
 		"LeaseLost":      grow("hindsight_lease_events_total{event=lost}", .01),
 		"ForeignRecords": grow("hindsight_foreign_records_total", .01),
-		"Overflow":       grow("hindsight_overflow_rounds_total", 1), "ManyPending": set("hindsight_pending_rounds", 600000),
+		"Overflow":       grow("hindsight_overflow_rounds_total", 1), "ManyPending": set("hindsight_pending_rounds",
+			600000),
 		"SnapshotsFail": grow("hindsight_snapshots_total{result=failed}", .01), "SnapshotDamaged": set(
-			"hindsight_snapshots_total{result=damaged}", 1), "SnapshotOld": set("hindsight_snapshot_age_seconds", 90000),
+			"hindsight_snapshots_total{result=damaged}", 1), "SnapshotOld": set("hindsight_snapshot_age_seconds",
+			90000),
 		"TailLost": set("hindsight_eras_total", 1),
 		"LogClockOff": func(at time.Duration, v map[string]float64) {
 			v["hindsight_log_time_seconds"] += 400 * float64(at/later)
 		},
-		"DrawsDoNotFollowLaws": set("hindsight_draw_evidence", math.Inf(1)), "ClassRefuted": set("hindsight_class_refuted",
+		"DrawsDoNotFollowLaws": set("hindsight_draw_evidence", math.Inf(1)),
+		"ClassRefuted": set("hindsight_class_refuted",
 			1), "WorseThanBaseline": set("hindsight_guard_alarm", 1), "BudgetMissed": set("hindsight_budget_missed", 1),
 		"LateLossesDiffer": set("hindsight_late_losses_differ", 1),
 		"WorseThanUniform": set("hindsight_recent_excess_loss", .1),
 		"NothingExplored":  set("hindsight_propensity_entropy_ratio", 0),
 		"FeaturesRefused":  grow("hindsight_refused_feature_values", 1),
-		"ExamplesRefused":  grow("hindsight_refused_examples", 1), "WorldChanged": grow("hindsight_oracle_changes", .01),
+		"ExamplesRefused":  grow("hindsight_refused_examples", 1), "WorldChanged": grow("hindsight_oracle_changes",
+			.01),
 	}
 	for _, a := range alarms() {
 		if a.elsewhere() {
@@ -224,7 +232,8 @@ func TestSamples(t *testing.T) {
 	if past := h.since(m.at, time.Minute); len(past) != 13 || m.at.Sub(past[0].at) != time.Minute+sampleEvery {
 		t.Errorf("%d samples of a minute", len(past))
 	}
-	if past := h.since(m.at, 24*time.Hour); len(past) != int(samplesKept+oldKept) || m.at.Sub(past[0].at) < 24*time.Hour {
+	if past := h.since(m.at, 24*time.Hour); len(past) != int(samplesKept+oldKept) ||
+		m.at.Sub(past[0].at) < 24*time.Hour {
 		t.Errorf("%d samples of a day reach back for %v", len(past), m.at.Sub(past[0].at))
 	}
 }
@@ -257,14 +266,16 @@ func TestQueries(t *testing.T) {
 		n := float64(i)
 		return sample{begin.Add(time.Duration(i) * 5 * time.Second), map[string]vector{
 			"hindsight_a": {`p="0",q="x"`: n, `p="0",q="y"`: 2 * n, `p="1",q="x"`: -n},
-			"hindsight_b": {`p="0",q="x"`: 7, `p="1",q="x"`: 5}, "hindsight_c": {"": math.NaN()}, "hindsight_d": {"": 3}}}
+			"hindsight_b": {`p="0",q="x"`: 7, `p="1",q="x"`: 5}, "hindsight_c": {"": math.NaN()},
+			"hindsight_d": {"": 3}}}
 	}
 	for i := range 100 {
 		h.add(at(i))
 	}
 	m := &moment{at(100), h}
 	for expr, want := range map[string]vector{
-		`hindsight_a`:                                     {`p="0",q="x"`: 100, `p="0",q="y"`: 200, `p="1",q="x"`: -100},
+		`hindsight_a`: {`p="0",q="x"`: 100, `p="0",q="y"`: 200,
+			`p="1",q="x"`: -100},
 		`hindsight_a{q="x"} > 0`:                          {`p="0",q="x"`: 100},
 		`sum by (job, p) (hindsight_a)`:                   {`p="0"`: 300, `p="1"`: -100},
 		`max by (job) (hindsight_a) == 200`:               {"": 200},

@@ -39,8 +39,8 @@ func TestBrowserPage(t *testing.T) {
 	w.put(`{"id":"bad","features":{"hour":[%q]},"actions":["red"]}`, planted)
 	w.report(`{"id":%q,"loss":7}`, last)
 	p := b.Open(t, w.url+"/")
-	p.Wait(`/7 is not in \[0, 1\]/.test(document.getElementById("rejects").textContent) && /context: features.hour\[0\]: ` +
-		`/.test(document.getElementById("rejects").textContent)`)
+	p.Wait(
+		`/7 is not in \[0, 1\]/.test(document.getElementById("rejects").textContent) && /context: features.hour\[0\]: ` + `/.test(document.getElementById("rejects").textContent)`)
 	p.Picture("page-rejects")
 	w.load()
 	p.Wait(`document.body.dataset.looks > 2 && document.querySelectorAll("#loop .flow:not(.off)").length >= 3 && ` +
@@ -108,8 +108,9 @@ func TestBrowserRewards(t *testing.T) {
 	p := b.Open(t, w.url+"/")
 	p.Wait(`document.getElementById("loss-title").textContent == "Reward over time" && /^The learner's last 60 ` +
 		`rounds earned −.* a round, of −2 to 2;/.test(document.getElementById("verdict").textContent)`)
-	if inside := browsertest.Eval[bool](p, `drawn.loss.data.slice(1).flat().every((v) => v >= drawn.loss.scales.y.min && `+
-		`v <= drawn.loss.scales.y.max)`); !inside {
+	if inside := browsertest.Eval[bool](p,
+		`drawn.loss.data.slice(1).flat().every((v) => v >= drawn.loss.scales.y.min && `+
+			`v <= drawn.loss.scales.y.max)`); !inside {
 		t.Error("a line leaves its picture")
 	}
 	if width := browsertest.Eval[float64](p, `drawn.loss.scales.x.max - drawn.loss.scales.x.min`); width > 60 {

@@ -27,7 +27,8 @@ func TestBrowserCandidates(t *testing.T) {
 	}
 	p.Wait(`drawn.candidates?.data[1].length > 3 && /the rule has held since feedback/.test(` +
 		`document.getElementById("candidates-says").textContent)`)
-	cells := browsertest.Eval[[]string](p, `[...document.querySelectorAll("#candidates-table td")].map((e) => e.textContent)`)
+	cells := browsertest.Eval[[]string](p,
+		`[...document.querySelectorAll("#candidates-table td")].map((e) => e.textContent)`)
 	if len(cells) != 10 || cells[0] != "always:red" || cells[1] != "400" || cells[4] != "better than what is played" ||
 		!slices.Contains(cells, "beaten") {
 		t.Errorf("the table says %q", cells)

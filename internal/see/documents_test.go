@@ -104,7 +104,8 @@ func TestNoForeignMetricsHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := regexp.MustCompile(`\{\w+="\+[^}]*\}`).ReplaceAllString(string(b), "") // values of labels that are variables
+	// values of labels that are variables
+	text := regexp.MustCompile(`\{\w+="\+[^}]*\}`).ReplaceAllString(string(b), "")
 	if f := foreign(text); f != nil || !strings.Contains(text, "hindsight_gamma") {
 		t.Errorf("build.go names %v", f)
 	}
@@ -179,7 +180,8 @@ var ofMetrics = regexp.MustCompile(`\b(?:hindsight|process|go)_\w+(\{)?`)
 
 // mixes reports whether an expression adds up, or joins, processes of different models.
 func mixes(expr string) bool {
-	for _, at := range regexp.MustCompile(`\b(?:sum|min|max|avg|count)(?: by)? ?\(|\bon \(`).FindAllStringIndex(expr, -1) {
+	for _, at := range regexp.MustCompile(`\b(?:sum|min|max|avg|count)(?: by)? ?\(|\bon \(`).FindAllStringIndex(expr,
+		-1) {
 		labels, _, _ := strings.Cut(expr[at[1]:], ")")
 		if !slices.Contains(strings.Split(labels, ", "), "job") {
 			return true
@@ -200,7 +202,8 @@ func TestModelsApart(t *testing.T) {
 			t.Errorf("the dashboard shows processes of any model: %s", expr)
 		}
 	}
-	for _, planted := range []string{`sum(up)`, `sum by (le) (up)`, `up > 0 and on () up`, `sum by (job) (up) > max(up)`} {
+	for _, planted := range []string{`sum(up)`, `sum by (le) (up)`, `up > 0 and on () up`,
+		`sum by (job) (up) > max(up)`} {
 		if !mixes(planted) {
 			t.Errorf("%s is not seen", planted)
 		}

@@ -101,7 +101,8 @@ This list is made from the code by ~go test ./internal/see -run Reference -updat
 	return b.String()
 }
 
-// comments returns what the comments of this package, and of the page /candidates, say of the fields of its structs, by TYPE.FIELD.
+// comments returns what the comments of this package, and of the page /candidates, say of the fields of its structs, by
+// TYPE.FIELD.
 func comments(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("*.go")

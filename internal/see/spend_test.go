@@ -26,8 +26,9 @@ func TestStateBudgets(t *testing.T) {
 	}
 	spend(w)
 	b := w.state().Budgets
-	if len(b) != 2 || b[0].Name != "cost" || b[0].Limit != .0005 || b[0].AtLeast || *b[0].Price != .1 || b[0].Rounds != 1000 ||
-		*b[0].Mean != 1.0/256 || *b[0].Next != .6 || !b[0].Missed || len(b[0].Points) != 30 || *b[0].Points[29].Price != .1 {
+	if len(b) != 2 || b[0].Name != "cost" || b[0].Limit != .0005 || b[0].AtLeast || *b[0].Price != .1 ||
+		b[0].Rounds != 1000 || *b[0].Mean != 1.0/256 || *b[0].Next != .6 || !b[0].Missed || len(b[0].Points) != 30 ||
+		*b[0].Points[29].Price != .1 {
 		t.Errorf("%+v", b)
 	}
 	if !b[1].AtLeast || b[1].Missed {
@@ -43,9 +44,10 @@ func TestBrowserBudgets(t *testing.T) {
 	p.Wait(`document.body.dataset.looks > 1 && document.getElementById("budgets").hidden`)
 	spend(w)
 	p.Wait(`drawn.budget?.data[1].length == 30`)
-	cells := browsertest.Eval[[]string](p, `[...document.querySelectorAll("#budget-table td")].map((e) => e.textContent)`)
-	if want := []string{"cost", "≤ 0.0005", "0.00391", "0.00391 ± 0", "0.6", "0.1", "good", "≥ 0.8", "0.875", "0.875 ± 0", "875",
-		"0.25"}; !slices.Equal(cells, want) {
+	cells := browsertest.Eval[[]string](p,
+		`[...document.querySelectorAll("#budget-table td")].map((e) => e.textContent)`)
+	if want := []string{"cost", "≤ 0.0005", "0.00391", "0.00391 ± 0", "0.6", "0.1", "good", "≥ 0.8", "0.875",
+		"0.875 ± 0", "875", "0.25"}; !slices.Equal(cells, want) {
 		t.Errorf("the table says %q, want %q", cells, want)
 	}
 	p.Picture("page-budgets")

@@ -19,7 +19,8 @@ func (j *Joiner) believe(topic string, partition int, r *stream.Record) bool {
 	if r.Time <= j.latest && j.latest != 0 || j.wall == nil {
 		return true
 	}
-	if j.latest = j.wall().UnixNano() + int64(maxAhead); r.Time <= j.latest { // the clock is looked at where there is need
+	// the clock is looked at where there is need
+	if j.latest = j.wall().UnixNano() + int64(maxAhead); r.Time <= j.latest {
 		j.ahead.Store(nil)
 		return true
 	}

@@ -51,7 +51,8 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 		var err error
 		deciders[p], err = OpenDecider(ctx, SystemConfig{Log: log, Name: "m", Build: testBuild, Seed: []byte("seed"),
 			Partition: p, Partitions: partitions,
-			Dedup: 1000, SnapshotEvery: int64(50 * (p + 1)), MaxInFlight: 100, Owner: fmt.Sprint("d", p), Logger: logger})
+			Dedup: 1000, SnapshotEvery: int64(50 * (p + 1)), MaxInFlight: 100, Owner: fmt.Sprint("d", p),
+			Logger: logger})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,8 +88,8 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 		return busy
 	}
 	for i := range rounds {
-		put(contexts[r.IntN(partitions)], fmt.Sprintf(`{"id":"c%d","features":{"x":%d,"y":%d},"actions":["a","b","c"]}`, i,
-			r.IntN(5), r.IntN(3)))
+		put(contexts[r.IntN(partitions)], fmt.Sprintf(`{"id":"c%d","features":{"x":%d,"y":%d},"actions":["a","b","c"]}`,
+			i, r.IntN(5), r.IntN(3)))
 		for range r.IntN(6) {
 			step()
 		}

@@ -21,7 +21,8 @@ func TestChangeIsTold(t *testing.T) {
 		r.dc.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 		build := func(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 			reg, err := oracle.NewLinear(oracle.LinearOptions{Version: oracle.Newest})
-			return loop.Epoch{Number: rec.Epoch, Learner: learner.NewDAFA(reg, learner.Root{C: 20}), Rules: &r.rules}, err
+			return loop.Epoch{Number: rec.Epoch, Learner: learner.NewDAFA(reg, learner.Root{C: 20}), Rules: &r.rules},
+				err
 		}
 		r.jc.Build, r.dc.Build = build, build
 	})

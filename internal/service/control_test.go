@@ -31,7 +31,8 @@ func controlled(t *testing.T, c *Control) (stop func()) {
 	}
 	j, err := OpenJoiner(t.Context(),
 		SystemConfig{Log: log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("name: m\n")}, Build: build,
-			Partitions: 1, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler), Control: c})
+			Partitions: 1, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler),
+			Control: c})
 	must(t, j, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

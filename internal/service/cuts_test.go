@@ -49,7 +49,8 @@ func (v *visited) decide() error {
 	for {
 		b1, err1 := v.d.StepFeedback(ctx, 0)
 		b2, err2 := v.d.StepContexts(ctx, 10)
-		if err := errors.Join(err1, err2, v.d.out.Flush(ctx), v.d.Err(), v.d.WriteSnapshots(ctx)); err != nil || !b1 && !b2 {
+		if err := errors.Join(err1, err2, v.d.out.Flush(ctx), v.d.Err(), v.d.WriteSnapshots(ctx)); err != nil ||
+			!b1 && !b2 {
 			return err
 		}
 	}

@@ -40,7 +40,8 @@ func playEncoded(t *testing.T, encoding codec.Encoding) (all []any) {
 	log := mem.New(mem.Options{Clock: clock()})
 	ts := createTopics(t, log, "m", 1)
 	jc := SystemConfig{Log: log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
-		Partitions: 1, Encoding: encoding, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler)}
+		Partitions: 1, Encoding: encoding, MaxPending: 1000, Dedup: 100, MarkEvery: 10,
+		Logger: slog.New(slog.DiscardHandler)}
 	dc := jc
 	dc.Name, dc.Seed, dc.SnapshotEvery, dc.MaxInFlight = "m", []byte("seed"), 50, 100
 	var j *Joiner
@@ -151,7 +152,8 @@ func checkEncoded(t *testing.T, topic string, r *stream.Record, encoding codec.E
 	if x.Time > 0 && headers[envelope.EventTime] != time.Unix(0, x.Time).UTC().Format(time.RFC3339Nano) {
 		t.Fatalf("%s: time %q: %s", topic, headers[envelope.EventTime], r.Value)
 	}
-	if r.Type == "" && !strings.HasSuffix(topic, "rejects") && !strings.HasSuffix(topic, "snapshots") && x.Context == nil {
+	if r.Type == "" && !strings.HasSuffix(topic, "rejects") && !strings.HasSuffix(topic, "snapshots") &&
+		x.Context == nil {
 		t.Fatalf("%s: no context: %s", topic, r.Value)
 	}
 }

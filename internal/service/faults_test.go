@@ -29,13 +29,14 @@ func (r *rig) fates() map[codec.Fate]int {
 	var f codec.Feedback
 	_, end, err := r.log.Bounds(r.t.Context(), r.topics.Feedback, 0)
 	r.must(err)
-	r.must(stream.Scan(r.t.Context(), r.log, r.topics.Feedback, 0, stream.Earliest, end, func(rec *stream.Record) error {
-		if rec.Type != "" {
-			return nil
-		}
-		n[f.Fate]++ // of the last one
-		return codec.ParseFeedback(&f, rec.Value)
-	}))
+	r.must(stream.Scan(r.t.Context(), r.log, r.topics.Feedback, 0, stream.Earliest, end,
+		func(rec *stream.Record) error {
+			if rec.Type != "" {
+				return nil
+			}
+			n[f.Fate]++ // of the last one
+			return codec.ParseFeedback(&f, rec.Value)
+		}))
 	n[f.Fate]++
 	delete(n, 0)
 	return n

@@ -96,7 +96,8 @@ func (v *visited) play(n int) {
 	from := v.rounds
 	for ; v.rounds < from+n; v.rounds++ {
 		v.write(v.topics.Contexts,
-			stream.Record{Value: fmt.Appendf(nil, `{"id":"c%d","features":{"x":%d},"actions":["a","b"]}`, v.rounds, v.rounds%5)})
+			stream.Record{Value: fmt.Appendf(nil, `{"id":"c%d","features":{"x":%d},"actions":["a","b"]}`, v.rounds,
+				v.rounds%5)})
 	}
 	v.work()
 	for i := from; i < v.rounds; i++ {
@@ -228,9 +229,10 @@ func (v *visited) whole() {
 	a := follow.New(v.log, "m", testBuild, 1)
 	_, end, err = v.log.Bounds(v.Context(), v.topics.Feedback, 0)
 	must(v.T, 0, err)
-	must(v.T, 0, stream.Scan(v.Context(), v.log, v.topics.Feedback, 0, stream.Earliest, end, func(r *stream.Record) error {
-		return a.Take(v.Context(), r)
-	}))
+	must(v.T, 0, stream.Scan(v.Context(), v.log, v.topics.Feedback, 0, stream.Earliest, end,
+		func(r *stream.Record) error {
+			return a.Take(v.Context(), r)
+		}))
 	if got, err := a.AppendState(nil); err != nil || !bytes.Equal(got, want) {
 		v.Errorf("who begins anew has another learner: %v", err)
 	}

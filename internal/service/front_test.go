@@ -26,7 +26,8 @@ func startSystem(t *testing.T, log *mem.Log, source *follow.Source, partitions i
 	go func() {
 		ended <- RunSystem(ctx, SystemConfig{Log: log, Bus: log, Name: "m", Source: source, Build: testBuild,
 			Seed:       []byte("seed"),
-			Partitions: partitions, Owned: owned, Owner: "test", Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
+			Partitions: partitions, Owned: owned, Owner: "test", Logger: slog.New(slog.DiscardHandler)},
+			func() { close(ready) })
 	}()
 	select {
 	case <-ready:
@@ -134,8 +135,8 @@ func TestFront(t *testing.T) {
 		}
 		left--
 		plain, _ := ask(context1(id))
-		if reply, code := ask("\ufeff" + context1(id)); code != 0 || strings.Replace(reply, "true", "false", 1) != plain ||
-			reply == plain {
+		if reply, code := ask("\ufeff" + context1(id)); code != 0 || strings.Replace(reply, "true", "false",
+			1) != plain || reply == plain {
 			t.Fatalf("with a byte order mark: %d %s, without it was %s", code, reply, plain)
 		}
 	}
@@ -204,7 +205,8 @@ func TestClientRateOfPartitions(t *testing.T) {
 	ended := make(chan error, partitions)
 	for p := range partitions {
 		c := SystemConfig{Log: log, Bus: signedBus{log}, Name: "m", Build: testBuild, Seed: []byte("seed"),
-			Partitions: partitions, Owned: []int{p}, ClientRate: rate, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
+			Partitions: partitions, Owned: []int{p}, ClientRate: rate, Owner: "test",
+			Logger: slog.New(slog.DiscardHandler)}
 		if p == 0 {
 			c.Source = &follow.Source{Name: "m", Version: 1, Model: []byte("x")}
 		}
@@ -223,7 +225,8 @@ func TestClientRateOfPartitions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if refused = strings.Contains(string(reply), `"code":429`); !refused && strings.Contains(string(reply), `"error"`) {
+		if refused = strings.Contains(string(reply), `"code":429`); !refused && strings.Contains(string(reply),
+			`"error"`) {
 			t.Fatalf("%s", reply)
 		}
 		return refused
@@ -236,13 +239,15 @@ func TestClientRateOfPartitions(t *testing.T) {
 			}
 		}
 		if most := rate + int(rate*time.Since(began).Seconds()) + 1; taken < rate || taken > most {
-			t.Errorf("%q: %d of %d were taken on a partition's subject, at most %d should be", forged, taken, 6*rate, most)
+			t.Errorf("%q: %d of %d were taken on a partition's subject, at most %d should be", forged, taken,
+				6*rate, most)
 		}
 	}
 	for i := range 6 * rate {
 		client := fmt.Sprint("modest", i)
 		if ask("m.decide", client, stream.Header{Key: "ce_id", Value: client},
-			stream.Header{Key: "ce_specversion", Value: "1.0"}, stream.Header{Key: "hindsight-forwarded", Value: "forged"}) {
+			stream.Header{Key: "ce_specversion", Value: "1.0"}, stream.Header{Key: "hindsight-forwarded",
+				Value: "forged"}) {
 			t.Fatalf("request %d, each of another client, is refused", i)
 		}
 	}

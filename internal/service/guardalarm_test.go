@@ -39,8 +39,8 @@ func (r *rig) play(name string, n int) {
 		r.contexts(id)
 		r.must(r.settle())
 		loss := 0
-		if bytes.Contains([]byte(r.request(`{"id":%q,"features":{%q:1},"actions":["a","b"]}`, plantedText+id, plantedText)),
-			[]byte(`"action":"b"`)) {
+		if bytes.Contains([]byte(r.request(`{"id":%q,"features":{%q:1},"actions":["a","b"]}`, plantedText+id,
+			plantedText)), []byte(`"action":"b"`)) {
 			loss = 1
 		}
 		r.put(r.topics.Outcomes, `{"id":%q,"loss":%d}`, plantedText+id, loss)
@@ -63,8 +63,8 @@ func TestGuardAlarmOutlastsItsSwitch(t *testing.T) {
 		g, m := page()
 		shown := r.value("hindsight_guard_alarm")
 		if g.Alarm != want || (g.Raised > 0) != want || (shown == 1) != want || m.Mode != mode.String() || !g.On {
-			t.Errorf("in mode %s: alarm %v of feedback %d, the metric says %v; expected %v in %s", m.Mode, g.Alarm, g.Raised,
-				shown, want, mode)
+			t.Errorf("in mode %s: alarm %v of feedback %d, the metric says %v; expected %v in %s", m.Mode,
+				g.Alarm, g.Raised, shown, want, mode)
 		}
 	}
 	alarmed(false, codec.Live)

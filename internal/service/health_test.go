@@ -172,11 +172,12 @@ func TestReadinessWithoutEpoch(t *testing.T) {
 		defer d.run(d.system)()
 		pass(time.Second)
 		d.ready("no epoch")
-		if got := scrape(t, d.reg); got[`hindsight_at_work{role="decider"}`] != 1 || got["hindsight_joiner_epoch"] != 0 {
+		if got := scrape(t, d.reg); got[`hindsight_at_work{role="decider"}`] != 1 ||
+			got["hindsight_joiner_epoch"] != 0 {
 			t.Error("a decider alone shows a joiner, or not itself")
 		}
-		jc := SystemConfig{Log: d.log, Source: source, Build: testBuild, Seed: d.config.Seed, Partitions: 1, MaxPending: 100,
-			Dedup: 100, MarkEvery: 10, Logger: d.config.Logger}
+		jc := SystemConfig{Log: d.log, Source: source, Build: testBuild, Seed: d.config.Seed, Partitions: 1,
+			MaxPending: 100, Dedup: 100, MarkEvery: 10, Logger: d.config.Logger}
 		stop := d.run(func(ctx context.Context) error { return RunJoiner(ctx, jc, nil) })
 		pass(time.Second)
 		d.ready("")
@@ -222,7 +223,8 @@ func TestReadinessWithoutLease(t *testing.T) {
 		d.ready("")
 		stop()
 		for _, role := range []string{watch.RoleDecider, watch.RoleJoiner} {
-			for event, n := range map[string]float64{watch.LeaseAcquired: 2, watch.LeaseLost: 1, watch.LeaseReleased: 1} {
+			for event, n := range map[string]float64{watch.LeaseAcquired: 2, watch.LeaseLost: 1,
+				watch.LeaseReleased: 1} {
 				want[fmt.Sprintf("hindsight_lease_events_total{event=%q,role=%q}", event, role)] = n
 			}
 		}
@@ -293,7 +295,8 @@ func TestReadinessWhileStopping(t *testing.T) {
 		stop := d.run(func(context.Context) error {
 			return s.run(ctx, func(context.Context) (func(context.Context) error, func(), error) {
 				s.part.Set(watch.Working, "")
-				return func(context.Context) error { <-release; s.part.Set(watch.Working, ""); return nil }, func() {}, nil
+				return func(context.Context) error { <-release; s.part.Set(watch.Working, ""); return nil }, func() {},
+					nil
 			})
 		})
 		pass(time.Second)
@@ -359,7 +362,8 @@ func TestTwoDaemons(t *testing.T) {
 			if err != nil || !strings.Contains(string(reply), "propensity") {
 				t.Fatal(string(reply), err)
 			}
-			if _, _, err := a.log.Request(t.Context(), "m.outcome", fmt.Appendf(nil, `{"id":%q,"loss":1}`, id)); err != nil {
+			if _, _, err := a.log.Request(t.Context(), "m.outcome", fmt.Appendf(nil, `{"id":%q,"loss":1}`,
+				id)); err != nil {
 				t.Fatal(err)
 			}
 		}

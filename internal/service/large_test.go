@@ -19,7 +19,8 @@ const largest = mem.DefaultMaxBytes - 64
 // refuses them: the reject keeps what fits.
 func TestLargestRejects(t *testing.T) {
 	s := newSim(t, 1, planted{})
-	s.o = simOptions{partitions: 1, pending: 100, markEvery: 3, rules: check.Rules{MaxActions: 8, Max: 1, WindowRounds: 1}}
+	s.o = simOptions{partitions: 1, pending: 100, markEvery: 3, rules: check.Rules{MaxActions: 8, Max: 1,
+		WindowRounds: 1}}
 	s.log = mem.New(mem.Options{Clock: s.clock})
 	s.heal = true
 	for _, topic := range []string{s.topics.Contexts, s.topics.Decisions, s.topics.Outcomes, s.topics.Feedback,
@@ -31,7 +32,8 @@ func TestLargestRejects(t *testing.T) {
 	filler := strings.Repeat("x", largest-200)
 	for i, bad := range [][]byte{
 		bytes.Repeat([]byte{'{'}, largest), bytes.Repeat([]byte{0xff}, largest),
-		fmt.Appendf(nil, `{"id":"c0","actions":["%s"]}`, filler), fmt.Appendf(nil, `{"id":"%s","actions":["a"]}`, filler),
+		fmt.Appendf(nil, `{"id":"c0","actions":["%s"]}`, filler), fmt.Appendf(nil, `{"id":"%s","actions":["a"]}`,
+			filler),
 	} {
 		u.append(s.topics.Contexts, 0, &stream.Record{Key: []byte("k"), Value: bad})
 		u.append(s.topics.Contexts, 0, &stream.Record{Value: fmt.Appendf(nil, `{"id":"c%d","actions":["a","b"]}`, i+1)})
@@ -39,7 +41,8 @@ func TestLargestRejects(t *testing.T) {
 		for _, n := range []int{codec.MaxOutcomeBytes + 1, codec.MaxOutcomeBytes} {
 			u.append(s.topics.Outcomes, 0, &stream.Record{Value: sized(`{"id":"nobody","loss":1,"x":"%s"}`, n)})
 		}
-		u.append(s.topics.Outcomes, 0, &stream.Record{Value: fmt.Appendf(nil, `{"id":"nobody","loss":1,"x":"%s"}`, filler)})
+		u.append(s.topics.Outcomes, 0, &stream.Record{Value: fmt.Appendf(nil, `{"id":"nobody","loss":1,"x":"%s"}`,
+			filler)})
 	}
 	s.finish()
 	s.verify()

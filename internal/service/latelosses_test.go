@@ -86,7 +86,8 @@ func TestLateLossesThatDiffer(t *testing.T) {
 // TestLateLossesOnArrival holds that the log says which guarantee is gone, and what to do.
 func TestLateLossesOnArrival(t *testing.T) {
 	var logged bytes.Buffer
-	lateRig(t, &logged, func(i int) float64 { return 0.6 + 0.2*float64(i/2%2) }, func(r *rig) { r.rules.Arrival = true })
+	lateRig(t, &logged, func(i int) float64 { return 0.6 + 0.2*float64(i/2%2) },
+		func(r *rig) { r.rules.Arrival = true })
 	for _, want := range []string{"with order: arrival the bounds by measured drift and a priori are void",
 		"use order: fifo", "eta: outstanding"} {
 		if !strings.Contains(logged.String(), want) {

@@ -50,7 +50,8 @@ func TestLostRejects(t *testing.T) {
 			}
 			must(t, 0, v.reopenDecider())
 			told := v.lastDecisionMark()
-			if told.RejectsFrom != kept.ContextsThrough || told.RejectsTo != m.ContextsThrough || told.Rejects != kept.Rejects {
+			if told.RejectsFrom != kept.ContextsThrough || told.RejectsTo != m.ContextsThrough ||
+				told.Rejects != kept.Rejects {
 				t.Errorf("the last mark before the loss is %+v, the first behind it %+v", m, told)
 			}
 			if !strings.Contains(v.told.String(), "lost their tails") {

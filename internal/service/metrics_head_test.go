@@ -92,8 +92,8 @@ func TestHeadOfLine(t *testing.T) {
 			}
 			pass(window + 3*time.Minute)
 			d.line(window+3*time.Minute, 3*time.Minute)
-			if err := d.health.Ready(); err == nil || !strings.Contains(err.Error(), "joiner: its loop of records has not "+
-				"come round") || scrape(t, d.reg)["hindsight_ready"] != 0 {
+			if err := d.health.Ready(); err == nil || !strings.Contains(err.Error(), "joiner: its loop of records "+
+				"has not come round") || scrape(t, d.reg)["hindsight_ready"] != 0 {
 				t.Errorf("the joiner hangs, and the process is ready: %v", err)
 			}
 			close(release)

@@ -57,7 +57,8 @@ func newRig(t testing.TB, change func(*rig)) *rig {
 	r.topics = createTopics(t, r.log, "m", 1)
 	r.jc = SystemConfig{Log: r.log, Source: &follow.Source{Name: "m", Version: 1, Model: []byte("x")}, Build: r.build,
 		Partitions: 1,
-		MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler), Metrics: r.m, Owner: plantedText}
+		MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler), Metrics: r.m,
+		Owner: plantedText}
 	r.dc = SystemConfig{Log: r.log, Name: "m", Build: r.build, Seed: []byte("seed"), Partitions: 1, Dedup: 100,
 		MaxInFlight: 100, Owner: plantedText, Logger: slog.New(slog.DiscardHandler), Metrics: r.m}
 	if change != nil {
@@ -159,10 +160,11 @@ func (r *rig) must(err error) {
 func (r *rig) request(format string, args ...any) string {
 	var reply []byte
 	r.d.spawn = func(f func()) { f() }
-	r.d.Request(stream.Message{Data: fmt.Appendf(nil, format, args...), Respond: func(b []byte, _ ...stream.Header) error {
-		reply = bytes.Clone(b)
-		return nil
-	}})
+	r.d.Request(stream.Message{Data: fmt.Appendf(nil, format, args...),
+		Respond: func(b []byte, _ ...stream.Header) error {
+			reply = bytes.Clone(b)
+			return nil
+		}})
 	return string(reply)
 }
 

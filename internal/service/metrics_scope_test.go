@@ -11,7 +11,8 @@ import (
 // joiner sees decisions and feedback in the logs that it reads and writes, the decider what
 // it decides and learns.
 func TestMetricsOfTheScope(t *testing.T) {
-	for name, alone := range map[string]string{"together": "", "decider": watch.RoleDecider, "joiner": watch.RoleJoiner} {
+	for name, alone := range map[string]string{"together": "", "decider": watch.RoleDecider,
+		"joiner": watch.RoleJoiner} {
 		t.Run(name, func(t *testing.T) {
 			other := watch.NewMetrics(nil, nil)
 			r := newRig(t, func(r *rig) {
@@ -43,12 +44,14 @@ func TestMetricsOfTheScope(t *testing.T) {
 			}
 			r.must(r.settle())
 			r.expect(map[string]float64{`hindsight_draws_checked`: 26, `hindsight_recent_loss`: .5})
-			floor, entropy, ratio := r.value(`hindsight_propensity_floor`), r.value(`hindsight_propensity_entropy_ratio`),
+			floor, entropy, ratio := r.value(`hindsight_propensity_floor`),
+				r.value(`hindsight_propensity_entropy_ratio`),
 				r.value(`hindsight_join_ratio`)
 			if !(floor > 0 && floor <= .5 && entropy > 0 && entropy <= 1 && ratio > 0 && ratio < 1) {
 				t.Errorf("floor %v, entropy %v, join ratio %v", floor, entropy, ratio)
 			}
-			if e, w := r.value(`hindsight_importance_effective_ratio`), r.value(`hindsight_importance_largest_ratio`); !(e > 0 && e <= 1 && w >= 1./3 && w < 1) {
+			if e, w := r.value(`hindsight_importance_effective_ratio`),
+				r.value(`hindsight_importance_largest_ratio`); !(e > 0 && e <= 1 && w >= 1./3 && w < 1) {
 				t.Errorf("effective %v, largest %v", e, w)
 			}
 			if alone != watch.RoleDecider {
@@ -77,8 +80,9 @@ func TestScopeAfterRestart(t *testing.T) {
 	r.outcomes("1")
 	r.must(r.settle())
 	v := r.m.Scope().View()
-	if v.Draws != 2 || v.Exploration.Decisions != 2 || v.Recent != (watch.Recent{Rounds: 2, JoinRatio: 1, Largest: v.Recent.Largest,
-		Worth: watch.Worth{Losses: 2, Loss: .5, Uniform: .5, Effective: v.Recent.Effective}}) {
+	if v.Draws != 2 || v.Exploration.Decisions != 2 || v.Recent != (watch.Recent{Rounds: 2, JoinRatio: 1,
+		Largest: v.Recent.Largest,
+		Worth:   watch.Worth{Losses: 2, Loss: .5, Uniform: .5, Effective: v.Recent.Effective}}) {
 		t.Errorf("%+v", v)
 	}
 }

@@ -75,10 +75,10 @@ func takesOver(rec *codec.Epoch) bool {
 func (d *Decider) halt(until int64) {
 	if ep := d.follower.Replica().Epoch(); ep != nil && ep.Rules.Mode == codec.Live && until > d.refit.until {
 		d.refit.until = until
-		d.part.Set(watch.Waiting, fmt.Sprintf("nothing is decided until epoch %d has begun: a learner is being taught first",
-			until))
-		d.cfg.Logger.Warn("nothing is decided until the learner of the next epoch is taught, and the mode asked for follows",
-			"epoch", until)
+		d.part.Set(watch.Waiting, fmt.Sprintf("nothing is decided until epoch %d has begun: a learner is being "+
+			"taught first", until))
+		d.cfg.Logger.Warn("nothing is decided until the learner of the next epoch is taught, and the mode asked "+
+			"for follows", "epoch", until)
 	}
 }
 

@@ -74,7 +74,8 @@ func newRefitted(t *testing.T) *refitted {
 	d := newDaemon(t, watch.RoleDecider)
 	x := &refitted{daemon: d, log: &slowLog{Log: d.log}}
 	x.control = &Control{Reload: func() (*follow.Source, error) {
-		return &follow.Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n"), Warm: model.Warm{Refit: true}},
+		return &follow.Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n"),
+				Warm: model.Warm{Refit: true}},
 			nil
 	}}
 	d.config.Log, d.config.Control, d.config.Build, d.config.Source = x.log, x.control, modeBuild, source(1)
@@ -188,7 +189,9 @@ func (x *refitted) fromStart() []byte {
 	ctx, a := x.t.Context(), follow.New(x.log, "m", x.config.Build, 1)
 	_, end, err := x.log.Bounds(ctx, "m.feedback", 0)
 	must(x.t, 0, err)
-	must(x.t, 0, stream.Scan(ctx, x.log, "m.feedback", 0, 0, end, func(r *stream.Record) error { return a.Take(ctx, r) }))
+	must(x.t, 0, stream.Scan(ctx, x.log, "m.feedback", 0, 0, end, func(r *stream.Record) error {
+		return a.Take(ctx, r)
+	}))
 	state, err := a.AppendState(nil)
 	must(x.t, 0, err)
 	return state

@@ -65,8 +65,8 @@ func TestRenewedReopens(t *testing.T) {
 			t.Helper()
 			version = 1
 			epoch, err := c.Renew(t.Context())
-			if !errors.Is(err, follow.ErrModel) || !strings.Contains(fmt.Sprint(err), "the log is at version 2 of the model, "+
-				"this file says version 1") || versionOf(c) != 2 {
+			if !errors.Is(err, follow.ErrModel) || !strings.Contains(fmt.Sprint(err), "the log is at version 2 of "+
+				"the model, this file says version 1") || versionOf(c) != 2 {
 				t.Errorf("an older file begins epoch %d of version %d: %v", epoch, versionOf(c), err)
 			}
 		}

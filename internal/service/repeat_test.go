@@ -153,20 +153,22 @@ func TestReadBacks(t *testing.T) {
 	right, refused := 0, 0
 	for i := range asked {
 		n := i % old
-		r.d.gate.Request(stream.Message{Data: []byte(context(n)), Respond: func(b []byte, headers ...stream.Header) error {
-			reply, delay := string(b), headers
-			answers <- func() {
-				switch {
-				case reply == want[n]:
-					right++
-				case len(delay) == 3 && delay[1].Value == "503" && delay[2] == (stream.Header{Key: "Retry-After", Value: "1"}):
-					refused++
-				default:
-					t.Errorf("%s, %v", reply, delay)
+		r.d.gate.Request(stream.Message{Data: []byte(context(n)),
+			Respond: func(b []byte, headers ...stream.Header) error {
+				reply, delay := string(b), headers
+				answers <- func() {
+					switch {
+					case reply == want[n]:
+						right++
+					case len(delay) == 3 && delay[1].Value == "503" && delay[2] == (stream.Header{Key: "Retry-After",
+						Value: "1"}):
+						refused++
+					default:
+						t.Errorf("%s, %v", reply, delay)
+					}
 				}
-			}
-			return nil
-		}})
+				return nil
+			}})
 	}
 	fresh := make(chan string, 1)
 	for late := time.Now().Add(30 * time.Second); r.d.gate.Waiting() > 0; { // what is read back waits elsewhere

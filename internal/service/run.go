@@ -102,7 +102,8 @@ func (d *Decider) runFeedback(ctx, work context.Context) error {
 	for ctx.Err() == nil {
 		alive.Beat()
 		busy, err := d.StepFeedback(work, learnSlice)
-		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) { // an epoch was not begun, which the next start does
+		// an epoch was not begun, which the next start does
+		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return nil
 		}
 		if err != nil {

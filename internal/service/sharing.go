@@ -67,14 +67,15 @@ func (c *SystemConfig) runSharedDeciders(ctx context.Context, ready func()) erro
 	share.Set(watch.StandingBy, "other processes own all partitions, or this one has not got its share yet")
 	defer share.Leave()
 	defer watchLog(ctx, share, c.Log, join.TopicsOf(c.Name).Contexts)()
-	return c.Sharing.Deciders(ctx, c.Partitions, c.Logger.With("role", "decider"), func(ctx context.Context, p int) error {
-		return counted(ctx, c.Metrics, watch.RoleDecider, func() error {
-			if err := c.checkEncoding(ctx, c.Name); err != nil {
-				return err
-			}
-			return RunDecider(ctx, c.decider(p), ready)
+	return c.Sharing.Deciders(ctx, c.Partitions, c.Logger.With("role", "decider"),
+		func(ctx context.Context, p int) error {
+			return counted(ctx, c.Metrics, watch.RoleDecider, func() error {
+				if err := c.checkEncoding(ctx, c.Name); err != nil {
+					return err
+				}
+				return RunDecider(ctx, c.decider(p), ready)
+			})
 		})
-	})
 }
 
 // counted runs something under a lease, whose context ctx is, and counts what happens

@@ -33,10 +33,12 @@ func TestOutcomesMissing(t *testing.T) {
 		missing bool
 	}{
 		{"every hour", hours(6), 2 * time.Minute, hourly, 90, 10 * hour, false},
-		{"every hour, until it ends", hours(6), 2 * time.Minute, until(9*hour, hourly), 90, 12*hour + 10*time.Minute, true},
+		{"every hour, until it ends", hours(6), 2 * time.Minute, until(9*hour, hourly), 90, 12*hour + 10*time.Minute,
+			true},
 		{"late, at the start", hours(1), time.Second, never, 100, 15 * time.Minute, false},
 		{"seldom", loop.Window{Nanos: int64(hour) / 6}, 10 * time.Second, always, 1, 4 * hour, false},
-		{"at once, until it ends", hours(6), 20 * time.Second, until(7*hour, always), 90, 7*hour + 17*time.Minute, true},
+		{"at once, until it ends", hours(6), 20 * time.Second, until(7*hour, always), 90, 7*hour + 17*time.Minute,
+			true},
 		{"never", loop.Window{Rounds: 200}, 10 * time.Second, never, 100, 4 * hour, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// names gives some simulations a model that names its outcomes, of two stages or three, and keeps a budget. It draws from
-// numbers of its own.
+// names gives some simulations a model that names its outcomes, of two stages or three, and keeps a budget. It draws
+// from numbers of its own.
 func (o *simOptions) names(seed int64) {
 	if seed%5 != 3 {
 		return
@@ -36,11 +36,13 @@ func (o *simOptions) names(seed int64) {
 		return x
 	}
 	o.rules.Named = []check.Named{
-		window(check.Named{Name: "cost", Max: 4, Impute: o.rules.Impute, Default: 1, Weight: -.25}, 1+rng.Int64N(long/2)),
+		window(check.Named{Name: "cost", Max: 4, Impute: o.rules.Impute, Default: 1, Weight: -.25}, 1+
+			rng.Int64N(long/2)),
 		window(check.Named{Name: "quality", Max: 1, Last: rng.IntN(2) == 0, Weight: 1}, long),
 	}
 	if rng.IntN(3) == 0 {
-		o.rules.Named = append(o.rules.Named, window(check.Named{Name: "speed", Max: 2, Last: true}, 1+rng.Int64N(long-1)))
+		o.rules.Named = append(o.rules.Named, window(check.Named{Name: "speed", Max: 2, Last: true}, 1+
+			rng.Int64N(long-1)))
 	}
 }
 

@@ -92,8 +92,8 @@ func TestCheckerAndGaps(t *testing.T) {
 		if s.untimed(func() { s.play(); cut = s.cutDecisions() }); !cut {
 			continue
 		}
-		o := check.Options{Seed: simKey, Rules: simRules, Unfinished: true, OneClock: true, Skew: s.o.skew, LostTails: true,
-			Order: writtenAs}
+		o := check.Options{Seed: simKey, Rules: simRules, Unfinished: true, OneClock: true, Skew: s.o.skew,
+			LostTails: true, Order: writtenAs}
 		r, err := check.Run(s.ctx, s.log, "m", s.o.partitions, o)
 		if err != nil || r.Broken > 0 {
 			t.Fatalf("seed %d: %v %+v", seed, err, r)
@@ -182,8 +182,8 @@ func (s *sim) verifyPower() {
 	s.verifyReplicas()
 }
 
-// verifyOutcomes checks that each outcome in the log has been counted or rejected. Where the last of several counts, those
-// before it are named by nothing.
+// verifyOutcomes checks that each outcome in the log has been counted or rejected. Where the last of several counts,
+// those before it are named by nothing.
 func (s *sim) verifyOutcomes() {
 	if slices.ContainsFunc(s.o.rules.Named, func(o check.Named) bool { return o.Last }) {
 		return
@@ -231,7 +231,8 @@ func (s *sim) countLosses() {
 	})
 	for p := range s.o.partitions {
 		s.records(s.topics.Decisions, p, func(r *stream.Record) {
-			if m, err := codec.ParseDecisionMark(r.Value); r.Type == codec.TypeMark && err == nil && m.ContextsLost > 0 {
+			if m, err := codec.ParseDecisionMark(r.Value); r.Type == codec.TypeMark && err == nil &&
+				m.ContextsLost > 0 {
 				s.counted["contexts announced lost"]++
 			}
 		})
@@ -330,8 +331,8 @@ func (s *sim) traceFeedback() {
 		switch r.Type {
 		case codec.TypeMark:
 			m, _ := codec.ParseFeedbackMark(r.Value)
-			s.trace("@%d mark: n %d, cut %d, era %d %v, from %d, rejects %d, epochs %v, lost %v", r.Offset, m.N, m.Cut, m.Era,
-				m.Eras, m.From, m.Rejects, m.Epochs, m.LostTails)
+			s.trace("@%d mark: n %d, cut %d, era %d %v, from %d, rejects %d, epochs %v, lost %v", r.Offset, m.N,
+				m.Cut, m.Era, m.Eras, m.From, m.Rejects, m.Epochs, m.LostTails)
 		case codec.TypeCut:
 			var c codec.Cut
 			codec.ParseCut(&c, r.Value)
@@ -356,7 +357,8 @@ func (s *sim) traceFeedback() {
 			}
 			var d codec.Decision
 			if r.Type == "" && codec.ParseDecision(&d, r.Value) == nil {
-				s.trace("decisions[%d]@%d round %d of context %d, through %d", p, r.Offset, d.N, d.Source, d.ContextsThrough)
+				s.trace("decisions[%d]@%d round %d of context %d, through %d", p, r.Offset, d.N, d.Source,
+					d.ContextsThrough)
 			}
 		})
 	}

@@ -124,13 +124,14 @@ func fromTooNew(w *wire, m *codec.FeedbackMark) (spoilt bool) {
 	if m.From < 0 && m.FromCut == m.Cut {
 		return false // nothing waits
 	}
-	err := stream.Scan(context.Background(), w.log, "m.feedback", 0, stream.Earliest, 1<<40, func(r *stream.Record) error {
-		x, err := codec.ParseFeedbackMark(r.Value)
-		if r.Type == codec.TypeMark && err == nil && r.Offset > m.From {
-			m.From, m.FromCut, spoilt = r.Offset, x.Cut, true
-		}
-		return nil
-	})
+	err := stream.Scan(context.Background(), w.log, "m.feedback", 0, stream.Earliest, 1<<40,
+		func(r *stream.Record) error {
+			x, err := codec.ParseFeedbackMark(r.Value)
+			if r.Type == codec.TypeMark && err == nil && r.Offset > m.From {
+				m.From, m.FromCut, spoilt = r.Offset, x.Cut, true
+			}
+			return nil
+		})
 	if err != nil {
 		w.fatal("%v", err)
 	}

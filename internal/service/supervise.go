@@ -132,8 +132,8 @@ func (s *supervised) stopped(err error) {
 
 // fatal reports whether opening again cannot help.
 func fatal(err error) bool {
-	return errors.Is(err, follow.ErrModel) || errors.Is(err, stream.ErrTruncated) || errors.Is(err, topics.ErrEncoding) ||
-		follow.Newer(err)
+	return errors.Is(err, follow.ErrModel) || errors.Is(err, stream.ErrTruncated) || errors.Is(err,
+		topics.ErrEncoding) || follow.Newer(err)
 }
 
 // stopGrace is how long work that is under way at a stop may take to finish.

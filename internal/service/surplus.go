@@ -51,8 +51,8 @@ func (j *Joiner) countPartitions(ctx context.Context) (why, err error) {
 				"topic", j.surplusTopic(i), "partitions", n, "of_the_model", j.cfg.Partitions)
 		}
 		if j.surplus.counts[i].Store(int64(n)); int64(n) > max(was.Load(), int64(j.cfg.Partitions)) {
-			why = fmt.Errorf("%s has %d partitions by now, the model has %d for good: what is put to the others is refused, "+
-				"see %s; have its producers started anew with those partitions only, then this process",
+			why = fmt.Errorf("%s has %d partitions by now, the model has %d for good: what is put to the others is "+
+				"refused, see %s; have its producers started anew with those partitions only, then this process",
 				j.surplusTopic(i), n, j.cfg.Partitions, j.topics.Rejects)
 		}
 	}

@@ -41,10 +41,11 @@ const (
 // SystemConfig is what one process of a model runs, and what each of its deciders and its joiner
 // needs. A limit of 0 is the default where [RunSystem] or [RunSharedJoiner] opens them.
 type SystemConfig struct {
-	Log        stream.Log
-	Bus        stream.Bus     // nil: no requests
-	Name       string         // of the model
-	Source     *follow.Source // the model; a newer version than the log's starts an epoch. nil: the joiner runs elsewhere
+	Log  stream.Log
+	Bus  stream.Bus // nil: no requests
+	Name string     // of the model
+	// the model; a newer version than the log's starts an epoch. nil: the joiner runs elsewhere
+	Source     *follow.Source
 	Build      follow.Build
 	Seed       []byte // the secret one, of which nothing is stored
 	Partitions int
@@ -209,8 +210,8 @@ func (c *SystemConfig) ownBuild() follow.Build {
 	return func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 		switch {
 		case rec.SeedHash != hash:
-			return loop.Epoch{}, fmt.Errorf("%w: this is not the seed that the log was created with; all processes of a model "+
-				"need the same seed file", follow.ErrModel)
+			return loop.Epoch{}, fmt.Errorf("%w: this is not the seed that the log was created with; all processes "+
+				"of a model need the same seed file", follow.ErrModel)
 		case rec.Partitions != c.Partitions:
 			return loop.Epoch{}, fmt.Errorf("%w: the model's log was made for %d partitions, not %d", follow.ErrModel,
 				rec.Partitions, c.Partitions)

@@ -141,9 +141,10 @@ func testStopIsHeard(t *testing.T) {
 		l.left.Store(calls)
 		ready, ended := make(chan struct{}), make(chan error, 1)
 		go func() {
-			ended <- RunSystem(ctx, SystemConfig{Log: l, Bus: log, Name: "m", Source: &follow.Source{Name: "m", Version: 2,
-				Model: []byte("name: m\nwarm: refit\n"), Warm: model.Warm{Refit: true}}, Build: modeBuild,
-				Seed: []byte("seed"), Partitions: 1, Owner: "test", Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
+			ended <- RunSystem(ctx, SystemConfig{Log: l, Bus: log, Name: "m", Source: &follow.Source{Name: "m",
+				Version: 2, Model: []byte("name: m\nwarm: refit\n"), Warm: model.Warm{Refit: true}}, Build: modeBuild,
+				Seed: []byte("seed"), Partitions: 1, Owner: "test", Logger: slog.New(slog.DiscardHandler)},
+				func() { close(ready) })
 		}()
 		select {
 		case <-l.hung:

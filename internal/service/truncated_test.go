@@ -65,11 +65,13 @@ func TestRetentionIsNamed(t *testing.T) {
 		{"decisions", func(r *rig) { r.must(r.log.Truncate(r.topics.Decisions, 0, r.end(r.topics.Decisions))) },
 			"offsets 0…%d, and the last of them said", func(t join.Topics) string { return t.Decisions }, false, true},
 		{"feedback", func(r *rig) { r.must(r.log.Truncate(r.topics.Feedback, 0, r.end(r.topics.Feedback))) },
-			"offsets 0…%d, and with them what was joined", func(t join.Topics) string { return t.Feedback }, true, true},
+			"offsets 0…%d, and with them what was joined", func(t join.Topics) string { return t.Feedback },
+			true, true},
 		{"outcomes", func(r *rig) {
 			r.outcomes("1", "2")
 			r.must(r.log.Truncate(r.topics.Outcomes, 0, r.end(r.topics.Outcomes)-1))
-		}, "offsets 10…%d, which waiting rounds may need", func(t join.Topics) string { return t.Outcomes }, true, true},
+		}, "offsets 10…%d, which waiting rounds may need", func(t join.Topics) string { return t.Outcomes },
+			true, true},
 		{"feedback and snapshots", func(r *rig) {
 			r.must(r.log.Truncate(r.topics.Feedback, 0, r.end(r.topics.Feedback)-1))
 			r.must(r.log.Truncate(r.topics.Snapshots, 0, r.end(r.topics.Snapshots)))

@@ -36,8 +36,9 @@ func (d *Decider) noteUnread(raw []byte, res *loop.Result, now time.Time) {
 	if !due {
 		return
 	}
-	d.cfg.Logger.Warn("not read of a context: features that the model does not list, or keys that no context has; if a "+
-		"name is misspelt the model learns without it", "names", d.unreadOf(raw, res), "id", res.ID, "untold", untold)
+	d.cfg.Logger.Warn("not read of a context: features that the model does not list, or keys that no context "+
+		"has; if a name is misspelt the model learns without it", "names", d.unreadOf(raw, res), "id", res.ID,
+		"untold", untold)
 }
 
 // unreadOf names for whoever asked what nobody reads of a decided context; "" if all is read.
@@ -55,7 +56,8 @@ func (d *Decider) noteOutside(raw []byte, res *loop.Result, now time.Time) {
 	d.m.Outside.Add(float64(res.Outside))
 	if untold, due := d.outside.due(res.Outside, now); due {
 		names := loop.Outside(d.follower.Replica().Epoch().Rules, raw)
-		d.cfg.Logger.Warn("values of a context are outside the range that the model states for their feature: they are "+
-			"learned as they are; is the unit right, or the range?", "names", names.String(), "id", res.ID, "untold", untold)
+		d.cfg.Logger.Warn("values of a context are outside the range that the model states for their feature: "+
+			"they are learned as they are; is the unit right, or the range?", "names", names.String(), "id", res.ID,
+			"untold", untold)
 	}
 }

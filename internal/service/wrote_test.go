@@ -25,7 +25,8 @@ func TestLostTail(t *testing.T) {
 			r.must(r.log.DropTail("m.decisions", 0, end-2))
 			if writes {
 				_, err := r.d.out.Append(t.Context(),
-					&stream.Record{Type: codec.TypeMark, Value: codec.AppendDecisionMark(nil, &codec.DecisionMark{V: 1, N: 3})})
+					&stream.Record{Type: codec.TypeMark, Value: codec.AppendDecisionMark(nil,
+						&codec.DecisionMark{V: 1, N: 3})})
 				r.must(err)
 				r.must(r.d.out.Flush(t.Context()))
 			} else {
@@ -46,16 +47,18 @@ func TestLostTail(t *testing.T) {
 			var gap codec.DecisionMark
 			_, end, err = r.log.Bounds(t.Context(), "m.decisions", 0)
 			r.must(err)
-			r.must(stream.Scan(t.Context(), r.log, "m.decisions", 0, stream.Earliest, end, func(rec *stream.Record) error {
-				var d codec.Decision
-				if m, err := codec.ParseDecisionMark(rec.Value); rec.Type == codec.TypeMark && err == nil && m.GapFrom > 0 {
-					gap = m
-				}
-				if rec.Type == "" && codec.ParseDecision(&d, rec.Value) == nil {
-					numbers = append(numbers, d.N)
-				}
-				return nil
-			}))
+			r.must(stream.Scan(t.Context(), r.log, "m.decisions", 0, stream.Earliest, end,
+				func(rec *stream.Record) error {
+					var d codec.Decision
+					if m, err := codec.ParseDecisionMark(rec.Value); rec.Type == codec.TypeMark && err == nil &&
+						m.GapFrom > 0 {
+						gap = m
+					}
+					if rec.Type == "" && codec.ParseDecision(&d, rec.Value) == nil {
+						numbers = append(numbers, d.N)
+					}
+					return nil
+				}))
 			if gap.GapFrom != 2 || gap.GapTo != 3 || fmt.Sprint(numbers) != "[1 4 5 6]" {
 				t.Errorf("rounds %d to %d are told as lost; decisions %v", gap.GapFrom, gap.GapTo, numbers)
 			}

@@ -38,8 +38,9 @@ func (t *Tail) Line() progressLine {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	l := progressLine{Time: now.UTC(), Seconds: now.Sub(t.asked).Seconds(), Decisions: t.now.decisions - t.was.decisions,
-		Appended: t.now.appended - t.was.appended, Fates: map[string]int64{}, Rejects: map[string]int64{},
+	l := progressLine{Time: now.UTC(), Seconds: now.Sub(t.asked).Seconds(),
+		Decisions: t.now.decisions - t.was.decisions,
+		Appended:  t.now.appended - t.was.appended, Fates: map[string]int64{}, Rejects: map[string]int64{},
 		DelayP50: watch.Known(view.Delays.Quantile(.5)), DelayP99: watch.Known(view.Delays.Quantile(.99)),
 		JoinRatio: watch.Known(view.Recent.JoinRatio), Loss: watch.Known(view.Recent.Loss),
 		Uniform: watch.Known(view.Recent.Uniform)}

@@ -222,8 +222,9 @@ func TestTailDeadline(t *testing.T) {
 
 func TestPrinter(t *testing.T) {
 	waiting, loss, p50 := int64(7), .12345, 1.23456
-	l := progressLine{Time: time.Unix(3661, 0).UTC(), Seconds: 2, Decisions: 1025, Appended: 25, Fates: map[string]int64{
-		"observed": 20, "withdrawn": 1}, Rejects: map[string]int64{"outcomes/late": 2, "contexts/malformed": 1},
+	l := progressLine{Time: time.Unix(3661, 0).UTC(), Seconds: 2, Decisions: 1025, Appended: 25,
+		Fates: map[string]int64{
+			"observed": 20, "withdrawn": 1}, Rejects: map[string]int64{"outcomes/late": 2, "contexts/malformed": 1},
 		Waiting: &waiting, Loss: &loss, DelayP50: &p50}
 	var b bytes.Buffer
 	p := Printer{W: &b}

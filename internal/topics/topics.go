@@ -153,7 +153,8 @@ func Await(ctx context.Context, log stream.Log, name string, logger *slog.Logger
 		}
 		if !told {
 			told = true
-			logger.Info("waiting for a decider to make the topics; does it run with this --model and --log?", "model", name)
+			logger.Info("waiting for a decider to make the topics; does it run with this --model and --log?",
+				"model", name)
 		}
 		select {
 		case <-ctx.Done():

@@ -16,7 +16,8 @@ const Header = "traceparent"
 
 // Tracer makes spans. It is safe for concurrent use and does not block. nil: tracing is off.
 type Tracer interface {
-	// Decided begins the span of a decision whose context was taken up at start. parent is the value of [Header], or "".
+	// Decided begins the span of a decision whose context was taken up at start. parent is the value of [Header], or
+	// "".
 	Decided(parent string, start time.Time, d *codec.Decision) Span
 	// Outcome begins the span of an outcome that came by request.
 	Outcome(parent string, start time.Time, id string) Span

@@ -29,7 +29,8 @@ func BenchmarkVerify(b *testing.B) {
 				if i%8 == 7 {
 					w.pump()
 				}
-				_, err = w.out[p].Append(w.ctx, &stream.Record{Value: fmt.Appendf(nil, `{"id":"c%d","loss":0.%d}`, i-10, i%10)})
+				_, err = w.out[p].Append(w.ctx, &stream.Record{Value: fmt.Appendf(nil, `{"id":"c%d","loss":0.%d}`,
+					i-10, i%10)})
 				w.no(err)
 			}
 			w.pump()

@@ -98,7 +98,8 @@ func (l *decisionLane) refused(r *stream.Record, epoch func() int64, passed int6
 	case !l.known || x.dropped(r.Time):
 		return Tally{TooOld: 1}, nil // its decision or its reject may be gone
 	default:
-		offset, behind, older := r.Offset, len(l.lost), !l.refuses // the mark of an older decider says nothing of rejects
+		// the mark of an older decider says nothing of rejects
+		offset, behind, older := r.Offset, len(l.lost), !l.refuses
 		l.suspect(at(l.contexts, r, "decision", "a decision or a reject", "neither"), &v.report.Contexts, offset, 0,
 			func() bool { return older && v.losses.rejects(passed) || l.lostReject(offset, behind) })
 		return Tally{Checked: 1}, nil
@@ -117,7 +118,8 @@ func (l *decisionLane) refused(r *stream.Record, epoch func() int64, passed int6
 		id = strconv.Itoa(l.partition) + "-" + i64(r.Offset)
 	}
 	_, used := l.used(id)
-	used = used || l.decisions.cut() || passed == loop.End && l.grown // perhaps by a round that is gone, or behind the end
+	// perhaps by a round that is gone, or behind the end
+	used = used || l.decisions.cut() || passed == loop.End && l.grown
 	value, offset, from := r.Value, r.Offset, max(l.at.epoch, 1)
 	holds := func() bool {
 		switch info.reason {

@@ -95,7 +95,8 @@ func (k *copyCheck) check(ctx context.Context, r *stream.Record, got *codec.Feed
 	if err := l.read(ctx, &k.dec, got.Round); err != nil {
 		return err
 	}
-	i, found := slices.BinarySearchFunc(l.waiting, got.Round, func(c copied, n int64) int { return cmp.Compare(c.n, n) })
+	i, found := slices.BinarySearchFunc(l.waiting, got.Round,
+		func(c copied, n int64) int { return cmp.Compare(c.n, n) })
 	if !found {
 		gone := slices.ContainsFunc(l.lost, func(x codec.Run) bool { return x.From <= got.Round && got.Round <= x.To })
 		if old := k.f.feedback.cut() && (l.first == 0 || got.Round < l.first); !gone && !old {

@@ -45,7 +45,8 @@ func TestVerifyWithoutCuts(t *testing.T) {
 	}
 	s.withoutCuts()
 	r := s.verify()
-	if r.ExitCode() != TooOld || r.Cuts.Records > 0 || r.Feedback.TooOld != whole.Feedback.Records || r.Marks.TooOld == 0 {
+	if r.ExitCode() != TooOld || r.Cuts.Records > 0 || r.Feedback.TooOld != whole.Feedback.Records ||
+		r.Marks.TooOld == 0 {
 		t.Fatalf("exit %d\n%s", r.ExitCode(), r.text())
 	}
 	if r.Decisions != whole.Decisions || r.Snapshots != whole.Snapshots || r.Epochs != whole.Epochs {

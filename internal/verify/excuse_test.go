@@ -52,13 +52,15 @@ func TestVerifyLossExcusesLittle(t *testing.T) {
 		var of stream.Record
 		for _, r := range decisions {
 			if r.Type == "" && r.Time > early && codec.ParseDecision(&decided, r.Value) == nil && decided.Source >= 0 {
-				of = contexts[slices.IndexFunc(contexts, func(c stream.Record) bool { return c.Offset == decided.Source })]
+				of = contexts[slices.IndexFunc(contexts, func(c stream.Record) bool {
+					return c.Offset == decided.Source
+				})]
 				break
 			}
 		}
 		reject := func(offset, time int64, bytes []byte) stream.Record {
-			return stream.Record{Value: codec.AppendReject(nil, &codec.Reject{Topic: "contexts", Offset: offset, Time: time,
-				Reason: codec.ReasonMalformed, Bytes: bytes})}
+			return stream.Record{Value: codec.AppendReject(nil, &codec.Reject{Topic: "contexts", Offset: offset,
+				Time: time, Reason: codec.ReasonMalformed, Bytes: bytes})}
 		}
 		for _, plant := range []struct {
 			what, topic string
@@ -70,7 +72,8 @@ func TestVerifyLossExcusesLittle(t *testing.T) {
 				[2]string{w.ts.Contexts, "decision"}},
 			{"an outcome without fate", w.ts.Outcomes, stream.Record{Value: []byte(`{"id":"nobody","loss":0.5}`)},
 				[2]string{w.ts.Feedback, "outcomes[0].sum"}},
-			{"a reject of nothing", w.ts.Rejects, reject(contexts[1].Offset+1, early, nil), [2]string{w.ts.Rejects, "offset"}},
+			{"a reject of nothing", w.ts.Rejects, reject(contexts[1].Offset+1, early, nil), [2]string{w.ts.Rejects,
+				"offset"}},
 			{"a reject of what was decided", w.ts.Rejects, reject(of.Offset, of.Time, of.Value),
 				[2]string{w.ts.Decisions, "source"}},
 		} {

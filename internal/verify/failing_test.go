@@ -79,7 +79,8 @@ func TestVerifyFailingLog(t *testing.T) {
 	byEpoch.no(byEpoch.log.Truncate(byEpoch.ts.Snapshots, 0, 1<<40))
 	for start, w := range map[string]*world{"the beginning": whole, "the snapshot": bySnapshot, "epoch": byEpoch} {
 		run := func(log stream.Log) (*Report, error) {
-			r, err := Run(w.ctx, Config{Log: log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
+			r, err := Run(w.ctx, Config{Log: log, Name: worldName, Seed: worldSeed(), Build: model.Epoch,
+				Dedup: worldDedup})
 			if r != nil {
 				r.Seconds, r.PerSecond = 0, 0
 			}
@@ -124,7 +125,9 @@ func TestVerifyFirstMark(t *testing.T) {
 		m, err := codec.ParseFeedbackMark(r.Value)
 		w.no(err)
 		m.From, m.FromCut = r.Offset+1, 1
-		defer w.edit(w.ts.Feedback, 0, r.Offset, func(r *stream.Record) { r.Value = codec.AppendFeedbackMark(nil, &m) })()
+		defer w.edit(w.ts.Feedback, 0, r.Offset, func(r *stream.Record) {
+			r.Value = codec.AppendFeedbackMark(nil, &m)
+		})()
 		break
 	}
 	for name, log := range map[string]stream.Log{"from 0 on": w.log, "from 1 on": startingAtOne{w.log}} {

@@ -68,8 +68,8 @@ func TestVerifyForeign(t *testing.T) {
 		s.no(r.Write(&text))
 		if d := r.Beside; r.Foreign != int64(len(strange)) || d == nil || d.Field == "bytes" || d == r.First ||
 			d.Topic != topic ||
-			!strings.Contains(text.String(), fmt.Sprintf("foreign %d: ", len(strange))) || !strings.Contains(text.String(),
-			d.Field+"\n    want ") {
+			!strings.Contains(text.String(), fmt.Sprintf("foreign %d: ", len(strange))) ||
+			!strings.Contains(text.String(), d.Field+"\n    want ") {
 			t.Errorf("%s: a round that is there twice is hidden: %+v\n%s", topic, d, &text)
 		}
 		s.shut()

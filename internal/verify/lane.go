@@ -21,9 +21,10 @@ type decisionLane struct {
 	decisions *logCursor
 	contexts  *logCursor
 
-	heart   *loop.Decider
-	next    int64                 // N of the next decision; 0: not known
-	unread  int64                 // records since the last that could not be read: each is a decision, or somebody else's
+	heart *loop.Decider
+	next  int64 // N of the next decision; 0: not known
+	// records since the last that could not be read: each is a decision, or somebody else's
+	unread  int64
 	through int64                 // contexts before it are dealt with
 	known   bool                  // through is known
 	passed  int64                 // offset behind the last context taken

@@ -78,7 +78,8 @@ func (l *legality) check(c *logCursor, r *stream.Record, cut *codec.Cut, batches
 			e := &batches[k].Decisions[i]
 			l.take(x.Partition, i == 0, e.Offset, e.Time, heart, wrong)
 			if d := &e.D; d.N > 0 && e.GapTo == 0 && d.LearnedThrough > heart.LastN() && d.Era >= heart.Era() {
-				l.v.differ(wrong("decisions.learned_through", "at most "+i64(heart.LastN()), d.LearnedThrough).in(d.N, d.ID))
+				l.v.differ(wrong("decisions.learned_through", "at most "+i64(heart.LastN()), d.LearnedThrough).in(d.N,
+					d.ID))
 			}
 		}
 	}
@@ -101,8 +102,8 @@ func (l *legality) take(i int, first bool, offset, t int64, heart *loop.Joiner,
 		if i >= l.v.partitions {
 			field = fmt.Sprintf("outcomes[%d]", i-l.v.partitions)
 		}
-		d := wrong(field, fmt.Sprintf("no record older than %d, to which cut %d has come", heart.Now(), heart.LastCut()),
-			fmt.Sprintf("one at %d, at offset %d", t, offset))
+		d := wrong(field, fmt.Sprintf("no record older than %d, to which cut %d has come", heart.Now(),
+			heart.LastCut()), fmt.Sprintf("one at %d, at offset %d", t, offset))
 		l.v.suspect(d, nil, func() bool {
 			return slices.ContainsFunc(l.twice, func(x stretch) bool { return x.from-l.skew <= t && t <= x.to+l.skew })
 		})

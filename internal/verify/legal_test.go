@@ -229,7 +229,9 @@ func TestReplayEras(t *testing.T) {
 		w.Run(150)
 		for _, test := range tests {
 			made := madeOf(w)
-			if !editMarkFrom(made, 0, func(m *codec.FeedbackMark) bool { return len(m.LostTails) > 0 && test.change(m) }) {
+			if !editMarkFrom(made, 0, func(m *codec.FeedbackMark) bool {
+				return len(m.LostTails) > 0 && test.change(m)
+			}) {
 				continue
 			}
 			v, err := tryReplay(w, made)
@@ -240,7 +242,8 @@ func TestReplayEras(t *testing.T) {
 			named := false
 			for at := range v.found {
 				named = named || at.field == test.field || strings.HasSuffix(at.field, "."+test.field) ||
-					test.field == "lost" && strings.HasSuffix(at.field, ".sum") // what is not said to be lost must be there
+					// what is not said to be lost must be there
+					test.field == "lost" && strings.HasSuffix(at.field, ".sum")
 			}
 			if !named {
 				t.Errorf("seed %d, %s: found as %+v", seed, test.field, v.report.First)

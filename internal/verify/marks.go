@@ -167,7 +167,8 @@ func (f *fateCheck) survives(r *stream.Record, m *codec.FeedbackMark, i int) {
 func (f *fateCheck) compare(r *stream.Record, m *codec.FeedbackMark) {
 	var own codec.FeedbackMark
 	f.heart.Mark(&own)
-	own.V, own.Eras, own.From, own.FromCut, own.Memory, own.Rejects = m.V, m.Eras, m.From, m.FromCut, m.Memory, m.Rejects
+	own.V, own.Eras, own.From, own.FromCut, own.Memory, own.Rejects = m.V, m.Eras, m.From, m.FromCut,
+		m.Memory, m.Rejects
 	own.Limits, own.Epochs, own.LostTails = m.Limits, m.Epochs, m.LostTails
 	if own.Remembers > own.N { // nothing is remembered
 		own.Remembers = max(own.Remembers, m.Remembers)

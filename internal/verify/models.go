@@ -205,7 +205,8 @@ func (m *modelReader) start() (from *startPoint, snap *snapshotInfo) {
 		return from, nil
 	}
 	for _, c := range m.v.snapshots {
-		if c.epoch < least || m.unknownAfter(c.epoch) || m.firstN > 0 && (c.through < m.firstN-1 || c.through > m.lastN) {
+		if c.epoch < least || m.unknownAfter(c.epoch) || m.firstN > 0 && (c.through < m.firstN-1 ||
+			c.through > m.lastN) {
 			continue
 		}
 		// Without any feedback the last snapshot is the state of all that is left.

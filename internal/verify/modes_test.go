@@ -30,8 +30,8 @@ func TestModesVerify(t *testing.T) {
 				s := newShop(t, open(t), shopModel(kind, 1, "actions: [a, b, c]"))
 				defer s.shut()
 				s.rounds(20)
-				for _, mode := range []codec.Mode{codec.Shadow, codec.Apprentice, codec.Paused, codec.Live, codec.Paused,
-					codec.Shadow, codec.Live} {
+				for _, mode := range []codec.Mode{codec.Shadow, codec.Apprentice, codec.Paused, codec.Live,
+					codec.Paused, codec.Shadow, codec.Live} {
 					s.switchTo(mode)
 					s.rounds(8)
 					if s.rng.IntN(2) == 0 {
@@ -55,7 +55,8 @@ func TestModesVerify(t *testing.T) {
 // changeActions adds d, masks b and takes c out, one after the other.
 func (s *shopRig) changeActions(kind string) {
 	s.Helper()
-	for i, actions := range []string{"actions: [a, b, c, d]", "actions: [a, b, c, d]\nmasked: [b]", "actions: [a, b, d]"} {
+	for i, actions := range []string{"actions: [a, b, c, d]", "actions: [a, b, c, d]\nmasked: [b]", "actions: " +
+		"[a, b, d]"} {
 		if i == 2 {
 			s.rng = rand.New(rand.NewPCG(9, 9))
 		}
@@ -194,7 +195,8 @@ func TestKeepIsRefused(t *testing.T) {
 // epoch in which the learner began, goes on from a snapshot and verifies from there.
 func TestModesBehindRetention(t *testing.T) {
 	log := mem.New(mem.Options{})
-	if err := log.Create(t.Context(), join.TopicsOf("m").Feedback, 1, stream.TopicOptions{Trimmable: true}); err != nil {
+	if err := log.Create(t.Context(), join.TopicsOf("m").Feedback, 1,
+		stream.TopicOptions{Trimmable: true}); err != nil {
 		t.Fatal(err)
 	}
 	s := newShop(t, log,

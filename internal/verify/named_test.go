@@ -59,12 +59,14 @@ func TestNamedKeep(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		namedModel(9, "reward: quality*quality"+keep):                                 "reward differs: it has \"cost in [0, 2]; quality in [0, 1]\"",
+		namedModel(9, "reward: quality*quality"+keep): "reward differs: " +
+			"it has \"cost in [0, 2]; quality in [0, 1]\"",
 		strings.Replace(namedModel(9, "reward: quality"+keep), "max: 2", "max: 3", 1): "reward differs",
 		strings.Replace(namedModel(9, "reward: quality"+keep), "cost:", "usd:", 1):    "reward differs",
 		"name: m\nversion: 9\nactions: [a, b, c]\nwarm: keep":                         "loss differs",
 	} {
-		if _, err := s.j.Renew(s.ctx, s.source(text)); !errors.Is(err, follow.ErrModel) || !strings.Contains(err.Error(), want) {
+		if _, err := s.j.Renew(s.ctx, s.source(text)); !errors.Is(err, follow.ErrModel) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

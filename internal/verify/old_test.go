@@ -30,7 +30,8 @@ func TestVerifyOld(t *testing.T) {
 			ruled  bool // it shows only by the rules
 		}{
 			{"action", func(d *codec.Decision) {
-				d.Action = slices.IndexFunc(d.Propensities, func(p float64) bool { return p > 0 && p != d.Propensities[d.Action] })
+				d.Action = slices.IndexFunc(d.Propensities,
+					func(p float64) bool { return p > 0 && p != d.Propensities[d.Action] })
 			}, false},
 			{"propensities", func(d *codec.Decision) { d.Propensities[d.Action] -= 0x1p-20 }, false},
 			{"propensities." + dec.Actions[0], func(d *codec.Decision) {
@@ -44,8 +45,11 @@ func TestVerifyOld(t *testing.T) {
 			d := dec
 			d.Actions, d.Propensities = slices.Clone(dec.Actions), slices.Clone(dec.Propensities)
 			c.change(&d)
-			restore := w.edit(w.ts.Decisions, 0, offset, func(r *stream.Record) { r.Value = codec.AppendDecision(nil, &d) })
-			if f := w.verify().First; f == nil || f.Topic != w.ts.Decisions || f.Offset != offset || f.Field != c.field {
+			restore := w.edit(w.ts.Decisions, 0, offset, func(r *stream.Record) {
+				r.Value = codec.AppendDecision(nil, &d)
+			})
+			if f := w.verify().First; f == nil || f.Topic != w.ts.Decisions || f.Offset != offset ||
+				f.Field != c.field {
 				t.Errorf("rules known %v, %s changed: the first difference is %+v", ruled, c.field, f)
 			}
 			restore()

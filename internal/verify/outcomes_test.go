@@ -19,7 +19,8 @@ func TestVerifyOutcomeIDs(t *testing.T) {
 	s.rounds(1)
 	id := s.decisions(stream.Earliest)[0].ID
 	for i := range loop.MaxOutcomeIDs + 2 {
-		o := codec.Outcome{ID: id, OutcomeID: fmt.Sprint(i), Kind: codec.Loss, Value: float64(i) / (loop.MaxOutcomeIDs + 2)}
+		o := codec.Outcome{ID: id, OutcomeID: fmt.Sprint(i), Kind: codec.Loss, Value: float64(i) / (loop.MaxOutcomeIDs +
+			2)}
 		_, err := s.out.Append(s.ctx, &stream.Record{Value: codec.AppendOutcome(nil, &o)})
 		s.no(err)
 	}

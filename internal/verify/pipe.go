@@ -94,7 +94,8 @@ func copyBatch(batch []stream.Record) (own ownBatch) {
 	own.records, own.size = make([]stream.Record, len(batch)), int64(size)
 	for i := range batch {
 		r := &batch[i]
-		own.records[i] = stream.Record{Offset: r.Offset, Time: r.Time, Type: r.Type, Key: keep(r.Key), Value: keep(r.Value)}
+		own.records[i] = stream.Record{Offset: r.Offset, Time: r.Time, Type: r.Type, Key: keep(r.Key),
+			Value: keep(r.Value)}
 	}
 	return own
 }

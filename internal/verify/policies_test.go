@@ -16,8 +16,8 @@ func TestVerifyPolicies(t *testing.T) {
 		for parts := 1; parts <= 2; parts++ {
 			t.Run(fmt.Sprint(order, " ", parts), func(t *testing.T) {
 				w := newWorld(t, parts, 7)
-				w.name(`{name: m, version: 1, learner: {kind: exp4dale, policies: class.jsonl}, window: 9 rounds, order: ` +
-					order + `}`)
+				w.name(
+					`{name: m, version: 1, learner: {kind: exp4dale, policies: class.jsonl}, window: 9 rounds, order: ` + order + `}`)
 				w.openJoiner()
 				for p := range parts {
 					w.openDecider(p)
@@ -30,7 +30,8 @@ func TestVerifyPolicies(t *testing.T) {
 				forged := false
 				for _, r := range w.records(w.ts.Decisions, 0)[60:] {
 					var d codec.Decision
-					if r.Type != "" || codec.ParseDecision(&d, r.Value) != nil || d.Propensities[0] == d.Propensities[1] {
+					if r.Type != "" || codec.ParseDecision(&d, r.Value) != nil ||
+						d.Propensities[0] == d.Propensities[1] {
 						continue
 					}
 					d.Propensities[0], d.Propensities[1] = d.Propensities[1], d.Propensities[0]

@@ -20,7 +20,8 @@ func TestRefitVerify(t *testing.T) {
 		s.no(err)
 		from := s.read
 		for i := range 7 {
-			_, err := s.in.Append(s.ctx, &stream.Record{Value: fmt.Appendf(nil, `{"id":"old%d","features":{"x":%d}}`, i, i%5)})
+			_, err := s.in.Append(s.ctx, &stream.Record{Value: fmt.Appendf(nil, `{"id":"old%d","features":{"x":%d}}`, i,
+				i%5)})
 			s.no(err)
 			for _, step := range []func() (bool, error){
 				func() (bool, error) { return s.d.StepContexts(s.ctx, 5) }, // and no StepFeedback

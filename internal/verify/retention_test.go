@@ -52,7 +52,8 @@ func TestVerifyWhileDropping(t *testing.T) {
 		{"all outcomes", func(w *world) string { return w.ts.Outcomes }, 0, func(w *world) {
 			w.dropAll(w.ts.Outcomes, w.parts)
 		}},
-		{"all rejects", func(w *world) string { return w.ts.Rejects }, 0, func(w *world) { w.dropAll(w.ts.Rejects, 1) }},
+		{"all rejects", func(w *world) string { return w.ts.Rejects }, 0,
+			func(w *world) { w.dropAll(w.ts.Rejects, 1) }},
 		{"all decisions", func(w *world) string { return w.ts.Decisions }, 2, func(w *world) {
 			w.dropAll(w.ts.Decisions, w.parts)
 		}},
@@ -60,7 +61,8 @@ func TestVerifyWhileDropping(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w, _ := cutWorld(t)
 			dropped := false
-			r, err := w.run(&hookedLog{Log: w.log, before: c.read(w), skip: c.skip, hook: func() { c.drop(w); dropped = true }})
+			r, err := w.run(&hookedLog{Log: w.log, before: c.read(w), skip: c.skip,
+				hook: func() { c.drop(w); dropped = true }})
 			w.no(err)
 			if !dropped || r.ExitCode() != TooOld {
 				t.Errorf("dropped %v: %s", dropped, r.text())
@@ -119,7 +121,8 @@ func TestVerifyOvertaken(t *testing.T) {
 		}
 	}
 	l := &eagerLog{Log: w.log, w: w, times: 1000, later: true}
-	if _, err := w.run(l); !errors.Is(err, errDropped) || !errors.Is(err, stream.ErrTruncated) || l.read != mostAttempts {
+	if _, err := w.run(l); !errors.Is(err, errDropped) || !errors.Is(err, stream.ErrTruncated) ||
+		l.read != mostAttempts {
 		t.Errorf("%v, %d readers", err, l.read)
 	}
 }
@@ -142,7 +145,8 @@ func TestVerifyDifferentWhileDropping(t *testing.T) {
 	})
 	// Decisions are looked over and then read, in an attempt.
 	first := &hookedLog{Log: w.log, before: w.ts.Decisions, skip: 2, hook: func() { w.drop(w.ts.Decisions, 0, 30) }}
-	second := &hookedLog{Log: first, before: w.ts.Decisions, skip: 2 + 4, hook: func() { w.drop(w.ts.Decisions, 1, 30) }}
+	second := &hookedLog{Log: first, before: w.ts.Decisions, skip: 2 + 4,
+		hook: func() { w.drop(w.ts.Decisions, 1, 30) }}
 	r, err := w.run(second)
 	w.no(err)
 	if f := r.First; r.ExitCode() != Different || r.Differences != 1 || f.Offset != at || f.Field != "learned" {
@@ -157,7 +161,8 @@ func TestVerifyDifferentWhileDropping(t *testing.T) {
 // a dropped record where the log keeps it no more.
 func TestVerifySnapshotGone(t *testing.T) {
 	w, _ := cutWorld(t)
-	v, err := Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}.attempt(w.ctx)
+	v, err := Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch,
+		Dedup: worldDedup}.attempt(w.ctx)
 	w.no(err)
 	d := &decisionCheck{v: v, audit: follow.New(w.log, worldName, model.Epoch, w.parts)}
 	s := v.snapshots[len(v.snapshots)-1]

@@ -108,9 +108,11 @@ func TestVerifyBesideRetention(t *testing.T) {
 			w, cut := cutWorld(t)
 			dropped := false
 			log := &hookedLog{Log: w.log, before: c.read(w), hook: func() { c.drop(w, cut); dropped = true }}
-			r, err := Run(w.ctx, Config{Log: log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
+			r, err := Run(w.ctx, Config{Log: log, Name: worldName, Seed: worldSeed(), Build: model.Epoch,
+				Dedup: worldDedup})
 			w.no(err)
-			if !dropped || r.ExitCode() != TooOld || r.Decisions.Checked == 0 || !strings.Contains(r.Start, "snapshot") {
+			if !dropped || r.ExitCode() != TooOld || r.Decisions.Checked == 0 || !strings.Contains(r.Start,
+				"snapshot") {
 				t.Errorf("dropped %v: %s", dropped, r.text())
 			}
 		})
@@ -125,7 +127,8 @@ func TestVerifyBrokenLog(t *testing.T) {
 		w.ts.Snapshots} {
 		for _, broken := range []error{stream.ErrGap, stream.ErrCorrupt} {
 			log := &hookedLog{Log: w.log, broken: topic, err: broken}
-			r, err := Run(w.ctx, Config{Log: log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
+			r, err := Run(w.ctx, Config{Log: log, Name: worldName, Seed: worldSeed(), Build: model.Epoch,
+				Dedup: worldDedup})
 			if err != nil || r.ExitCode() != Different || r.First == nil || r.First.Topic != topic ||
 				r.First.Field != "record" || strings.Contains(r.text(), "from ;") {
 				t.Errorf("%s, %v: %v %+v", topic, broken, err, r)
@@ -164,7 +167,8 @@ func TestVerifyNewer(t *testing.T) {
 		}
 		for kind, offset := range kinds {
 			restore := w.edit(topic, 0, offset, future)
-			r, err := Run(w.ctx, Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
+			r, err := Run(w.ctx, Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch,
+				Dedup: worldDedup})
 			restore()
 			if !errors.Is(err, codec.ErrVersion) {
 				t.Errorf("%s %q: %v %+v", topic, kind, err, r)

@@ -70,8 +70,8 @@ func announced(change func(e *codec.Epoch)) func(*world, *stream.Record) bool {
 func refusedContext(reason string, change func(x *codec.Reject)) func(*world, *stream.Record) bool {
 	return func(w *world, r *stream.Record) bool {
 		x, err := codec.ParseReject(r.Value)
-		if r.Type != "" || err != nil || x.Topic != contextsTopic || x.Partition != 0 || reason != "" && x.Reason != reason ||
-			w.repeatedRejects()[r.Offset] {
+		if r.Type != "" || err != nil || x.Topic != contextsTopic || x.Partition != 0 || reason != "" &&
+			x.Reason != reason || w.repeatedRejects()[r.Offset] {
 			return false
 		}
 		change(&x)
@@ -116,7 +116,8 @@ var semantic = []planted{
 		decided(func(d *codec.Decision) bool { return d.LearnedThrough > 9 },
 			func(d *codec.Decision) { d.LearnedThrough = 1 }), ""},
 	{"learned one feedback less", "learned_through gamma learned propensities", decided(
-		func(d *codec.Decision) bool { return d.LearnedThrough > 9 }, func(d *codec.Decision) { d.LearnedThrough-- }), ""},
+		func(d *codec.Decision) bool { return d.LearnedThrough > 9 }, func(d *codec.Decision) { d.LearnedThrough-- }),
+		""},
 	{"learned what comes later", "learned_through",
 		decided(nil, func(d *codec.Decision) { d.LearnedThrough += 1000 }), ""},
 	{"learned rounds", "learned", decided(nil, func(d *codec.Decision) { d.Learned++ }), ""},
@@ -189,7 +190,8 @@ var semantic = []planted{
 		func(x *codec.Reject) { x.Reason = codec.ReasonLate }), ofRejects},
 	{"context refused: malformed though it is not", "reason", refusedContext(codec.ReasonDuplicateID,
 		func(x *codec.Reject) { x.Reason = codec.ReasonMalformed }), ofRejects},
-	{"context refused: bytes", "bytes", refusedContext("", func(x *codec.Reject) { x.Bytes = []byte("{}") }), ofRejects},
+	{"context refused: bytes", "bytes", refusedContext("", func(x *codec.Reject) { x.Bytes = []byte("{}") }),
+		ofRejects},
 	{"context refused: id", "id", refusedContext("", func(x *codec.Reject) { x.ID = "another" }), ofRejects},
 	{"context refused: of no topic", "topic",
 		refusedContext("", func(x *codec.Reject) { x.Topic = "decisions" }), ofRejects},
@@ -306,7 +308,8 @@ func TestReplayLearnsLater(t *testing.T) {
 		t.Fatal("no decision")
 	}
 	v := replayLog(t, w, rejoin(t, w, made, cuts, parsed))
-	if first := v.report.First; first == nil || first.Field != "decisions.learned_through" || v.report.Differences != 1 {
+	if first := v.report.First; first == nil || first.Field != "decisions.learned_through" ||
+		v.report.Differences != 1 {
 		t.Errorf("%d differences, the first %+v", v.report.Differences, first)
 	}
 }

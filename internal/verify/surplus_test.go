@@ -54,8 +54,10 @@ func TestVerifySurplus(t *testing.T) {
 				}
 				k := min(i, 1)
 				put(s.ts.Rejects, 0,
-					stream.Record{Value: codec.AppendReject(nil, &codec.Reject{V: codec.Version, Topic: "outcomes", Partition: 1,
-						Offset: offsets[k] + int64(i-k), Time: times[k], Reason: codec.ReasonMalformed, Bytes: []byte(text)})})
+					stream.Record{Value: codec.AppendReject(nil, &codec.Reject{V: codec.Version, Topic: "outcomes",
+						Partition: 1,
+						Offset:    offsets[k] + int64(i-k), Time: times[k], Reason: codec.ReasonMalformed,
+						Bytes: []byte(text)})})
 			}
 			s.no(log.Truncate(s.ts.Outcomes, 1, offsets[0]+c.dropped))
 			s.end()

@@ -82,7 +82,8 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 // attempt verifies the logs once.
 func (c Config) attempt(ctx context.Context) (v *verification, err error) {
 	c.Log = storage{c.Log}
-	v = &verification{Config: c, topics: join.TopicsOf(c.Name), late: latelosses.Outcomes{}, found: map[site]Difference{}}
+	v = &verification{Config: c, topics: join.TopicsOf(c.Name), late: latelosses.Outcomes{},
+		found: map[site]Difference{}}
 	v.report.Name = c.Name
 	v.models = newModelReader(v)
 	if v.partitions, err = topics.Partitions(ctx, c.Log, c.Name); err != nil {

@@ -66,7 +66,8 @@ func worldSeed() []byte { return []byte("a secret seed") }
 func newWorld(t testing.TB, parts int, seed uint64) *world {
 	w := &world{TB: t, ctx: t.Context(), log: mem.New(mem.Options{Step: 4, MaxBatch: 30}), ts: join.TopicsOf(worldName),
 		parts: parts,
-		rng:   rand.New(rand.NewPCG(seed, 1)), read: make([]int64, parts), d: make([]*service.Decider, parts), overflow: 1000}
+		rng:   rand.New(rand.NewPCG(seed, 1)), read: make([]int64, parts), d: make([]*service.Decider, parts),
+		overflow: 1000}
 	for _, topic := range []string{w.ts.Contexts, w.ts.Decisions, w.ts.Outcomes} {
 		w.no(w.log.Create(w.ctx, topic, parts, stream.TopicOptions{}))
 	}
@@ -127,7 +128,8 @@ func (w *world) tryJoiner() (err error) {
 	}
 	j, err := service.OpenJoiner(w.ctx, service.SystemConfig{Log: w.log, Source: &w.source, Build: model.Epoch,
 		Seed: worldSeed(), Encoding: w.encoding,
-		Partitions: w.parts, MaxPending: w.overflow, Dedup: worldDedup, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler)})
+		Partitions: w.parts, MaxPending: w.overflow, Dedup: worldDedup, MarkEvery: 10,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		w.j = j
 	}

@@ -222,7 +222,8 @@ func (h *Health) Alive() error {
 func (p *Part) stuck(now time.Time) string {
 	for _, l := range p.loops {
 		if since := now.Sub(time.Unix(0, l.at.Load())); since > StuckAfter {
-			return fmt.Sprintf("%s: its loop of %s has not come round for %d seconds", p.name, l.name, int(since.Seconds()))
+			return fmt.Sprintf("%s: its loop of %s has not come round for %d seconds", p.name, l.name,
+				int(since.Seconds()))
 		}
 	}
 	return ""

@@ -155,8 +155,8 @@ func newMetrics(c *catalog) *Metrics {
 		}
 	}
 	kinds := []string{DecisionsKind, FeedbackKind, OutcomesKind, RejectsKind, SnapshotsKind}
-	errs := c.counter("hindsight_append_errors_total", "Records whose append failed or is in doubt, by the kind of topic.",
-		"it grows", label{"topic", kinds})
+	errs := c.counter("hindsight_append_errors_total", "Records whose append failed or is in doubt, by the kind "+
+		"of topic.", "it grows", label{"topic", kinds})
 	for _, k := range kinds {
 		m.appendErrors[k] = errs.WithLabelValues(k)
 	}

@@ -22,12 +22,13 @@ func newCandidates(o *owner) (c candidateMetrics) {
 		by.values = append(by.values, strconv.Itoa(i+1))
 	}
 	for i, m := range [...][2]string{
-		{"hindsight_candidate_loss", "Estimated mean loss of each candidate, by its place in the model file, on final rounds."},
+		{"hindsight_candidate_loss", "Estimated mean loss of each candidate, by its place in the model file, on " +
+			"final rounds."},
 		{"hindsight_candidate_loss_low", "Lower end of that: the intervals of all candidates hold at all times with " +
 			"probability 95 %."},
 		{"hindsight_candidate_loss_high", "Upper end of that."},
-		{"hindsight_candidate_gain", "Estimate of what is played less the candidate's mean loss: positive where the candidate " +
-			"is better."},
+		{"hindsight_candidate_gain", "Estimate of what is played less the candidate's mean loss: positive where the " +
+			"candidate is better."},
 		{"hindsight_candidate_gain_low", "Lower end of that, as of the losses."},
 		{"hindsight_candidate_gain_high", "Upper end of that."},
 	} {

@@ -27,13 +27,14 @@ func newCertificate(o *owner) certificateMetrics {
 			"plausible_set passes what the work is worth", label{"kind", certify.Kinds()}),
 		rounds: o.later("hindsight_regret_rounds", "Rounds that those bounds are of: one that is not below it says "+
 			"nothing.", ""),
-		exploration: o.later("hindsight_exploration_cost", "What exploring cost in this epoch by the model's own belief, "+
-			"in losses.", ""),
+		exploration: o.later("hindsight_exploration_cost", "What exploring cost in this epoch by the model's own "+
+			"belief, in losses.", ""),
 		surviving: o.later("hindsight_models_surviving",
 			"Functions of the class that the data have not refuted (/models names them).", "it is 0"),
 		functions: o.later("hindsight_models", "Functions of the class.", ""),
 		refuted: o.later("hindsight_class_refuted",
-			"1 if the data refute that any function of the class is the truth, at the level of the model's certificate, else 0.",
+			"1 if the data refute that any function of the class is the truth, at the level of the model's "+
+				"certificate, else 0.",
 			"it is 1: the bounds that need the class are void; fit another class"),
 		topWeight: o.later("hindsight_top_weight",
 			"Largest weight of a function (hedge), policy (exp4dale) or member (auto), as a share of all.", ""),

@@ -19,7 +19,8 @@ func newScope(c *catalog) *Scope {
 		"it is 0 where the learner should explore: off-policy estimates have no support",
 		func() float64 { return s.decisions.exploration().Floor })
 	show("hindsight_propensity_entropy_ratio",
-		"Mean entropy of the laws of those decisions, each as a share of the uniform law's: 1 explores all alike, 0 nothing.",
+		"Mean entropy of the laws of those decisions, each as a share of the uniform law's: 1 explores all alike, 0 "+
+			"nothing.",
 		"it falls to 0 within a day of a change: nothing more is learned",
 		func() float64 { return s.decisions.exploration().Entropy })
 	show("hindsight_draw_evidence", "Evidence that drawn actions do not follow their logged propensities, the largest "+
@@ -46,10 +47,11 @@ func (s *Scope) showRecent(show func(name, help, alert string, of func() float64
 		return s.rewards.Shown(loss)
 	}
 	show("hindsight_join_ratio",
-		"Share of the last 1,000 rounds released here, withdrawn ones left out, whose outcome came in time; NaN of none.",
+		"Share of the last 1,000 rounds released here, withdrawn ones left out, whose outcome came in time; NaN "+
+			"of none.",
 		"it falls to half of what it was", func() float64 { return recent().JoinRatio })
-	show("hindsight_recent_loss", "Mean loss of those of them that have one, on the scale of 0 to 1; of rewards how far "+
-		"they are from the largest, as a share of their range.",
+	show("hindsight_recent_loss", "Mean loss of those of them that have one, on the scale of 0 to 1; of rewards "+
+		"how far they are from the largest, as a share of their range.",
 		"hindsight_recent_excess_loss says so", func() float64 { return recent().Loss })
 	show("hindsight_recent_uniform_loss",
 		"What uniform play would have lost in them, estimated from the logged propensities.", "",
@@ -81,7 +83,8 @@ func (s *Scope) showShadow(show func(name, help, alert string, of func() float64
 	show("hindsight_shadow_uncovered_ratio",
 		"Mean probability that the learner would have done what the baseline never does, over those of the last 1,000 "+
 			"rounds released that were made in shadow and have a loss; NaN of none.",
-		"it is over 0.05 and you want to know what the learner is worth: give the baseline some chance for every action",
+		"it is over 0.05 and you want to know what the learner is worth: give the baseline some chance for "+
+			"every action",
 		func() float64 { return s.shadow().Uncovered })
 	show("hindsight_shadow_excess_loss",
 		"Estimate of what the learner would have lost a round over the baseline in them, by importance weights, wrong "+

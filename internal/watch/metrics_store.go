@@ -29,8 +29,9 @@ func (m *Metrics) storeMetrics(c *catalog) {
 		})
 	}
 	show("hindsight_store_bytes",
-		"What the store of the embedded log holds; NaN in a process that serves none, as the next two: look at what your "+
-			"servers and brokers show.", "it passes 80 % of its limit", func(held, _, _ int64) int64 { return held })
+		"What the store of the embedded log holds; NaN in a process that serves none, as the next two: look at "+
+			"what your servers and brokers show.", "it passes 80 % of its limit",
+		func(held, _, _ int64) int64 { return held })
 	show("hindsight_store_limit_bytes",
 		"What it may hold: the file limit in its folder. At that the log takes no more.",
 		"", func(_, limit, _ int64) int64 { return limit })

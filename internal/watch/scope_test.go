@@ -106,8 +106,8 @@ func TestScopeFeedback(t *testing.T) {
 		t.Errorf("%+v", v.Losses)
 	}
 	empty := NewScope().View()
-	if !math.IsNaN(empty.Recent.JoinRatio) || !math.IsNaN(empty.Recent.Uniform) || !math.IsNaN(empty.Exploration.Floor) ||
-		empty.Head != nil || empty.Evidence != 1 {
+	if !math.IsNaN(empty.Recent.JoinRatio) || !math.IsNaN(empty.Recent.Uniform) ||
+		!math.IsNaN(empty.Exploration.Floor) || empty.Head != nil || empty.Evidence != 1 {
 		t.Errorf("%+v", empty)
 	}
 }

@@ -66,8 +66,8 @@ func TestSilenceWaits(t *testing.T) {
 	} {
 		s.closed = c.closed
 		if got := s.missing(int64(c.at), usual(c.share, c.delay)); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("after %v, %d closed, share %v, delay %v: %v outcomes are missing, want %v", c.at, c.closed, c.share,
-				c.delay, got, c.want)
+			t.Errorf("after %v, %d closed, share %v, delay %v: %v outcomes are missing, want %v", c.at,
+				c.closed, c.share, c.delay, got, c.want)
 		}
 	}
 	f := codec.Feedback{Fate: codec.Skipped, Time: 0}

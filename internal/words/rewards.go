@@ -51,7 +51,8 @@ func (r *Rewards) Gap(loss float64) float64 {
 
 // Regret says what regret and its bounds are counted in, of rewards.
 func (r *Rewards) Regret() string {
-	return fmt.Sprintf("regret is missed reward, in units of the whole range from %s to %s", Digits(r.Min), Digits(r.Max))
+	return fmt.Sprintf("regret is missed reward, in units of the whole range from %s to %s", Digits(r.Min),
+		Digits(r.Max))
 }
 
 // Lost says what was done with what regret sums.

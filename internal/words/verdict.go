@@ -29,8 +29,8 @@ func (r *Rewards) Verdict(who string, loss, excess, se float64, other string) st
 		gap, unit, round = gap/rest, percent, ""
 	}
 	if low <= 0 && high >= 0 {
-		return fmt.Sprintf("%s; not shown to be more or less than %s (95%% interval of the difference%s: %s to %s).", text,
-			other, round, unit(low), unit(high))
+		return fmt.Sprintf("%s; not shown to be more or less than %s (95%% interval of the difference%s: %s to %s).",
+			text, other, round, unit(low), unit(high))
 	}
 	more := "more"
 	if gap < 0 {

@@ -38,7 +38,8 @@ func newHypercube(seed uint64, rounds int, args []float64) *World {
 		for i := range factors {
 			factors[i] = edge(eps)
 		}
-		return oracle.NewFactored(func(x *oracle.Input) int { return indexIn(x, "x", n) }, factors, oracle.HedgeOptions{})
+		return oracle.NewFactored(func(x *oracle.Input) int { return indexIn(x, "x", n) }, factors,
+			oracle.HedgeOptions{})
 	}
 	return e
 }

@@ -61,8 +61,8 @@ func TestUnstableContract(t *testing.T) {
 		return reg
 	}
 	oracletest.Test(t, fresh, oracletest.Options{Input: func(rng *rand.Rand) *oracle.Input {
-		return &oracle.Input{Features: []oracle.Feature{{Name: "t", Kind: oracle.Number, Value: float64(rng.IntN(400))}},
-			Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
+		return &oracle.Input{Features: []oracle.Feature{{Name: "t", Kind: oracle.Number,
+			Value: float64(rng.IntN(400))}}, Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
 	}})
 }
 

@@ -88,8 +88,8 @@ func namedJSON(dst []byte, o *Round) []byte {
 
 // bare reports whether nothing but its weight tells a decision from an outcome.
 func (o *Round) bare() bool {
-	return o.Decided && len(o.Features)+len(o.Vector)+len(o.Propensities) == 0 && o.Actions == nil && o.Propensity == 0 &&
-		o.Time == NoTime
+	return o.Decided && len(o.Features)+len(o.Vector)+len(o.Propensities) == 0 && o.Actions == nil &&
+		o.Propensity == 0 && o.Time == NoTime
 }
 
 type roundFlag struct {

@@ -127,7 +127,8 @@ func BenchmarkParse(b *testing.B) {
 // of 16 features.
 func BenchmarkStored(b *testing.B) {
 	c := largeContext(10, 16)
-	for name, context := range map[string][]byte{"json": AppendContextJSON(nil, &c), "msgpack": AppendContext(nil, &c)} {
+	for name, context := range map[string][]byte{"json": AppendContextJSON(nil, &c), "msgpack": AppendContext(nil,
+		&c)} {
 		d := sampleDecision()
 		d.Context = context
 		packed := AppendDecision(nil, &d)

@@ -40,7 +40,8 @@ func TestCloudEventOutcome(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	// The event's id never stands in for the round's.
-	if err := ParseOutcome(&o, []byte(`{"specversion":"1.0","id":"e1","data":{"loss":1}}`)); !errors.Is(err, errMissing) {
+	if err := ParseOutcome(&o, []byte(`{"specversion":"1.0","id":"e1","data":{"loss":1}}`)); !errors.Is(err,
+		errMissing) {
 		t.Error(err)
 	}
 }

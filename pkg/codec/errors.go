@@ -35,9 +35,10 @@ var (
 	errActionID  = misread(`an action has a "name", and this one an "id": call the key name`)
 	errUnlisted  = fmt.Errorf("%w: the action is not among the propensities", ErrCorrupt)
 	errUnequal   = fmt.Errorf("%w: differs from the action's entry in propensities", ErrCorrupt)
-	errHalfLaw   = fmt.Errorf("%w: null is the propensity of all actions, or of all but the one that was played", ErrCorrupt)
-	errModeName  = fmt.Errorf("%w: want live, shadow, apprentice, paused or external", ErrCorrupt)
-	errBaseline  = fmt.Errorf("%w: a baseline is the name of an action, or a map of names with their probabilities",
+	errHalfLaw   = fmt.Errorf("%w: null is the propensity of all actions, or of all but the one that was played",
+		ErrCorrupt)
+	errModeName = fmt.Errorf("%w: want live, shadow, apprentice, paused or external", ErrCorrupt)
+	errBaseline = fmt.Errorf("%w: a baseline is the name of an action, or a map of names with their probabilities",
 		ErrCorrupt)
 	errFateName  = fmt.Errorf("%w: want observed, imputed, skipped or withdrawn", ErrCorrupt)
 	errSilent    = fmt.Errorf("%w: say one of loss, reward, outcomes, withdrawn: true, activated: true", ErrCorrupt)
@@ -62,9 +63,10 @@ func (misread) Is(target error) bool { return target == ErrCorrupt }
 
 // What can be wrong with values.
 var (
-	errEmpty        = errors.New("is empty")
-	errLong         = errors.New("is too long")
-	errVector       = errors.New("is a list of numbers, which the model must declare: features: {NAME: {vector: LENGTH}}")
+	errEmpty  = errors.New("is empty")
+	errLong   = errors.New("is too long")
+	errVector = errors.New("is a list of numbers, which the model must declare: features: {NAME: {vector: " +
+		"LENGTH}}")
 	errUTF8         = errors.New("is not valid UTF-8")
 	errControl      = errors.New("has a control character")
 	errNotFinite    = errors.New("is not a finite number")

@@ -10,7 +10,8 @@ import (
 func ExampleParseContext() {
 	var c codec.Context // its memory is reused by every call
 	err := codec.ParseContext(&c,
-		[]byte(`{"id":"8f3a","features":{"hour":14,"country":"DE"},"actions":["a",{"name":"b","features":{"cost":2.5}}]}`))
+		[]byte(
+			`{"id":"8f3a","features":{"hour":14,"country":"DE"},"actions":["a",{"name":"b","features":{"cost":2.5}}]}`))
 	if err == nil {
 		err = c.Validate()
 	}
@@ -32,8 +33,8 @@ func ExampleParseContext_errors() {
 		fmt.Println(c.Validate())
 	}
 	// Output:
-	// context: features.address: corrupt record: a feature is a number, text, bool, list of numbers or null (at byte 23)
-	// context: actions[2].name: occurs twice
+	// context: features.address: corrupt record: a feature is a number, text, bool, list of numbers or null (at byte
+	// 23) context: actions[2].name: occurs twice
 }
 
 func ExampleParseOutcome() {

@@ -39,6 +39,7 @@ func (x *Reject) Tells(record []byte) bool {
 	if x.Size == 0 {
 		return string(x.Bytes) == string(record)
 	}
-	return x.Size == len(record) && len(x.Bytes) >= MaxRejectBytes && len(x.Bytes) < x.Size && string(x.Bytes) == string(
-		record[:len(x.Bytes)])
+	return x.Size == len(record) && len(x.Bytes) >= MaxRejectBytes && len(x.Bytes) < x.Size &&
+		string(x.Bytes) == string(
+			record[:len(x.Bytes)])
 }

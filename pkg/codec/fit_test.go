@@ -24,8 +24,8 @@ func TestFit(t *testing.T) {
 			if err != nil || !y.Tells(record) || !utf8.ValidString(y.Detail) || len(y.Detail) < min(len(detail), 1000) {
 				t.Fatalf("%d bytes: %v, %d of detail", size, err, len(y.Detail))
 			}
-			if cut := y.Size > 0; cut != (len(y.Bytes) < size) || cut != strings.Contains(y.Detail, "are kept") || cut &&
-				y.Size != size {
+			if cut := y.Size > 0; cut != (len(y.Bytes) < size) || cut != strings.Contains(y.Detail, "are kept") ||
+				cut && y.Size != size {
 				t.Errorf("%d bytes: %d kept, of %d", size, len(y.Bytes), y.Size)
 			}
 			if size > 0 && (y.Tells(record[1:]) || y.Tells(append([]byte("y"), record[1:]...))) {

@@ -47,14 +47,20 @@ func TestLimits(t *testing.T) {
 		{"actions", MaxActions, errManyActions, context(func(n int, c *Context) { c.Actions = manyActions(n) })},
 		{"numbers", MaxFeatures, errManyFeatures, context(func(n int, c *Context) { c.Vector = make([]float64, n) })},
 		{"features", MaxFeatures, errManyFeatures, context(func(n int, c *Context) { c.Features = bareFeatures(n) })},
-		{"features of actions", MaxFeatures, errManyFeatures, context(func(n int, c *Context) { // together with the context's
-			c.Features, c.Actions[0].Features, c.Actions[1].Features = bareFeatures(100), bareFeatures(n-300), bareFeatures(200)
+		// together with the context's
+		{"features of actions", MaxFeatures, errManyFeatures, context(func(n int, c *Context) {
+			c.Features, c.Actions[0].Features, c.Actions[1].Features = bareFeatures(100), bareFeatures(n-300),
+				bareFeatures(200)
 		})},
 		{"id of the round", MaxIDBytes, errLong, outcome(func(n int, o *Outcome) { o.ID = x(n) })},
 		{"id of an outcome", MaxIDBytes, errLong, outcome(func(n int, o *Outcome) { o.OutcomeID = x(n) })},
 		{"action of an outcome", MaxNameBytes, errLong, outcome(func(n int, o *Outcome) { o.Action = x(n) })},
-		{"depth of a context", maxDepth, errDepth, func(n int, json bool) error { return parsedContext(nested(n, json)) }},
-		{"depth of an outcome", maxDepth, errDepth, func(n int, json bool) error { return parsedOutcome(nested(n, json)) }},
+		{"depth of a context", maxDepth, errDepth, func(n int, json bool) error {
+			return parsedContext(nested(n, json))
+		}},
+		{"depth of an outcome", maxDepth, errDepth, func(n int, json bool) error {
+			return parsedOutcome(nested(n, json))
+		}},
 		{"bytes of a context", MaxRecordBytes, ErrTooLarge, func(n int, json bool) error {
 			return parsedContext(sized(n, json))
 		}},

@@ -30,9 +30,9 @@ func spreadMark(partitions int, rounds, parked int64, ahead func(i int64) bool) 
 	m := sampleFeedbackMark()
 	m.Positions = make([]Position, partitions)
 	for i := range m.Positions {
-		m.Positions[i] = Position{Partition: i, Released: 6_000_000_000, DecisionsFrom: 9_000_000_000, DecisionsTime: m.Time,
-			DecisionsThrough: 9_000_000_000,
-			OutcomesThrough:  9_000_000_000, OutcomesFrom: 7_000_000_000, OutcomesTime: m.Time,
+		m.Positions[i] = Position{Partition: i, Released: 6_000_000_000, DecisionsFrom: 9_000_000_000,
+			DecisionsTime: m.Time, DecisionsThrough: 9_000_000_000,
+			OutcomesThrough: 9_000_000_000, OutcomesFrom: 7_000_000_000, OutcomesTime: m.Time,
 			Ahead: make([]int64, 0, rounds/int64(partitions)+1)}
 	}
 	for i := range rounds {
@@ -88,7 +88,8 @@ func TestLongMarkOfEach(t *testing.T) {
 			q.Refused, q.RefusedRuns = nil, refusedRuns(p.Refused)
 		}
 	}
-	if got, err := ParseFeedbackMark(appendRare(nil, feedbackMarkRecord, markVersion, &was)); err != nil || !same(got, m) {
+	if got, err := ParseFeedbackMark(appendRare(nil, feedbackMarkRecord, markVersion, &was)); err != nil ||
+		!same(got, m) {
 		t.Errorf("read otherwise: %v", err)
 	}
 }
@@ -111,12 +112,13 @@ func TestLongMarkFits(t *testing.T) {
 			m := spreadMark(partitions, k.rounds, k.parked, k.ahead)
 			b := AppendFeedbackMark(nil, &m)
 			if len(b) > MaxRecordBytes-128<<10 {
-				t.Errorf("%s, %d partitions: %d bytes leave no room for the rest of a record of %d", name, partitions, len(b),
-					MaxRecordBytes)
+				t.Errorf("%s, %d partitions: %d bytes leave no room for the rest of a record of %d", name,
+					partitions, len(b), MaxRecordBytes)
 			}
 			got, err := ParseFeedbackMark(b)
 			if err != nil || !slices.EqualFunc(got.Positions, m.Positions, func(a, b Position) bool {
-				return slices.Equal(a.Ahead, b.Ahead) && slices.Equal(a.Parked, b.Parked) && slices.Equal(a.Refused, b.Refused)
+				return slices.Equal(a.Ahead, b.Ahead) && slices.Equal(a.Parked, b.Parked) && slices.Equal(a.Refused,
+					b.Refused)
 			}) {
 				t.Errorf("%s, %d partitions: other lists: %v", name, partitions, err)
 			}

@@ -152,7 +152,8 @@ func TestParseOutcomeCases(t *testing.T) {
 		{`{"id":"a","loss":-1e400}`, "loss: corrupt record: number out of range"},
 		{"hex:82 a2 69 64 a1 61 a4 6c 6f 73 73 01", ""},
 		{"hex:82 a2 69 64 c4 01 61 a4 6c 6f 73 73 ca 3f 00 00 00", ""}, // bin as text, float32
-		{"hex:82 a2 69 64 a1 61 a4 6c 6f 73 73 cb 7f f8 00 00 00 00 00 01", "loss: corrupt record: number out of range"},
+		{"hex:82 a2 69 64 a1 61 a4 6c 6f 73 73 cb 7f f8 00 00 00 00 00 01", "loss: corrupt record: number out " +
+			"of range"},
 		{"hex:82 a2 69 64 a1 61 a4 6c 6f 73 73 ca 7f 80 00 00", "loss: corrupt record: number out of range"},
 		{"hex:82 a2 69 64 a1 61 a6 72 65 77 61 72 64 cb ff f0 00 00 00 00 00 00",
 			"reward: corrupt record: number out of range"},

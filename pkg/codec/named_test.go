@@ -37,7 +37,8 @@ func TestParseNamed(t *testing.T) {
 		t.Errorf("%d outcomes, %v", len(o.Values), err)
 	}
 	event := `{"specversion":"1.0","id":"e","data":{"id":"i","outcomes":{"b":1,"a":null},"loss":null}}`
-	want := Outcome{ID: "i", Kind: Named, OutcomeID: "e", Values: []Value{{Name: "b", X: 1}, {Name: "a", Withdrawn: true}}}
+	want := Outcome{ID: "i", Kind: Named, OutcomeID: "e", Values: []Value{{Name: "b", X: 1}, {Name: "a",
+		Withdrawn: true}}}
 	if err := ParseOutcome(&o, []byte(event)); err != nil || !same(o, want) {
 		t.Errorf("%+v, %v", o, err)
 	}

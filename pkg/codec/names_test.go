@@ -43,16 +43,17 @@ func TestNamesAreShort(t *testing.T) {
 	for i := range 1000 {
 		n.Add(strings.Repeat("ä\x00\xff", 1+i))
 	}
-	if s := n.String(); len(s) > keptNames*(4*nameBytes+8) || !utf8.ValidString(s) || strings.ContainsAny(s, "\x00\n") ||
-		!strings.HasSuffix(s, ", …") {
+	if s := n.String(); len(s) > keptNames*(4*nameBytes+8) || !utf8.ValidString(s) || strings.ContainsAny(s,
+		"\x00\n") || !strings.HasSuffix(s, ", …") {
 		t.Errorf("%d bytes: %q", len(s), s)
 	}
 }
 
 func TestFormatOfAnswers(t *testing.T) {
 	for in, packed := range map[string]bool{
-		"": false, "hello": false, "[]": false, "{}": false, " {}": false, "\x80": true, "\x8f": true, "\xde\x00\x00": true,
-		"\xdf": true, "\xef\xbb\xbf{}": false, "\x90": false, "\xc1": false, "\x00": false,
+		"": false, "hello": false, "[]": false, "{}": false, " {}": false, "\x80": true, "\x8f": true,
+		"\xde\x00\x00": true,
+		"\xdf":         true, "\xef\xbb\xbf{}": false, "\x90": false, "\xc1": false, "\x00": false,
 	} {
 		if IsMap([]byte(in)) != packed {
 			t.Errorf("%q", in)

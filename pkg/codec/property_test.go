@@ -109,7 +109,8 @@ func TestJSONNumbers(t *testing.T) {
 
 // A JSON string reads as encoding/json reads it.
 func TestJSONStrings(t *testing.T) {
-	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`(\\[bfnrt/"\\]|\\u[0-9a-fA-F]{4}|\\[a-z]|[a-zé"\\]){0,8}`))
+	text := rapid.OneOf(rapid.String(), rapid.StringMatching(
+		`(\\[bfnrt/"\\]|\\u[0-9a-fA-F]{4}|\\[a-z]|[a-zé"\\]){0,8}`))
 	rapid.Check(t, func(t *rapid.T) {
 		quoted := `"` + text.Draw(t, "text") + `"`
 		var o Outcome
@@ -178,7 +179,8 @@ func TestBitFlips(t *testing.T) {
 				t.Errorf("%s: bit %d of byte %d (%#x): even the bytes are the same", k.name, i%8, i/8, b[i/8])
 			}
 			if number := packToken(b[i/8]) == tokNum && packToken(flipped[i/8]) == tokNum; !number {
-				t.Errorf("%s: bit %d of byte %d (%#x, %q) went unnoticed", k.name, i%8, i/8, b[i/8], b[max(0, i/8-8):i/8])
+				t.Errorf("%s: bit %d of byte %d (%#x, %q) went unnoticed", k.name, i%8, i/8, b[i/8],
+					b[max(0, i/8-8):i/8])
 			}
 		}
 	}

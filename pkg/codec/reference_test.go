@@ -483,8 +483,8 @@ func drawRare(t *rapid.T, v reflect.Value) {
 			switch f := v.Type().Field(i); {
 			case f.Tag.Get("msgpack") == "v":
 				v.Field(i).SetInt(Version)
-			case f.Tag.Get("msgpack") != "-" && !slices.Contains([]string{"AheadBits", "ParkedDeltas", "RefusedRuns", "Cause",
-				"Continues"}, f.Name):
+			case f.Tag.Get("msgpack") != "-" && !slices.Contains([]string{"AheadBits", "ParkedDeltas", "RefusedRuns",
+				"Cause", "Continues"}, f.Name):
 				drawRare(t, v.Field(i))
 			}
 		}

@@ -11,8 +11,9 @@ func sampleRound() Round {
 	c := sampleContext()
 	return Round{Context: c, Decided: true, Time: 1612456289246000000, Action: "a", Propensity: .25,
 		LawActions: []string{"a", "b"}, Propensities: []float64{.25, .75},
-		Kind: Reward, Value: 2.5, OutcomeTime: 1612456299246000000, Weight: 10, Baseline: []string{"b", "a"}, Defaulted: true,
-		Inactive: true, Activated: true}
+		Kind: Reward, Value: 2.5, OutcomeTime: 1612456299246000000, Weight: 10, Baseline: []string{"b", "a"},
+		Defaulted: true,
+		Inactive:  true, Activated: true}
 }
 
 func TestRoundAgain(t *testing.T) {
@@ -88,8 +89,8 @@ func TestRoundOfNamedFeedback(t *testing.T) {
 	err := ParseRound(&o, []byte(`{"id":"i","action":"a","propensity":1,"stage":2,"outcomes":{"q":{"fate":"observed",`+
 		`"value":0.5,"partition":0,"offset":7},"c":{"fate":"imputed","value":3},"l":{"fate":"skipped"},`+
 		`"w":{"fate":"withdrawn"}}}`))
-	if want := []TimedValue{{Value{Name: "q", X: .5}, NoTime}, {Value{Name: "w", Withdrawn: true}, NoTime}}; err != nil ||
-		o.Stage != 2 || o.Kind != Named || !reflect.DeepEqual(o.Values, want) {
+	if want := []TimedValue{{Value{Name: "q", X: .5}, NoTime}, {Value{Name: "w", Withdrawn: true},
+		NoTime}}; err != nil || o.Stage != 2 || o.Kind != Named || !reflect.DeepEqual(o.Values, want) {
 		t.Errorf("%v: %+v", err, o)
 	}
 	for _, bad := range []string{`{"id":"i","outcomes":{"q":1,"q":2}}`, `{"id":"i","outcomes":{"q":1e999}}`,
@@ -109,9 +110,10 @@ func TestRoundOfCloudEvent(t *testing.T) {
 		t.Errorf("%v: %+v", err, o)
 	}
 	if err := ParseRound(&o,
-		[]byte(`{"specversion":"1.0","type":"x","source":"/s","id":"e2","time":"2021-02-04T16:45:00Z","data":{"id":"e1",`+
-			`"reward":1}}`)); err != nil ||
-		o.ID != "e1" || o.OutcomeTime != 1612457100000000000 || o.Decided || o.Kind != Reward {
+		[]byte(
+			`{"specversion":"1.0","type":"x","source":"/s","id":"e2","time":"2021-02-04T16:45:00Z","data":{"id":"e1",`+
+				`"reward":1}}`)); err != nil || o.ID != "e1" || o.OutcomeTime != 1612457100000000000 || o.Decided ||
+		o.Kind != Reward {
 		t.Errorf("%v: %+v", err, o)
 	}
 }

@@ -50,7 +50,9 @@ func TestValidateContext(t *testing.T) {
 		{"actions[1].features.new", errDuplicate, func(c *Context) {
 			c.Actions[1].Features[0].Name = "new"
 		}},
-		{"actions[2].features", errManyFeatures, func(c *Context) { c.Actions[2].Features = make([]Feature, MaxFeatures) }},
+		{"actions[2].features", errManyFeatures, func(c *Context) {
+			c.Actions[2].Features = make([]Feature, MaxFeatures)
+		}},
 	} {
 		x := sampleContext()
 		if err := x.Validate(); err != nil {

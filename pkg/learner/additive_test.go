@@ -140,7 +140,8 @@ func TestAdditive(t *testing.T) {
 		fifo := seed%2 == 0
 		d := dafaOver(&world{class: e.class.(*oracle.LogisticClass)}, oracle.HedgeOptions{},
 			learner.Anytime{C: learner.Cautious})
-		p := &potentials{t: t, e: e, d: d, rng: rand.New(rand.NewPCG(uint64(seed), 7)), eta: func() float64 { return .5 }}
+		p := &potentials{t: t, e: e, d: d, rng: rand.New(rand.NewPCG(uint64(seed), 7)),
+			eta: func() float64 { return .5 }}
 		regret := 0.0
 		e.play(d, rounds, fifo, p.look)
 		for _, r := range p.byN {
@@ -207,7 +208,8 @@ func TestAnyDelay(t *testing.T) {
 		d := kept(e.class, oracle.HedgeOptions{Outstanding: true}, !fifo)
 		eta := []float64{.5} // at the decision that is next
 		rate := func() float64 { v, _ := d.Oracle().(*oracle.Hedge).Rate(); return v }
-		p := &potentials{t: t, e: e, d: d, rng: rand.New(rand.NewPCG(uint64(seed), 7)), eta: func() float64 { return eta[0] }}
+		p := &potentials{t: t, e: e, d: d, rng: rand.New(rand.NewPCG(uint64(seed), 7)),
+			eta: func() float64 { return eta[0] }}
 		e.play(d, rounds, fifo, func(all, missing []*round) {
 			p.look(all, missing)
 			eta[0] = rate()
@@ -227,7 +229,8 @@ func TestAnyDelay(t *testing.T) {
 			}
 		}
 		if p.behind > behind+late {
-			t.Errorf("seed %d: %v rounds were decided with ησ > 1, at most %v + %v are charged", seed, p.behind, behind, late)
+			t.Errorf("seed %d: %v rounds were decided with ησ > 1, at most %v + %v are charged", seed, p.behind,
+				behind, late)
 		}
 		sum, most = sum+p.mine, most+1.6*math.E*math.Log(worldSize)/rate()
 		slack += c.AnyDelay() - regret

@@ -40,11 +40,12 @@ func sound(seed uint64, rounds int, wrong misspecified) int64 {
 	var gamma float64
 	for n := range int64(rounds) {
 		for j := range x.Features {
-			x.Features[j] = oracle.Feature{Name: "x" + string(rune('0'+j)), Kind: oracle.Number, Value: 2*rng.Float64() - 1}
+			x.Features[j] = oracle.Feature{Name: "x" + string(rune('0'+j)), Kind: oracle.Number,
+				Value: 2*rng.Float64() - 1}
 		}
 		law, gamma = d.Propensities(law[:0], x)
-		r := learner.Round{Input: x, Action: learner.Draw(law, rng.Uint64()>>11), Propensities: law, Gamma: gamma, N: n + 1,
-			LearnedThrough: n, Fate: learner.Observed}
+		r := learner.Round{Input: x, Action: learner.Draw(law, rng.Uint64()>>11), Propensities: law,
+			Gamma: gamma, N: n + 1, LearnedThrough: n, Fate: learner.Observed}
 		class.Eval(f, x, r.Action)
 		if rng.Float64() < wrong(f[0], x) {
 			r.Loss = 1
@@ -93,7 +94,8 @@ func TestAlarm(t *testing.T) {
 	} {
 		share, at := power(runs, c.rounds, c.wrong)
 		room := 3 * math.Sqrt(.05*.95/float64(runs))
-		t.Logf("%s: raised in %.3f of %d runs of %d rounds, on average at round %.0f", c.name, share, runs, c.rounds, at)
+		t.Logf("%s: raised in %.3f of %d runs of %d rounds, on average at round %.0f", c.name, share, runs,
+			c.rounds, at)
 		if share > c.most+room || share < c.least-room {
 			t.Errorf("%s: raised in %v of the runs, want %v to %v", c.name, share, c.least, c.most)
 		}

@@ -143,7 +143,8 @@ func BenchmarkLearn(b *testing.B) {
 				inputs := benchInputs(256, k, d, false)
 				l := trained(b, inputs, 5000, beta)
 				law, gamma := l.Propensities(nil, &inputs[0])
-				r := learner.Round{Propensities: law, Gamma: gamma, N: 5000, LearnedThrough: 4999 - delay, Fate: learner.Observed}
+				r := learner.Round{Propensities: law, Gamma: gamma, N: 5000, LearnedThrough: 4999 - delay,
+					Fate: learner.Observed}
 				i := 0
 				b.ReportAllocs()
 				for b.Loop() {

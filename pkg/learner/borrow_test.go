@@ -12,8 +12,8 @@ import (
 
 // borrowed is a round that another law played.
 func borrowed(x *oracle.Input, n int64, law []float64, action int, loss float64) *learner.Round {
-	return &learner.Round{Input: x, Action: action, Propensities: law, N: n, LearnedThrough: n - 1, Fate: learner.Observed,
-		Loss: loss, Borrowed: true}
+	return &learner.Round{Input: x, Action: action, Propensities: law, N: n, LearnedThrough: n - 1,
+		Fate: learner.Observed, Loss: loss, Borrowed: true}
 }
 
 // TestBorrowedTeachesTheOracle holds that DA-FA learns from rounds of another law what it

@@ -27,7 +27,8 @@ func TestOutcomeChanges(t *testing.T) {
 				rng := rand.New(rand.NewPCG(1, 23))
 				const rounds = 3000
 				for n := range int64(rounds) {
-					x := &oracle.Input{Features: []oracle.Feature{{Name: "words", Kind: oracle.Number, Value: rng.Float64()}}}
+					x := &oracle.Input{Features: []oracle.Feature{{Name: "words", Kind: oracle.Number,
+						Value: rng.Float64()}}}
 					for a := range 3 {
 						x.Actions = append(x.Actions, oracle.Action{Name: fmt.Sprint("model ", a)})
 					}
@@ -37,9 +38,10 @@ func TestOutcomeChanges(t *testing.T) {
 					if n >= rounds/2 {
 						quality, usd = quality+c.quality, usd*c.dearer
 					}
-					l.Learn(&learner.Round{Input: x, Action: a, Propensities: law, Gamma: gamma, N: n + 1, LearnedThrough: n,
-						Fate: learner.Observed, Loss: 1 - quality, Outcomes: []learner.Outcome{{Known: true, Value: quality},
-							{Known: true, Value: usd / mostUSD}}})
+					l.Learn(&learner.Round{Input: x, Action: a, Propensities: law, Gamma: gamma, N: n + 1,
+						LearnedThrough: n,
+						Fate:           learner.Observed, Loss: 1 - quality, Outcomes: []learner.Outcome{{Known: true,
+							Value: quality}, {Known: true, Value: usd / mostUSD}}})
 				}
 				changes, ok := learner.Changes(l)
 				if !ok || (changes.Count > 0) != (c.want != "") {

@@ -53,7 +53,8 @@ func readExam(t testing.TB) (e exam) {
 		var statistics [oracle.TextStatistics]float64
 		x.Terms = texts.Append(nil, &statistics, 0, row.Prompt)
 		for i, v := range statistics {
-			x.Features = append(x.Features, oracle.Feature{Name: oracle.TextStatistic(i).Name, Kind: oracle.Number, Value: v})
+			x.Features = append(x.Features, oracle.Feature{Name: oracle.TextStatistic(i).Name, Kind: oracle.Number,
+				Value: v})
 		}
 		var quality, cost []float64
 		for _, a := range actions {
@@ -78,7 +79,8 @@ func router(kind string, mean float64, about map[string]float64) *learner.DAFA {
 }
 
 func ofUSD(mean float64, about map[string]float64) learner.Budget {
-	return learner.Budget{Name: "cost", Of: func(string) (float64, []float64) { return 0, usd }, Mean: mean, About: about}
+	return learner.Budget{Name: "cost", Of: func(string) (float64, []float64) { return 0, usd }, Mean: mean,
+		About: about}
 }
 
 // onLoss is a learner of a loss by quality and usd.

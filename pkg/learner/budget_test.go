@@ -57,7 +57,9 @@ func costedBy(loss []float64, kind func() oracle.Regressor, of ...learner.Budget
 			heads = append(heads, oracle.Head{Name: "budget " + b.Name, Regressor: kind()})
 		}
 	}
-	d := learner.NewDAFA(must(oracle.NewHeads(heads, func(string) (float64, []float64) { return max(-loss[0], 0), loss })),
+	d := learner.NewDAFA(must(oracle.NewHeads(heads, func(string) (float64, []float64) {
+		return max(-loss[0], 0), loss
+	})),
 		learner.Root{C: learner.RootBalanced})
 	if err := d.Spend(of); err != nil {
 		panic(err)
@@ -128,7 +130,8 @@ func TestBudgetLater(t *testing.T) {
 	state := must(was.AppendBinary(nil))
 	price := was.Prices(nil)[0]
 	s := was.Spending(nil)[0]
-	if t.Logf("%+v", s); s.Price != price || s.Costs != 400 || math.Abs(s.Mean-.4) > .06 || math.Abs(s.Expected-.4) > .02 {
+	if t.Logf("%+v", s); s.Price != price || s.Costs != 400 || math.Abs(s.Mean-.4) > .06 ||
+		math.Abs(s.Expected-.4) > .02 {
 		t.Errorf("of .4 it spends %+v", s)
 	}
 	if !(price > .01) {
@@ -176,8 +179,8 @@ func TestBudgetUnmet(t *testing.T) {
 		if sum != 1 {
 			t.Fatalf("the law %v sums to %v", law, sum)
 		}
-		l.Learn(&learner.Round{Input: x, Action: int(n % 3), Propensities: law, Gamma: gamma, N: n + 1, LearnedThrough: n,
-			Fate: learner.Observed, Loss: .5})
+		l.Learn(&learner.Round{Input: x, Action: int(n % 3), Propensities: law, Gamma: gamma, N: n + 1,
+			LearnedThrough: n, Fate: learner.Observed, Loss: .5})
 	}
 }
 
@@ -195,7 +198,8 @@ func TestBudgetBad(t *testing.T) {
 	}
 }
 
-// A cost that is far from what its action's are about is counted, whole costs only, and changes nothing that is learned.
+// A cost that is far from what its action's are about is counted, whole costs only, and changes nothing that is
+// learned.
 func TestBudgetStrange(t *testing.T) {
 	of := ofCosts("spend", .4)
 	of.About = map[string]float64{"a": 1e-3, "b": 2, "c": 100}

@@ -24,8 +24,8 @@ func watching(t testing.TB, d *labelled, kind string, version int) *learner.DAFA
 		reg, err = oracle.NewAggregate(oracle.AggregateOptions{Columns: d.columns, Beta: beta, MaxFeatures: most,
 			Fourier: oracle.AutoFourier(k, d.columns), Version: version})
 	case "linear":
-		reg, err = oracle.NewLinear(oracle.LinearOptions{Beta: beta, Lambda: oracle.AutoLambda(d.columns), MaxFeatures: most,
-			Version: version})
+		reg, err = oracle.NewLinear(oracle.LinearOptions{Beta: beta, Lambda: oracle.AutoLambda(d.columns),
+			MaxFeatures: most, Version: version})
 	default:
 		reg, err = oracle.NewShared(oracle.SharedOptions{Hybrid: kind == "hybrid", Hashed: 96, MaxFeatures: most,
 			Version: version})
@@ -73,7 +73,8 @@ func TestSecondHalves(t *testing.T) {
 			if second > c.most {
 				t.Errorf("the second half loses %.3f, want at most %v", second, c.most)
 			}
-			if changes.Count == 0 || changes.Last[0].Example < int64(half)*19/20 || changes.Last[0].Example > int64(half)+100 {
+			if changes.Count == 0 || changes.Last[0].Example < int64(half)*19/20 ||
+				changes.Last[0].Example > int64(half)+100 {
 				t.Errorf("it was noticed at %+v, the change is after round %d", changes, half)
 			}
 		})

@@ -71,14 +71,20 @@ func TestContract(t *testing.T) {
 		"dafa paper": func() learner.Learner {
 			return learner.NewDAFA(newHedge(oracle.HedgeOptions{Eta: oracle.PaperEta}), learner.Paper{T: 200})
 		},
-		"dafa linear": func() learner.Learner { return learner.NewDAFA(newLinear(), learner.Root{C: learner.RootBalanced}) },
-		"dafa theory": func() learner.Learner { return learner.NewDAFA(newLinear(), learner.Theory{C: learner.Cautious}) },
-		"dafa fixed":  func() learner.Learner { return learner.NewDAFA(newLinear(), learner.Fixed{G: 0}) },
-		"uniform":     func() learner.Learner { return learner.NewUniform() },
-		"fixed":       func() learner.Learner { return learner.NewFixed("c") },
-		"greedy":      func() learner.Learner { return learner.NewGreedy(newLinear()) },
-		"egreedy":     func() learner.Learner { return must(learner.NewEpsilonGreedy(newLinear(), 0.05)) },
-		"exp4":        func() learner.Learner { return must(learner.NewEXP4(sigmoidPolicies(), learner.EXP4Options{})) },
+		"dafa linear": func() learner.Learner {
+			return learner.NewDAFA(newLinear(), learner.Root{C: learner.RootBalanced})
+		},
+		"dafa theory": func() learner.Learner {
+			return learner.NewDAFA(newLinear(), learner.Theory{C: learner.Cautious})
+		},
+		"dafa fixed": func() learner.Learner { return learner.NewDAFA(newLinear(), learner.Fixed{G: 0}) },
+		"uniform":    func() learner.Learner { return learner.NewUniform() },
+		"fixed":      func() learner.Learner { return learner.NewFixed("c") },
+		"greedy":     func() learner.Learner { return learner.NewGreedy(newLinear()) },
+		"egreedy":    func() learner.Learner { return must(learner.NewEpsilonGreedy(newLinear(), 0.05)) },
+		"exp4": func() learner.Learner {
+			return must(learner.NewEXP4(sigmoidPolicies(), learner.EXP4Options{}))
+		},
 		"exp4 known": func() learner.Learner {
 			return must(learner.NewEXP4(sigmoidPolicies(), learner.EXP4Options{Eta: 0.1}))
 		},
@@ -102,7 +108,9 @@ func TestContract(t *testing.T) {
 		"auto 2": func() oracle.Regressor {
 			return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: 0.5, Fourier: 4, MaxFeatures: 8, Version: 2}))
 		},
-		"hybrid": func() oracle.Regressor { return must(oracle.NewShared(oracle.SharedOptions{Hybrid: true, Hashed: 12})) },
+		"hybrid": func() oracle.Regressor {
+			return must(oracle.NewShared(oracle.SharedOptions{Hybrid: true, Hashed: 12}))
+		},
 	} {
 		t.Run("dafa "+name, func(t *testing.T) {
 			learnertest.Test(t, func() learner.Learner {

@@ -137,8 +137,8 @@ func TestPathwiseInequality(t *testing.T) {
 					bound := barrier + square + drift
 					sum += math.Min(drift, 1)
 					if regret > bound+1e-9 {
-						t.Fatalf("%s %s seed %d round %d: regret %v > %v + %v + %v", delays, name, seed, r.N, regret, barrier,
-							square, drift)
+						t.Fatalf("%s %s seed %d round %d: regret %v > %v + %v + %v", delays, name, seed, r.N,
+							regret, barrier, square, drift)
 					}
 					if regret > 0.01 {
 						smallest = math.Min(smallest, bound/regret)
@@ -165,7 +165,8 @@ func TestPathwiseInequality(t *testing.T) {
 			}
 			p[best] = 1
 		}
-		for _, r := range w.run(dafaOver(w, oracle.HedgeOptions{}, learner.Fixed{G: 30}), 400, waits["constant"], greedy) {
+		for _, r := range w.run(dafaOver(w, oracle.HedgeOptions{}, learner.Fixed{G: 30}), 400, waits["constant"],
+			greedy) {
 			if regret, barrier, square, drift := r.terms(); regret > barrier+square+drift {
 				broken++
 			}
@@ -328,7 +329,8 @@ func TestSchedules(t *testing.T) {
 		}
 	}
 	// The paper's preset: γ = √(KT/(36 log|F|)).
-	if g := (learner.Paper{T: 20_000}).Gamma(5, 77, paper.Regret()); math.Abs(g-math.Sqrt(5*20_000/(36*log))) > 1e-12*g {
+	if g := (learner.Paper{T: 20_000}).Gamma(5, 77, paper.Regret()); math.Abs(g-math.Sqrt(
+		5*20_000/(36*log))) > 1e-12*g {
 		t.Errorf("paper: γ = %v", g)
 	}
 	for _, bad := range []string{"bold", "-1", "0", "NaN", "Inf", "1e300"} {

@@ -297,7 +297,8 @@ func TestDecidedByFormula(t *testing.T) {
 					want, left = math.Max(want, regret[i]), left+1
 				}
 			}
-			if math.Abs(got.Bound-want) > 1e-9 || got.Surviving != left || got.Ahead != int64(len(given)) || got.Waiting != 0 {
+			if math.Abs(got.Bound-want) > 1e-9 || got.Surviving != left || got.Ahead != int64(len(given)) ||
+				got.Waiting != 0 {
 				t.Fatalf("seed %d, %d rounds: %+v, want %v of %d functions", seed, len(all), got, want, left)
 			}
 		})

@@ -30,8 +30,10 @@ func TestGoldenUniform(t *testing.T) {
 func TestUniformFields(t *testing.T) {
 	seen := map[uint64]bool{}
 	for _, u := range []uint64{
-		Uniform([]byte("ab"), "c", 0, 1, "d"), Uniform([]byte("a"), "bc", 0, 1, "d"), Uniform([]byte("abc"), "", 0, 1, "d"),
-		Uniform([]byte("ab"), "c", 1, 1, "d"), Uniform([]byte("ab"), "c", 0, 2, "d"), Uniform([]byte("ab"), "c", 1, 0, "d"),
+		Uniform([]byte("ab"), "c", 0, 1, "d"), Uniform([]byte("a"), "bc", 0, 1, "d"), Uniform([]byte("abc"), "",
+			0, 1, "d"),
+		Uniform([]byte("ab"), "c", 1, 1, "d"), Uniform([]byte("ab"), "c", 0, 2, "d"), Uniform([]byte("ab"), "c",
+			1, 0, "d"),
 		Uniform([]byte("ab"), "c", 0, 1, ""), Uniform([]byte("ab"), "c", 0, 1, "dd"),
 	} {
 		if u>>53 != 0 || seen[u] {

@@ -108,8 +108,8 @@ func TestEXP4Batch(t *testing.T) {
 		for round := range 100 {
 			x := &oracle.Input{Vector: []float64{float64(rng.IntN(7))}, Actions: actions(3)}
 			law, _ := e.Propensities(nil, x)
-			waiting = append(waiting, learner.Round{Input: x, Action: learner.Draw(law, rng.Uint64()>>11), Propensities: law,
-				LearnedThrough: learned, Fate: learner.Observed, Loss: rng.Float64()})
+			waiting = append(waiting, learner.Round{Input: x, Action: learner.Draw(law, rng.Uint64()>>11),
+				Propensities: law, LearnedThrough: learned, Fate: learner.Observed, Loss: rng.Float64()})
 			if round%m != m-1 {
 				continue
 			}

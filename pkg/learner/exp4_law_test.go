@@ -49,8 +49,8 @@ func TestEXP4Law(t *testing.T) {
 					t.Fatalf("round %d: law %v, want %v of %v", round, law, want, sum)
 				}
 			}
-			e.Learn(&learner.Round{Input: x, Action: learner.Draw(law, rng.Uint64()>>11), Propensities: law, N: round + 1,
-				LearnedThrough: round, Fate: learner.Observed, Loss: rng.Float64()})
+			e.Learn(&learner.Round{Input: x, Action: learner.Draw(law, rng.Uint64()>>11), Propensities: law,
+				N: round + 1, LearnedThrough: round, Fate: learner.Observed, Loss: rng.Float64()})
 		}
 	})
 }

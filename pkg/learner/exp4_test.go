@@ -122,8 +122,8 @@ func TestEXP4Prior(t *testing.T) {
 
 func TestEXP4Errors(t *testing.T) {
 	two := policyList{constant(0), constant(1)}
-	for _, o := range []learner.EXP4Options{{Eta: -1}, {Eta: math.NaN()}, {Prior: []float64{1}}, {Prior: []float64{1, 0}},
-		{Prior: []float64{1e308, 1e308}}} {
+	for _, o := range []learner.EXP4Options{{Eta: -1}, {Eta: math.NaN()}, {Prior: []float64{1}},
+		{Prior: []float64{1, 0}}, {Prior: []float64{1e308, 1e308}}} {
 		if _, err := learner.NewEXP4(two, o); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
@@ -176,8 +176,8 @@ func drawRun(t *rapid.T, o learner.EXP4Options, see func(e *learner.EXP4, r *ste
 	for range 60 {
 		x := &oracle.Input{Vector: []float64{float64(rng.IntN(50))}, Actions: actions(k)}
 		law, _ := e.Propensities(nil, x)
-		waiting = append(waiting, learner.Round{Input: x, Action: learner.Draw(law, rng.Uint64()>>11), Propensities: law,
-			LearnedThrough: learned, Fate: learner.Observed, Loss: float64(rng.IntN(3)) / 2})
+		waiting = append(waiting, learner.Round{Input: x, Action: learner.Draw(law, rng.Uint64()>>11),
+			Propensities: law, LearnedThrough: learned, Fate: learner.Observed, Loss: float64(rng.IntN(3)) / 2})
 		for len(waiting) > patience {
 			learn(rng.IntN(len(waiting)))
 		}

@@ -101,7 +101,8 @@ func NewFormula(text string, s *Scope) (*Formula, error) {
 		f.lo, f.hi = min(f.lo, lo), max(f.hi, hi)
 	}
 	if width := f.hi - f.lo; !(width > 0 && width <= math.MaxFloat64) {
-		return nil, wrong(1, "its values lie in [%v, %v]: it must be able to vary, within finite bounds", f.lo+0, f.hi+0)
+		return nil, wrong(1, "its values lie in [%v, %v]: it must be able to vary, within finite bounds", f.lo+
+			0, f.hi+0)
 	}
 	f.linearize(rows, s)
 	return f, nil
@@ -217,8 +218,8 @@ func (t *term) span(row int, s *Scope) (lo, hi float64, err error) {
 		return -at[0][1], -at[0][0], nil
 	}
 	if d := at[1]; t.op == '/' && d[0] <= 0 && d[1] >= 0 {
-		return 0, 0, wrong(t.args[1].column, "it divides by what may be 0: that lies in [%v, %v]; keep it away from 0, "+
-			"for example: max(%s, 1)", d[0]+0, d[1]+0, t.args[1])
+		return 0, 0, wrong(t.args[1].column, "it divides by what may be 0: that lies in [%v, %v]; keep it away "+
+			"from 0, for example: max(%s, 1)", d[0]+0, d[1]+0, t.args[1])
 	}
 	if low := t.args[0]; t.name == "clip" {
 		if _, from, _ := low.args[1].span(row, s); from > at[1][0] {
@@ -230,7 +231,8 @@ func (t *term) span(row int, s *Scope) (lo, hi float64, err error) {
 		for _, b := range at[1] {
 			v := apply(t.op, a, b)
 			if math.IsInf(v, 0) || math.IsNaN(v) {
-				return 0, 0, wrong(t.column, "its value may be larger than any number; use smaller factors, or smaller ranges")
+				return 0, 0, wrong(t.column, "its value may be larger than any number; use smaller factors, or "+
+					"smaller ranges")
 			}
 			lo, hi = min(lo, v), max(hi, v)
 		}

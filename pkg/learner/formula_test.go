@@ -16,8 +16,8 @@ func scope() *learner.Scope {
 	return &learner.Scope{
 		Outcomes: []learner.Variable{{Name: "latency_ms", Lo: 0, Hi: 60000}, {Name: "quality", Lo: -1, Hi: 1},
 			{Name: "tokens", Lo: 1, Hi: 100000}},
-		Constants: []learner.Constant{{Name: "usd", Values: []float64{1e-7, 1e-6, 1e-5}}, {Name: "w", Values: []float64{20}},
-			{Name: "sign", Values: []float64{1, -1, 2}}},
+		Constants: []learner.Constant{{Name: "usd", Values: []float64{1e-7, 1e-6, 1e-5}}, {Name: "w",
+			Values: []float64{20}}, {Name: "sign", Values: []float64{1, -1, 2}}},
 		Actions: []string{"llama", "mistral", "pro"},
 	}
 }
@@ -56,8 +56,8 @@ func TestFormulaValue(t *testing.T) {
 		{"--quality * ( ( 2 ) )", "--quality*2", 1, -2, 2, true},
 	} {
 		f := mustFormula(t, c.text)
-		if lo, hi := f.Range(); f.String() != c.canonical || f.Value("mistral", y) != c.want || math.Abs(lo-c.lo) > 1e-15 ||
-			math.Abs(hi-c.hi) > 1e-15 || f.Linear() != c.linear {
+		if lo, hi := f.Range(); f.String() != c.canonical || f.Value("mistral", y) != c.want ||
+			math.Abs(lo-c.lo) > 1e-15 || math.Abs(hi-c.hi) > 1e-15 || f.Linear() != c.linear {
 			t.Errorf("%s: %s = %v in [%v, %v], linear %v", c.text, f, f.Value("mistral", y), lo, hi, f.Linear())
 		}
 	}
@@ -117,7 +117,8 @@ func formulas() *rapid.Generator[string] {
 		}
 		sub := tree(depth - 1)
 		return rapid.Custom(func(t *rapid.T) string {
-			switch op := rapid.SampledFrom([]string{"leaf", "+", "-", "*", "/", "~", "min", "max", "clip"}).Draw(t, "op"); op {
+			switch op := rapid.SampledFrom([]string{"leaf", "+", "-", "*", "/", "~", "min", "max", "clip"}).Draw(t,
+				"op"); op {
 			case "leaf":
 				return leaf.Draw(t, "leaf")
 			case "~":
@@ -164,7 +165,8 @@ func TestFormulaProperties(t *testing.T) {
 			for _, a := range scope().Actions {
 				v, loss := f.Value(a, y), f.Loss(a, y)
 				if !(v >= lo && v <= hi && loss >= 0 && loss <= 1) || again.Value(a, y) != v {
-					t.Fatalf("%s of %s at %v = %v, loss %v, outside [%v, %v], or %v", f, a, y, v, loss, lo, hi, again.Value(a, y))
+					t.Fatalf("%s of %s at %v = %v, loss %v, outside [%v, %v], or %v", f, a, y, v, loss, lo, hi,
+						again.Value(a, y))
 				}
 				if !f.Linear() {
 					continue
@@ -196,7 +198,8 @@ func TestFormulaDoesNotAllocate(t *testing.T) {
 }
 
 func FuzzFormula(f *testing.F) {
-	for _, s := range []string{"quality - 0.00002*latency_ms", "clip(-w/(tokens), .5, 1e-3)", "max(quality,usd)", "1e-", "((("} {
+	for _, s := range []string{"quality - 0.00002*latency_ms", "clip(-w/(tokens), .5, 1e-3)", "max(quality,usd)",
+		"1e-", "((("} {
 		f.Add(s)
 	}
 	y := []float64{250, 0.5, 800}

@@ -49,9 +49,10 @@ func TestContractFrozen(t *testing.T) {
 	}, learnertest.Options{})
 }
 
-// TestCertifiedRidge holds the theorems on ridge regression (docs/algorithms.md, 3.5), in the mean: Σ E(f̂−f⋆)² of what is
-// played, with the factor max σ + 1, under delays that are blind to missing losses, and the regret below both bounds,
-// that for any delays under those that look at losses. On every path bad rounds are at most as many as Λ allows.
+// TestCertifiedRidge holds the theorems on ridge regression (docs/algorithms.md, 3.5), in the mean: Σ E(f̂−f⋆)² of what
+// is played, with the factor max σ + 1, under delays that are blind to missing losses, and the regret below both
+// bounds, that for any delays under those that look at losses. On every path bad rounds are at most as many as Λ
+// allows.
 func TestCertifiedRidge(t *testing.T) {
 	seeds, rounds := 60, 600
 	if os.Getenv("HINDSIGHT_LONG") != "" {
@@ -80,7 +81,8 @@ func TestCertifiedRidge(t *testing.T) {
 			}
 		})
 		c := d.Certificate()
-		if !c.Bounded || c.Linear.LogDet == 0 || float64(c.Linear.Bad) > 8./7*float64(c.MaxSigma)*c.Linear.LogDet/math.Ln2 {
+		if !c.Bounded || c.Linear.LogDet == 0 || float64(c.Linear.Bad) > 8./7*float64(
+			c.MaxSigma)*c.Linear.LogDet/math.Ln2 {
 			t.Fatalf("seed %d: %+v", seed, c)
 		}
 		regret := 0.0

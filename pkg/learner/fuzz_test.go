@@ -15,7 +15,8 @@ func FuzzUnmarshal(f *testing.F) {
 			learner.NewUniform(),
 			learner.NewGreedy(newLinear()),
 			must(learner.NewEXP4(policyList{constant(0), constant(1)}, learner.EXP4Options{})),
-			must(learner.NewEXP4(policyList{constant(0), constant(1)}, learner.EXP4Options{Eta: 1, Prior: []float64{1, 2}})),
+			must(learner.NewEXP4(policyList{constant(0), constant(1)}, learner.EXP4Options{Eta: 1,
+				Prior: []float64{1, 2}})),
 		}
 	}
 	x := &oracle.Input{Vector: []float64{1, 2}, Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}

@@ -108,7 +108,8 @@ func TestInOrderIsOrder(t *testing.T) {
 			if !bytes.Equal(stateOf(t, m), stateOf(t, slow)) {
 				t.Fatalf("after %d: other models than in the order of decisions", i+1)
 			}
-			if p, q := m.Plausible(), slow.Plausible(); math.Abs(p.Bound-q.Bound-float64(waits)) > 1e-9 || p.Waiting != waits {
+			if p, q := m.Plausible(), slow.Plausible(); math.Abs(p.Bound-q.Bound-float64(waits)) > 1e-9 ||
+				p.Waiting != waits {
 				t.Fatalf("after %d: %+v, in order %+v", i+1, p, q)
 			}
 		}

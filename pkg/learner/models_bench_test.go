@@ -27,7 +27,8 @@ func BenchmarkModels(b *testing.B) {
 				plain := learner.NewDAFA(must(oracle.NewHedge(c.class, oracle.HedgeOptions{})),
 					learner.Anytime{C: learner.Balanced})
 				law, gamma := plain.Propensities(nil, c.x)
-				r := learner.Round{Input: c.x, Propensities: law, Gamma: gamma, N: 5000, Fate: learner.Observed, Loss: 0.5}
+				r := learner.Round{Input: c.x, Propensities: law, Gamma: gamma, N: 5000, Fate: learner.Observed,
+					Loss: 0.5}
 				seen, alert := leaving(c.class, left, false), leaving(c.class, left, true)
 				r.LearnedThrough = r.N - 1
 				b.ReportAllocs()
@@ -83,7 +84,8 @@ func logisticAlike(size, k, d int) (c struct {
 	c.name, c.x = "logistic", &oracle.Input{}
 	for j := range d {
 		features = append(features, fmt.Sprint("x", j))
-		c.x.Features = append(c.x.Features, oracle.Feature{Name: features[j], Kind: oracle.Number, Value: rng.Float64()})
+		c.x.Features = append(c.x.Features, oracle.Feature{Name: features[j], Kind: oracle.Number,
+			Value: rng.Float64()})
 	}
 	for a := range k {
 		names = append(names, fmt.Sprint("a", a))

@@ -161,8 +161,8 @@ func TestWatchedLearnsAlike(t *testing.T) {
 		plain := newWorld(3).run(dafaOver(newWorld(3), oracle.HedgeOptions{}, learner.Anytime{C: learner.Balanced}),
 			400, wait, nil)
 		w := newWorld(3)
-		seen := w.run(watched(must(oracle.NewHedge(w.class, oracle.HedgeOptions{})), learner.ModelsOptions{Alarm: true}),
-			400, wait, nil)
+		seen := w.run(watched(must(oracle.NewHedge(w.class, oracle.HedgeOptions{})),
+			learner.ModelsOptions{Alarm: true}), 400, wait, nil)
 		for i, r := range plain {
 			if !slices.Equal(r.Propensities, seen[i].Propensities) || r.Gamma != seen[i].Gamma {
 				t.Fatalf("%s: round %d is decided otherwise", name, i)
@@ -182,7 +182,8 @@ func TestModelsFromOldSnapshot(t *testing.T) {
 	if err := d.UnmarshalBinary(b); err != nil {
 		t.Fatal(err)
 	}
-	if p := d.Certificate().Plausible; p.Charged != 100 || p.Bound != 100 || p.Random != 100 || p.Surviving != worldSize {
+	if p := d.Certificate().Plausible; p.Charged != 100 || p.Bound != 100 || p.Random != 100 ||
+		p.Surviving != worldSize {
 		t.Errorf("%+v", p)
 	}
 	for _, r := range rounds {
@@ -239,8 +240,8 @@ func FuzzWatched(f *testing.F) {
 	}
 	teach := func(l *learner.DAFA, n int64) {
 		law, gamma := l.Propensities(nil, x)
-		l.Learn(&learner.Round{Input: x, Action: int(n % 5), Propensities: law, Gamma: gamma, N: n, Fate: learner.Observed,
-			Loss: float64(n % 2)})
+		l.Learn(&learner.Round{Input: x, Action: int(n % 5), Propensities: law, Gamma: gamma, N: n,
+			Fate: learner.Observed, Loss: float64(n % 2)})
 	}
 	for n := range int64(80) {
 		teach(l, n+1)

@@ -83,7 +83,8 @@ func NewSchedule(explore string, reg oracle.Regressor) (Schedule, error) {
 	default:
 		c, err = strconv.ParseFloat(explore, 64)
 		if err != nil || !(c > 0) || c > 1e9 {
-			return nil, fmt.Errorf("explore: %q: give cautious, guaranteed, balanced, theory, or a positive number", explore)
+			return nil, fmt.Errorf("explore: %q: give cautious, guaranteed, balanced, theory, or a positive number",
+				explore)
 		}
 		if proved {
 			return Anytime{c}, nil

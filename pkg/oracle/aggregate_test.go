@@ -141,7 +141,8 @@ func boundHolds(o *Aggregate) bool {
 
 func checkBound(t interface{ Fatalf(string, ...any) }, o *Aggregate) {
 	if !boundHolds(o) {
-		t.Fatalf("losses %v (the mixture's last) exceed the best member's by more than %v", o.AppendLosses(nil), o.Overhead())
+		t.Fatalf("losses %v (the mixture's last) exceed the best member's by more than %v", o.AppendLosses(nil),
+			o.Overhead())
 	}
 }
 
@@ -152,8 +153,8 @@ func TestAggregateSteers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	play := func(n int, sign float64) {
 		for range n {
-			x := &Input{Features: []Feature{num("x", 2*rng.Float64()-1), num("y", rng.Float64()), num("z", rng.Float64())},
-				Actions: named("a")}
+			x := &Input{Features: []Feature{num("x", 2*rng.Float64()-1), num("y", rng.Float64()),
+				num("z", rng.Float64())}, Actions: named("a")}
 			y := 0.0
 			if rng.Float64() < 0.5+sign*x.Features[0].Value/2 {
 				y = 1
@@ -257,15 +258,16 @@ func TestAggregateReset(t *testing.T) {
 func TestAggregateOptions(t *testing.T) {
 	for _, o := range []AggregateOptions{
 		{Beta: -1}, {Beta: 1.5}, {Columns: -1}, {Columns: 1 << 20}, {Fourier: -1}, {Fourier: 1 << 20},
-		{MaxFeatures: -1}, {MaxFeatures: 1 << 20}, {MaxActions: -1}, {MaxActions: 1 << 20}, {Fourier: 4000, MaxActions: 100},
+		{MaxFeatures: -1}, {MaxFeatures: 1 << 20}, {MaxActions: -1}, {MaxActions: 1 << 20}, {Fourier: 4000,
+			MaxActions: 100},
 		{Schema: []FeatureSpec{{"x", 1, 1}}},
 	} {
 		if _, err := NewAggregate(o); err == nil {
 			t.Errorf("%+v: accepted", o)
 		}
 	}
-	for _, c := range []struct{ k, d, m int }{{10, 17, 128}, {10, 188, 128}, {10, 189, 0}, {2, 118, 128}, {1000, 257, 0},
-		{10, 1, 128}} {
+	for _, c := range []struct{ k, d, m int }{{10, 17, 128}, {10, 188, 128}, {10, 189, 0}, {2, 118, 128},
+		{1000, 257, 0}, {10, 1, 128}} {
 		if m := AutoFourier(c.k, c.d); m != c.m {
 			t.Errorf("K=%d d=%d: %d random features, want %d", c.k, c.d, m, c.m)
 		}

@@ -7,12 +7,13 @@ import (
 
 // Constants of what notices a change of the world (docs/algorithms.md, section 7).
 const (
-	changeAlpha  = 0.001 // false-alarm probability of the watch over all actions, and of those of single actions together
-	changeMargin = 0.02  // losses may exceed the prediction by this,
-	changeSlack  = 1     // and by this over √n: early means are not yet what they will be
-	changeFrom   = 100   // examples before the first bet of the watch over all actions
-	changeOne    = 50    // and of one over a single action
-	mostChanges  = 16    // changes that an oracle remembers
+	// false-alarm probability of the watch over all actions, and of those of single actions together
+	changeAlpha  = 0.001
+	changeMargin = 0.02 // losses may exceed the prediction by this,
+	changeSlack  = 1    // and by this over √n: early means are not yet what they will be
+	changeFrom   = 100  // examples before the first bet of the watch over all actions
+	changeOne    = 50   // and of one over a single action
+	mostChanges  = 16   // changes that an oracle remembers
 )
 
 // ChangeAlarms bounds the probability of a false alarm in a stretch between two changes, of

@@ -22,11 +22,15 @@ func watched(version int) map[string]func() watchedOracle {
 			return newAggregate(AggregateOptions{Columns: 4, Beta: 0.5, Fourier: 16, MaxFeatures: 8, Version: version})
 		},
 		"two cores": func() watchedOracle { return newAggregate(AggregateOptions{MaxFeatures: 8, Version: version}) },
-		"linear":    func() watchedOracle { return newLinear(LinearOptions{Beta: 0.5, MaxFeatures: 8, Version: version}) },
+		"linear": func() watchedOracle {
+			return newLinear(LinearOptions{Beta: 0.5, MaxFeatures: 8, Version: version})
+		},
 		"fourier": func() watchedOracle {
 			return newLinear(LinearOptions{Beta: 0.5, MaxFeatures: 8, Fourier: 16, Version: version})
 		},
-		"shared": func() watchedOracle { return newShared(SharedOptions{Hashed: 128, MaxFeatures: 8, Version: version}) },
+		"shared": func() watchedOracle {
+			return newShared(SharedOptions{Hashed: 128, MaxFeatures: 8, Version: version})
+		},
 		"hybrid": func() watchedOracle {
 			return newShared(SharedOptions{Hybrid: true, Hashed: 128, MaxFeatures: 8, Version: version})
 		},
@@ -153,7 +157,8 @@ func TestOneAction(t *testing.T) {
 					one, other := &lin.actions[1], &lin.actions[0]
 					if one.w[0] != .5 || one.watch.n != 0 || other.w[0] > .2 || other.watch.n == 0 || lin.all.n == 0 ||
 						lin.all.wealth() != 0 {
-						t.Errorf("after the alarm: %+v, another action %+v, the watch over all %+v", one, other, lin.all)
+						t.Errorf("after the alarm: %+v, another action %+v, the watch over all %+v", one,
+							other, lin.all)
 					}
 				}
 			}
@@ -189,7 +194,8 @@ func TestRememberedChanges(t *testing.T) {
 			old = c
 		}
 	}
-	if c.Count != 40 || len(c.Last) != mostChanges || c.Last[0].Example != 25 || c.Last[15] != (Change{Example: 40, Action: "39"}) {
+	if c.Count != 40 || len(c.Last) != mostChanges || c.Last[0].Example != 25 || c.Last[15] != (Change{Example: 40,
+		Action: "39"}) {
 		t.Errorf("%+v", c)
 	}
 	if old.Last[0].Example != 6 || old.Last[15].Example != 21 {
@@ -249,7 +255,8 @@ func TestWatchKeepsItsRate(t *testing.T) {
 func TestDamagedWatch(t *testing.T) {
 	good := watch{n: 60, bias: 3, lost: 7, s: [3]float64{1, 2, 3}}
 	for name, damage := range map[string]func(w *watch){
-		"none": func(*watch) {}, "more than was fed": func(w *watch) { w.n = 101 }, "bias": func(w *watch) { w.bias = -61 },
+		"none": func(*watch) {}, "more than was fed": func(w *watch) { w.n = 101 },
+		"bias":     func(w *watch) { w.bias = -61 },
 		"bias NaN": func(w *watch) { w.bias = math.NaN() },
 		"lost":     func(w *watch) { w.lost = 61 }, "lost less": func(w *watch) { w.lost = -1 },
 		"negative": func(w *watch) { w.s[1] = -1e-9 }, "NaN": func(w *watch) { w.s[2] = math.NaN() },

@@ -102,12 +102,13 @@ func newParametric(features, actions []string, w [][][]float64) (parametric, err
 		}
 		for a, row := range rows {
 			if len(row) != d+1 {
-				return parametric{}, fmt.Errorf("function %d, action %q: %d numbers for %d features and an intercept", i,
-					actions[a], len(row), d)
+				return parametric{}, fmt.Errorf("function %d, action %q: %d numbers for %d features and an "+
+					"intercept", i, actions[a], len(row), d)
 			}
 			for _, v := range row {
 				if v-v != 0 {
-					return parametric{}, fmt.Errorf("function %d, action %q: coefficient %v is not finite", i, actions[a], v)
+					return parametric{}, fmt.Errorf("function %d, action %q: coefficient %v is not finite", i,
+						actions[a], v)
 				}
 			}
 			copy(p.w[(a*p.size+i)*(d+1):], row)

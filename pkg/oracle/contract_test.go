@@ -40,7 +40,8 @@ func TestLinearContract(t *testing.T) {
 		o := oracle.LinearOptions{Beta: 0.5, Fourier: 6, Seed: 5, Columns: 30, Bandwidth: 0.7, MaxFeatures: 14}
 		t.Run("random features/"+name, func(t *testing.T) {
 			oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(o)) },
-				oracletest.Options{Input: input, Rounds: 30, Reference: func() oracle.Regressor { return newSlowLinear(o) }})
+				oracletest.Options{Input: input, Rounds: 30,
+					Reference: func() oracle.Regressor { return newSlowLinear(o) }})
 		})
 	}
 	t.Run("forgetting", func(t *testing.T) { // TestLinearForgets compares it with another implementation
@@ -201,8 +202,8 @@ func newSlowLinear(o oracle.LinearOptions) *slowLinear {
 	if o.MaxActions == 0 {
 		o.MaxActions = 1 << 30
 	}
-	return &slowLinear{o: o, columns: map[string]int{}, stats: map[string][]float64{}, zs: map[string][]map[int]float64{},
-		ys: map[string][]float64{}}
+	return &slowLinear{o: o, columns: map[string]int{}, stats: map[string][]float64{},
+		zs: map[string][]map[int]float64{}, ys: map[string][]float64{}}
 }
 
 func key(scope string, f oracle.Feature) string {

@@ -46,7 +46,8 @@ func TestDiagonalContract(t *testing.T) {
 			"numbers": oracletest.Input, "terms": withTerms} {
 			t.Run(fmt.Sprintf("%+v/%s", o, name), func(t *testing.T) {
 				oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewDiagonal(o)) },
-					oracletest.Options{Input: input, Rounds: 150, Reference: func() oracle.Regressor { return newSlowDiagonal(o) }})
+					oracletest.Options{Input: input, Rounds: 150,
+						Reference: func() oracle.Regressor { return newSlowDiagonal(o) }})
 			})
 		}
 	}

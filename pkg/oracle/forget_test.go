@@ -13,7 +13,8 @@ func TestLinearForgetsAsCore2(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	l, o := newLinear(LinearOptions{Forget: aggregateRho}), newAggregate(AggregateOptions{})
 	for n := range 3000 {
-		x := &Input{Actions: named("a"), Features: []Feature{text("c", fmt.Sprint(rng.IntN(30))), num("x", rng.Float64())}}
+		x := &Input{Actions: named("a"), Features: []Feature{text("c", fmt.Sprint(rng.IntN(30))),
+			num("x", rng.Float64())}}
 		y := rng.Float64()
 		l.Update(x, 0, y)
 		o.Update(x, 0, y)

@@ -78,7 +78,8 @@ func TestHeadsSum(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, 1))
 			for range 200 {
 				x, loss := withTerms(rng), rng.Float64()
-				got, bad, usd := make([]float64, len(x.Actions)), make([]float64, len(x.Actions)), make([]float64, len(x.Actions))
+				got, bad, usd := make([]float64, len(x.Actions)), make([]float64, len(x.Actions)), make([]float64,
+					len(x.Actions))
 				h.Predict(got, x)
 				quality.Predict(bad, x)
 				h.HeadPredict(1, usd, x)

@@ -184,8 +184,10 @@ func TestHedgeBounds(t *testing.T) {
 		}
 		maxRegret, maxKL = bounds(eta, 2)
 		two := table{{0, 0, 0, 0}, {1, 1, 1, 1}}
-		if regret, kl = monteCarlo(two, eta, 6000, rand.New(rand.NewPCG(1, 5)), true); regret <= maxRegret || kl <= maxKL {
-			t.Errorf("η=%v: the check passes on losses that are not realizable (%.3f, %.3f): it cannot fail", eta, regret, kl)
+		if regret, kl = monteCarlo(two, eta, 6000, rand.New(rand.NewPCG(1, 5)), true); regret <= maxRegret ||
+			kl <= maxKL {
+			t.Errorf("η=%v: the check passes on losses that are not realizable (%.3f, %.3f): it cannot fail", eta,
+				regret, kl)
 		}
 	}
 }
@@ -208,7 +210,8 @@ func TestGoldenHedge(t *testing.T) {
 		h := newHedge(c, HedgeOptions{Eta: eta})
 		var d digest
 		for range 500 {
-			x := &Input{Features: []Feature{num("u", rng.Float64()), num("v", rng.Float64())}, Actions: named("a", "b", "c")}
+			x := &Input{Features: []Feature{num("u", rng.Float64()), num("v", rng.Float64())}, Actions: named("a",
+				"b", "c")}
 			d.add(predictions(h, x)...)
 			h.Update(x, rng.IntN(3), float64(rng.IntN(2)))
 		}

@@ -136,7 +136,8 @@ func TestRandomLinearOptions(t *testing.T) {
 		if newLinear(o).UnmarshalBinary(b) == nil {
 			t.Errorf("%+v: takes the snapshot of other random features", o)
 		}
-		if c, _ := newLinear(o).AppendBinary(nil); newLinear(LinearOptions{Fourier: 8, Seed: 1}).UnmarshalBinary(c) == nil {
+		if c, _ := newLinear(o).AppendBinary(nil); newLinear(LinearOptions{Fourier: 8, Seed: 1}).UnmarshalBinary(
+			c) == nil {
 			t.Errorf("%+v: its snapshot is taken", o)
 		}
 	}

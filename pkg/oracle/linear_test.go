@@ -368,7 +368,8 @@ func TestLinearHints(t *testing.T) {
 					x.Features = append(x.Features, flagged(n, float64(rapid.IntRange(0, 1).Draw(t, "bool"))))
 				}
 			}
-			x.Actions = named(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 3, rapid.ID[string]).Draw(
+			x.Actions = named(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 3,
+				rapid.ID[string]).Draw(
 				t, "actions")...)
 			return x
 		})

@@ -78,14 +78,14 @@ func (c *MixedClass) add(f *MixedFunction) error {
 	if f.Logistic != nil {
 		m.rows, m.link = f.Logistic, Sigmoid
 	}
-	k, d := len(c.actions), len(c.features)
+	k, d := len(c.Actions()), len(c.Features())
 	if f.Trees == nil {
 		if len(m.rows) != k {
 			return fmt.Errorf("%d rows for %d actions", len(m.rows), k)
 		}
 		for a, row := range m.rows {
 			if err := finite(row, d+1); err != nil {
-				return fmt.Errorf("action %q: %w", c.actions[a], err)
+				return fmt.Errorf("action %q: %w", c.Actions()[a], err)
 			}
 		}
 	}

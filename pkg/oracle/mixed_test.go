@@ -31,7 +31,8 @@ func TestMixedByHand(t *testing.T) {
 		{nil, [3]float64{.05, .05, .3}, [3]float64{-1, -1, .65}},
 		{[]Feature{num("x", 2)}, [3]float64{.25, .25, .3}, [3]float64{3, 3, .65}},
 		{[]Feature{num("x", 2.5)}, [3]float64{.3, .3, .35}, [3]float64{4, 4, .6}},
-		{[]Feature{num("x", 2.5), text("country", "DE")}, [3]float64{.5, .5, .4}, [3]float64{4, 4, 1}}, // (2+.4)/2 is clipped
+		// (2+.4)/2 is clipped
+		{[]Feature{num("x", 2.5), text("country", "DE")}, [3]float64{.5, .5, .4}, [3]float64{4, 4, 1}},
 	} {
 		x := &Input{Features: k.x, Actions: named("b", "?", "a")}
 		got := make([]float64, 3)
@@ -72,7 +73,8 @@ func TestMixedEqualsPlain(t *testing.T) {
 	mixed1, _ := NewMixedClass(features, actions, linear)
 	mixed2, _ := NewMixedClass(features, actions, logistic)
 	for range 50 {
-		x := &Input{Vector: []float64{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()}, Actions: named("a", "b")}
+		x := &Input{Vector: []float64{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()},
+			Actions: named("a", "b")}
 		for a := range actions {
 			for _, c := range [][2]Class{{plain1, mixed1}, {plain2, mixed2}} {
 				p, m := make([]float64, 5), make([]float64, 5)

@@ -6,93 +6,83 @@ import (
 	"strings"
 )
 
-// featureNames resolves the names of features to the fixed columns of a class. What stood
-// at a position last time is tried first, so that inputs of one shape cost a string
-// comparison a name and no map look-up.
-type featureNames struct {
-	features    []string
-	feature     map[string]int32
-	category    map[[2]string]int32 // of features named "name=text"
-	featureHint []int32             // scratch, by position: index into features
+// index finds names by the positions at which they stand. What stood there last time is tried first, so that
+// inputs of one shape cost a string comparison a name and no map look-up.
+type index struct {
+	names []string
+	of    map[string]int32
+	hint  []int32 // scratch, by position: index into names
 }
 
-func newFeatureNames(features []string) (featureNames, error) {
-	n := featureNames{features: append([]string(nil), features...), feature: make(map[string]int32, len(features)),
-		category: map[[2]string]int32{}}
-	for i, f := range features {
-		if _, ok := n.feature[f]; ok {
-			return featureNames{}, fmt.Errorf("feature %q is listed twice", f)
+func newIndex(kind string, names []string) (index, error) {
+	n := index{names: append([]string(nil), names...), of: make(map[string]int32, len(names))}
+	for i, name := range names {
+		if _, ok := n.of[name]; ok {
+			return index{}, fmt.Errorf("%s %q is listed twice", kind, name)
 		}
-		n.feature[f] = int32(i)
+		n.of[name] = int32(i)
+	}
+	return n, nil
+}
+
+// at returns the index of the name that stands at a position, or -1.
+func (n *index) at(position int, name string) int {
+	if position < len(n.hint) {
+		if h := n.hint[position]; h >= 0 && n.names[h] == name {
+			return int(h)
+		}
+	}
+	i, ok := n.of[name]
+	if !ok {
+		return -1
+	}
+	n.hint = setHint(n.hint, position, i)
+	return int(i)
+}
+
+// featureNames resolves the names of features to the fixed columns of a class.
+type featureNames struct {
+	features index
+	category map[[2]string]int32 // of features named "name=text"
+}
+
+func newFeatureNames(features []string) (n featureNames, err error) {
+	n.category = map[[2]string]int32{}
+	for i, f := range features {
 		if name, text, ok := strings.Cut(f, "="); ok {
 			n.category[[2]string{name, text}] = int32(i)
 		}
 	}
-	return n, nil
+	n.features, err = newIndex("feature", features)
+	return n, err
 }
 
 // names resolves the names of an input to the fixed features and actions of a class.
 type names struct {
 	featureNames
-	actions    []string
-	actionOf   map[string]int32
-	actionHint []int32 // scratch, by position: index into actions
+	actions index
 }
 
-func newNames(features, actions []string) (names, error) {
-	f, err := newFeatureNames(features)
-	if err != nil {
+func newNames(features, actions []string) (n names, err error) {
+	if n.featureNames, err = newFeatureNames(features); err != nil {
 		return names{}, err
 	}
-	n := names{featureNames: f, actions: append([]string(nil), actions...), actionOf: make(map[string]int32, len(actions))}
 	if len(actions) == 0 {
 		return names{}, errors.New("no actions")
 	}
-	for i, a := range actions {
-		if _, ok := n.actionOf[a]; ok {
-			return names{}, fmt.Errorf("action %q is listed twice", a)
-		}
-		n.actionOf[a] = int32(i)
-	}
-	return n, nil
+	n.actions, err = newIndex("action", actions)
+	return n, err
 }
 
 // Features returns the class's feature names; the caller must not change them.
-func (n *featureNames) Features() []string { return n.features }
+func (n *featureNames) Features() []string { return n.features.names }
 
 // Actions returns the names of the only actions that a round may list; the
 // caller must not change them.
-func (n *names) Actions() []string { return n.actions }
+func (n *names) Actions() []string { return n.actions.names }
 
 // action returns the index of the action name that stands at a position, or -1.
-func (n *names) action(position int, name string) int {
-	if position < len(n.actionHint) {
-		if h := n.actionHint[position]; h >= 0 && n.actions[h] == name {
-			return int(h)
-		}
-	}
-	a, ok := n.actionOf[name]
-	if !ok {
-		return -1
-	}
-	n.actionHint = setHint(n.actionHint, position, a)
-	return int(a)
-}
-
-// named returns the index of the feature name that stands at a position, or -1.
-func (n *featureNames) named(position int, name string) int {
-	if position < len(n.featureHint) {
-		if h := n.featureHint[position]; h >= 0 && n.features[h] == name {
-			return int(h)
-		}
-	}
-	c, ok := n.feature[name]
-	if !ok {
-		return -1
-	}
-	n.featureHint = setHint(n.featureHint, position, c)
-	return int(c)
-}
+func (n *names) action(position int, name string) int { return n.actions.at(position, name) }
 
 // columns sets z[c] to the value of features[c] in x.
 func (n *names) columns(z []float64, x *Input) {
@@ -111,7 +101,7 @@ func (n *featureNames) read(z []float64, xs []Feature) {
 			}
 			continue
 		}
-		if c := n.named(i, f.Name); c >= 0 {
+		if c := n.features.at(i, f.Name); c >= 0 {
 			z[c] = f.Value
 		}
 	}

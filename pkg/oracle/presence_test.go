@@ -59,8 +59,8 @@ func TestColumnsWereAlwaysThere(t *testing.T) {
 					was = zs[i][c]
 				}
 				if k := l.cols[c].kind; k != Number && l.z[c] != was {
-					t.Fatalf("seed %d: column %d of kind %d reads %v in example %d, which was learned with %v", seed, c, k,
-						l.z[c], i, was)
+					t.Fatalf("seed %d: column %d of kind %d reads %v in example %d, which was learned with %v",
+						seed, c, k, l.z[c], i, was)
 				}
 			}
 		}
@@ -71,8 +71,8 @@ func TestColumnsWereAlwaysThere(t *testing.T) {
 // are told apart, of contexts and of actions; an action that lacks one is not the next one's.
 func TestAbsentIsNotZero(t *testing.T) {
 	with := func(v ...float64) *Input {
-		x := &Input{Features: []Feature{text("t", "t")}, Actions: []Action{{Name: "a", Features: []Feature{text("t", "t")}},
-			{Name: "b"}}}
+		x := &Input{Features: []Feature{text("t", "t")}, Actions: []Action{{Name: "a",
+			Features: []Feature{text("t", "t")}}, {Name: "b"}}}
 		for _, v := range v {
 			x.Features = append(x.Features, num("x", v))
 			x.Actions[0].Features = append(x.Actions[0].Features, num("y", v))
@@ -104,8 +104,10 @@ func TestAbsentIsNotZero(t *testing.T) {
 			if len(there.Features) == 1 {
 				there = stream[1]
 			}
-			if told := read(there) != read(with()); told != (version == 2 || name == "0 and others" || name == "other values") {
-				t.Errorf("%s: version %d tells an absent number from %v: %v", name, version, there.Features[1].Value, told)
+			if told := read(there) != read(with()); told != (version == 2 || name == "0 and others" ||
+				name == "other values") {
+				t.Errorf("%s: version %d tells an absent number from %v: %v", name, version, there.Features[1].Value,
+					told)
 			}
 			read(with(2))
 			for c, v := range l.z[1:] {

@@ -55,8 +55,8 @@ func TestSharedColdStart(t *testing.T) {
 				}
 				low, new := predictions(o, ask(hour, -price, "new"))[0], predictions(o, ask(hour, price, "new"))[0]
 				if (new > low) != (hour*price > 0) || math.Abs(new-low) < 0.3 {
-					t.Errorf("hybrid=%v: a new action at hour %v: price %v gives %v, %v gives %v", hybrid, hour, price, new,
-						-price, low)
+					t.Errorf("hybrid=%v: a new action at hour %v: price %v gives %v, %v gives %v", hybrid, hour,
+						price, new, -price, low)
 				}
 			}
 		}

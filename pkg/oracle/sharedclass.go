@@ -70,7 +70,7 @@ func (c *SharedClass) add(f *SharedFunction) error {
 	if f.Logistic != nil {
 		m.rows, m.link = f.Logistic, Sigmoid
 	}
-	d, e := len(c.context.features), len(c.action.features)
+	d, e := len(c.context.Features()), len(c.action.Features())
 	if f.Trees == nil && len(m.rows) != e+1 {
 		return fmt.Errorf("%d rows where %d are expected: one a column of the action, and one more", len(m.rows), e+1)
 	}
@@ -101,10 +101,10 @@ func isZero(row []float64) bool {
 }
 
 // Features returns the columns of the context; the caller must not change them.
-func (c *SharedClass) Features() []string { return c.context.features }
+func (c *SharedClass) Features() []string { return c.context.Features() }
 
 // ActionFeatures returns the columns of an action; the caller must not change them.
-func (c *SharedClass) ActionFeatures() []string { return c.action.features }
+func (c *SharedClass) ActionFeatures() []string { return c.action.Features() }
 
 // Size implements [Class].
 func (c *SharedClass) Size() int { return len(c.functions) }
@@ -114,7 +114,7 @@ func (c *SharedClass) Eval(dst []float64, x *Input, action int) {
 	c.readContext(x)
 	c.readAction(&x.Actions[action])
 	for i := range dst[:len(c.functions)] {
-		dst[i] = c.functions[i].at(c.z, len(c.context.features))
+		dst[i] = c.functions[i].at(c.z, len(c.context.Features()))
 	}
 }
 
@@ -123,7 +123,7 @@ func (c *SharedClass) EvalSome(dst []float64, which []int32, x *Input, action in
 	c.readContext(x)
 	c.readAction(&x.Actions[action])
 	for j, i := range which {
-		dst[j] = c.functions[i].at(c.z, len(c.context.features))
+		dst[j] = c.functions[i].at(c.z, len(c.context.Features()))
 	}
 }
 
@@ -135,7 +135,7 @@ func (c *SharedClass) Mix(dst, q []float64, x *Input) {
 		s := 0.0
 		for i, weight := range q[:len(c.functions)] {
 			if weight != 0 {
-				s += float64(weight * c.functions[i].at(c.z, len(c.context.features)))
+				s += float64(weight * c.functions[i].at(c.z, len(c.context.Features())))
 			}
 		}
 		dst[a] = s
@@ -143,13 +143,13 @@ func (c *SharedClass) Mix(dst, q []float64, x *Input) {
 }
 
 func (c *SharedClass) readContext(x *Input) {
-	z := c.z[:len(c.context.features)]
+	z := c.z[:len(c.context.Features())]
 	c.context.read(z, x.Features)
 	copy(z, x.Vector)
 }
 
 func (c *SharedClass) readAction(a *Action) {
-	z := c.z[len(c.context.features):]
+	z := c.z[len(c.context.Features()):]
 	c.action.read(z, a.Features)
 	if i, ok := c.action.category[[2]string{"", a.Name}]; ok {
 		z[i] = 1

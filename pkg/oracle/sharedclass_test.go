@@ -32,7 +32,8 @@ func TestSharedClassByHand(t *testing.T) {
 		{.203, .3},                         // price is 0
 	} {
 		got := make([]float64, 3)
-		if c.Eval(got, x, a); !near(got[0], want[0]) || !near(got[1], 1/(1+math.Exp(-want[0]))) || !near(got[2], want[1]) {
+		if c.Eval(got, x, a); !near(got[0], want[0]) || !near(got[1], 1/(1+math.Exp(-want[0]))) || !near(got[2],
+			want[1]) {
 			t.Errorf("action %d: %v, want %v", a, got, want)
 		}
 	}
@@ -73,7 +74,8 @@ func TestSharedClassMixes(t *testing.T) {
 	}
 	for range 4 {
 		x.Actions = append(x.Actions,
-			Action{Name: "z", Features: []Feature{num("r", rng.NormFloat64()), text("s", []string{"v", "w"}[rng.IntN(2)])}})
+			Action{Name: "z", Features: []Feature{num("r", rng.NormFloat64()), text("s", []string{"v",
+				"w"}[rng.IntN(2)])}})
 	}
 	mixed, values := make([]float64, len(x.Actions)), make([]float64, c.Size())
 	all := func() {

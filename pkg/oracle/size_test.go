@@ -106,8 +106,8 @@ func TestRoom(t *testing.T) {
 			x := dense(rng, 60, 4+n/20) // columns leave no room for actions, and these none for columns
 			o.Update(x, n%(1+n/5), rng.Float64())
 			if used := l.bytes(len(l.actions), len(l.cols)); used > l.room {
-				t.Fatalf("%s: example %d: %d actions with %d columns take %v bytes, more than %v", kind, n, len(l.actions),
-					len(l.cols), used, l.room)
+				t.Fatalf("%s: example %d: %d actions with %d columns take %v bytes, more than %v", kind, n,
+					len(l.actions), len(l.cols), used, l.room)
 			}
 		}
 		c := l.Counts()

@@ -50,7 +50,8 @@ func TestEvalSome(t *testing.T) {
 				c.Eval(all, x, a)
 				for j, i := range which {
 					if math.Float64bits(some[j]) != math.Float64bits(all[i]) {
-						t.Fatalf("%s: function %d of action %d is %v among some, %v among all", name, i, a, some[j], all[i])
+						t.Fatalf("%s: function %d of action %d is %v among some, %v among all", name, i, a,
+							some[j], all[i])
 					}
 				}
 			}

@@ -44,7 +44,8 @@ func NewTabularClass(features, actions []string, tables []map[string][]float64) 
 		// The numbers of rows depend on the order of the map; nothing else does.
 		for key, losses := range table {
 			if len(losses) != k {
-				return nil, fmt.Errorf("tabular class: function %d, key %q: %d losses for %d actions", i, key, len(losses), k)
+				return nil, fmt.Errorf("tabular class: function %d, key %q: %d losses for %d actions", i, key,
+					len(losses), k)
 			}
 			r, ok := c.row[key]
 			if !ok {
@@ -136,7 +137,7 @@ func (c *TabularClass) losses(row, position int, name string) []float64 {
 	if a < 0 || row < 0 {
 		return nil
 	}
-	at := (row*len(c.actions) + a) * c.size
+	at := (row*len(c.Actions()) + a) * c.size
 	return c.loss[at : at+c.size]
 }
 
@@ -152,7 +153,7 @@ func (c *TabularClass) find(x *Input) int {
 func (c *TabularClass) appendKey(dst []byte, x *Input) []byte {
 	clear(c.at)
 	for i := range x.Features {
-		if f := c.named(i, x.Features[i].Name); f >= 0 {
+		if f := c.features.at(i, x.Features[i].Name); f >= 0 {
 			c.at[f] = int32(i + 1)
 		}
 	}

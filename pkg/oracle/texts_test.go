@@ -115,8 +115,8 @@ func TestTextIsBounded(t *testing.T) {
 // TestTextGolden pins the bits: learners that were fed by them stand in logs.
 func TestTextGolden(t *testing.T) {
 	h := sha256.New()
-	for _, text := range []string{"Explain: why is 2+2=4, not 5?", "Schöne GRÜSSE, ПРИВЕТ. 機械学習!", "a a a b\n\n{x: [1]}",
-		strings.Repeat("all the same again ", 5000)} {
+	for _, text := range []string{"Explain: why is 2+2=4, not 5?", "Schöne GRÜSSE, ПРИВЕТ. 機械学習!", "a a a " +
+		"b\n\n{x: [1]}", strings.Repeat("all the same again ", 5000)} {
 		terms, s := read(text)
 		for _, x := range terms {
 			h.Write(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(nil, uint32(x.Place)),
@@ -134,7 +134,8 @@ func TestTextGolden(t *testing.T) {
 func TestVectorTerms(t *testing.T) {
 	for _, v := range [][]float64{{3, 4}, {3e300, 4e300}, {3e-320, 4e-320}} {
 		got := AppendVector(nil, 5, 2, func(i int) float64 { return v[i] })
-		if got[0].Place != 5 || got[1].Place != 6 || math.Abs(got[0].Value-.6) > 1e-3 || math.Abs(got[1].Value-.8) > 1e-3 {
+		if got[0].Place != 5 || got[1].Place != 6 || math.Abs(got[0].Value-.6) > 1e-3 ||
+			math.Abs(got[1].Value-.8) > 1e-3 {
 			t.Errorf("%v: %v", v, got)
 		}
 	}
@@ -156,7 +157,8 @@ func TestTextAllocatesNothing(t *testing.T) {
 func BenchmarkText300(b *testing.B) {
 	text := "Which of the following is true of the equation x^2 + 3x + 2 = 0 over the field of real numbers? Answer " +
 		"with the letter of one of the four choices below and explain why you think that it is right.\n" +
-		"(A) It has two roots\n(B) It has one root\n(C) It has no root\n(D) It has more than 12 roots, all of them real."
+		"(A) It has two roots\n(B) It has one root\n(C) It has no root\n(D) It has more than 12 roots, all of " +
+		"them real."
 	var r Texts
 	var s [TextStatistics]float64
 	var terms []Term

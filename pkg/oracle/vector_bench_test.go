@@ -22,7 +22,8 @@ func BenchmarkKernels(b *testing.B) {
 			{"means", func() { dot4(&s, &c.matrix, c.z) }, func() { dot4Go(&s, &c.matrix, c.z) }},
 			{"outer", func() { packedOuter(outer, c.z) }, func() { packedOuterGo(outer, c.z) }},
 			{"multiply", func() { packedMul(k, c.matrix[0], c.z) }, func() { packedMulGo(k, c.matrix[0], c.z) }},
-			{"rank-one", func() { packedRankOne(c.matrix[1], 1e-9, c.z) }, func() { packedRankOneGo(c.matrix[1], 1e-9, c.z) }},
+			{"rank-one", func() { packedRankOne(c.matrix[1], 1e-9, c.z) },
+				func() { packedRankOneGo(c.matrix[1], 1e-9, c.z) }},
 		} {
 			b.Run(fmt.Sprintf("d=%d/%s", d, kernel.name), func(b *testing.B) {
 				b.ReportAllocs()

@@ -19,16 +19,16 @@ func TestNewestContract(t *testing.T) {
 		"terms": withTerms} {
 		for kind, fresh := range map[string]func() oracle.Regressor{
 			"auto": func() oracle.Regressor {
-				return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: oracle.ByWhatComes, Fourier: 8, MaxFeatures: 14,
-					Version: 2}))
+				return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: oracle.ByWhatComes, Fourier: 8,
+					MaxFeatures: 14, Version: 2}))
 			},
 			"auto, told": func() oracle.Regressor {
-				return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: 0.5, Fourier: 7, Columns: 20, MaxFeatures: 14,
-					MaxActions: 3, Steered: true, Version: 2}))
+				return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: 0.5, Fourier: 7, Columns: 20,
+					MaxFeatures: 14, MaxActions: 3, Steered: true, Version: 2}))
 			},
 			"auto, terms": func() oracle.Regressor {
-				return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: oracle.ByWhatComes, Fourier: 8, MaxFeatures: 14,
-					Steered: true, Version: 2, Places: places}))
+				return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: oracle.ByWhatComes, Fourier: 8,
+					MaxFeatures: 14, Steered: true, Version: 2, Places: places}))
 			},
 			"linear": func() oracle.Regressor {
 				return must(oracle.NewLinear(oracle.LinearOptions{Beta: oracle.ByWhatComes, Lambda: oracle.ByWhatComes,

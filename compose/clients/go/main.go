@@ -38,7 +38,8 @@ func main() {
 		Action     string  `json:"action"`
 		Propensity float64 `json:"propensity"`
 	}
-	ask(nc, "hindsight.decide", `{"features":{"hour":14,"country":"DE"},"actions":["banner","video","none"]}`, &decision)
+	ask(nc, "hindsight.decide", `{"features":{"hour":14,"country":"DE"},"actions":["banner","video","none"]}`,
+		&decision)
 	fmt.Printf("round %s: show %s (drawn with probability %.3f)\n", decision.ID, decision.Action, decision.Propensity)
 
 	var stored struct {

@@ -58,7 +58,8 @@ func connect(dir string) (*nats.Conn, error) {
 		return nil, err
 	}
 	// which nobody else can read
-	nc, err := nats.Connect(access.URL, nats.UserInfo(access.User, access.Password), nats.CustomInboxPrefix(access.Inbox))
+	nc, err := nats.Connect(access.URL, nats.UserInfo(access.User, access.Password),
+		nats.CustomInboxPrefix(access.Inbox))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; start a decider on %s", access.URL, err, dir)
 	}

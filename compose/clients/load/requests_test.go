@@ -34,7 +34,8 @@ func TestWrongServer(t *testing.T) {
 	for a.seen.failure.Load() == nil && ctx.Err() == nil {
 		runtime.Gosched()
 	}
-	want := "shop.decide on " + nc.ConnectedUrl() + ": nats: no responders available for request: no decider of this model"
+	want := "shop.decide on " + nc.ConnectedUrl() + ": nats: no responders available for request: no decider of " +
+		"this model"
 	if got := a.seen.text(shop{}); !strings.Contains(got, want) {
 		t.Errorf("%s\nwant %s", got, want)
 	}

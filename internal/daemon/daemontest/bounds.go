@@ -20,8 +20,8 @@ func Bounds(t *testing.T, build func(*daemon.Env) *cobra.Command) {
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if kind := f.Value.Type(); slices.Contains([]string{"string", "stringArray", "stringSlice", "bool"}, kind) ||
-				strings.Contains(kind, "|") {
+			if kind := f.Value.Type(); slices.Contains([]string{"string", "stringArray", "stringSlice", "bool"},
+				kind) || strings.Contains(kind, "|") {
 				return
 			}
 			if !daemon.Bounded(f) {
@@ -49,8 +49,8 @@ func refused(t *testing.T, build func(*daemon.Env) *cobra.Command, c *cobra.Comm
 		var said strings.Builder
 		env := &daemon.Env{Args: args, Getenv: noEnv, Stdout: io.Discard, Stderr: &said}
 		code := daemon.Run(t.Context(), env, build(env))
-		if code != daemon.WrongUsage || !strings.Contains(said.String(), "--"+f.Name+" ") || !strings.Contains(said.String(),
-			": it must be at ") {
+		if code != daemon.WrongUsage || !strings.Contains(said.String(), "--"+f.Name+" ") ||
+			!strings.Contains(said.String(), ": it must be at ") {
 			t.Errorf("%v: exit code %d: %s", args, code, said.String())
 		}
 	}

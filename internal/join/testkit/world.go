@@ -338,7 +338,8 @@ func (w *World) restart() {
 		w.Core, err = join.Open(context.Background(),
 			join.Config{Log: w.Log, Topics: Topics, Partitions: w.Partitions, Limits: w.limits,
 				MarkEvery: cmp.Or(w.markEvery, 1+w.rng.Int64N(60)),
-				Skew:      skew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Epochs: epochs{w}, Wake: func() {}})
+				Skew:      skew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Epochs: epochs{w},
+				Wake: func() {}})
 	}
 	w.opens = 0 // a cut of thousands of rejects never passes all faults: they are stored again
 	w.must(err)

@@ -42,8 +42,8 @@ func Open(program, version string, getenv func(string) string, logger *slog.Logg
 		return nil, func() {}, nil
 	}
 	if p := traces("PROTOCOL"); p != "" && p != protocol {
-		return nil, nil, daemon.Usagef("OTEL_EXPORTER_OTLP_PROTOCOL is %q: only %s is spoken, to port 4318 of most collectors",
-			p, protocol)
+		return nil, nil, daemon.Usagef("OTEL_EXPORTER_OTLP_PROTOCOL is %q: only %s is spoken, to port 4318 of most "+
+			"collectors", p, protocol)
 	}
 	otel.SetErrorHandler(warner(logger))
 	ctx := context.Background()
@@ -52,7 +52,8 @@ func Open(program, version string, getenv func(string) string, logger *slog.Logg
 		return nil, nil, err
 	}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
-		attribute.String("service.name", program), attribute.String("service.version", version)), resource.WithFromEnv())
+		attribute.String("service.name", program), attribute.String("service.version", version)),
+		resource.WithFromEnv())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -104,8 +105,8 @@ func (t *tracer) Outcome(parent string, start time.Time, id string) trace.Span {
 
 func (t *tracer) begin(name, parent string, start time.Time, about ...attribute.KeyValue) *span {
 	s := &span{tracer: t.requests, last: time.Now()}
-	s.ctx, s.span = t.requests.Start(below(parent), name, api.WithTimestamp(start), api.WithSpanKind(api.SpanKindServer),
-		api.WithAttributes(about...))
+	s.ctx, s.span = t.requests.Start(below(parent), name, api.WithTimestamp(start),
+		api.WithSpanKind(api.SpanKindServer), api.WithAttributes(about...))
 	return s
 }
 
@@ -120,7 +121,8 @@ func (t *tracer) Joined(decision string, f *codec.Feedback) {
 	if f.Time <= 0 || start.After(now) { // the log's clock may be another
 		start = now
 	}
-	_, s := t.joins.Start(context.Background(), "join", api.WithTimestamp(start), api.WithLinks(api.Link{SpanContext: of}),
+	_, s := t.joins.Start(context.Background(), "join", api.WithTimestamp(start),
+		api.WithLinks(api.Link{SpanContext: of}),
 		api.WithSpanKind(api.SpanKindConsumer), api.WithAttributes(round(f.ID),
 			action(f.Actions[f.Action]), propensity(f.Propensities[f.Action]),
 			attribute.String("hindsight.fate", f.Fate.String())))

@@ -61,8 +61,9 @@ func (s suite) play(l learner.Learner, seed uint64, rounds int, see func(t int, 
 			see(t, x, law, gamma)
 		}
 		r := &learner.Round{
-			Input: x, Propensities: law, Gamma: gamma, N: int64(t + 1), Decision: int64(t + 1), LearnedThrough: int64(len(fed)),
-			Action: learner.Draw(law, rng.Uint64()>>11), Fate: learner.Observed, Loss: rng.Float64(),
+			Input: x, Propensities: law, Gamma: gamma, N: int64(t + 1), Decision: int64(t + 1),
+			LearnedThrough: int64(len(fed)),
+			Action:         learner.Draw(law, rng.Uint64()>>11), Fate: learner.Observed, Loss: rng.Float64(),
 		}
 		switch rng.IntN(12) {
 		case 0:

@@ -38,8 +38,9 @@ type Connect struct {
 	Inbox          string `json:"inbox"`       // prefix of inboxes for User: no other user can read them
 	ClientUser     string `json:"client_user"` // may ask for decisions and report outcomes
 	ClientPassword string `json:"client_password"`
-	ClientInbox    string `json:"client_inbox"` // prefix of inboxes for ClientUser that those without a name cannot read
-	PID            int    `json:"pid"`
+	// prefix of inboxes for ClientUser that those without a name cannot read
+	ClientInbox string `json:"client_inbox"`
+	PID         int    `json:"pid"`
 }
 
 // Prefixes of inboxes. A client without a name may read all below the usual

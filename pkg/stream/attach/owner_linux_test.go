@@ -35,8 +35,8 @@ func TestOwn(t *testing.T) {
 		{"of root, with the group of the process", 0, group, 0o770, ""},
 		{"of its own, with another group", user, stranger, 0o770, "run: chmod g-w "},
 		{"of root, with root's group", 0, 0, 0o775, "run: chmod g-w "},
-		{"of a stranger", stranger, group, 0o770, "belongs to user 1001, and this process runs as user 65532; run: chown " +
-			"-R 65532 "},
+		{"of a stranger", stranger, group, 0o770, "belongs to user 1001, and this process runs as user 65532; " +
+			"run: chown -R 65532 "},
 		{"for everybody", user, group, 0o777, "run: chmod o-w "},
 		{"for everybody, sticky", 0, 0, 0o777 | os.ModeSticky, "run: chmod o-w "},
 	} {
@@ -56,7 +56,8 @@ func TestOwn(t *testing.T) {
 			!strings.Contains(err.Error(), path)):
 			t.Errorf("a folder %s: %v; want %q", c.name, err, c.says)
 		}
-		if _, err := Lock(path); c.uid == stranger && (err == nil || !strings.Contains(err.Error(), "run: chown -R 0 ")) {
+		if _, err := Lock(path); c.uid == stranger && (err == nil || !strings.Contains(err.Error(), "run: "+
+			"chown -R 0 ")) {
 			t.Errorf("root locks the folder of user %d: %v", c.uid, err)
 		}
 	}

@@ -29,7 +29,9 @@ func user(t *testing.T, e *embedded.Engine, options ...natsgo.Option) (conn *nat
 	t.Helper()
 	refused = make(chan error, 16)
 	conn, err := natsgo.Connect(e.URL(),
-		append(options, natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { refused <- err }))...)
+		append(options, natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) {
+			refused <- err
+		}))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +157,9 @@ func TestServerLimits(t *testing.T) {
 	const conns = 8 // four are the engine's own
 	e := open(t, embedded.Options{Dir: t.TempDir(), Port: -1, MaxConns: conns})
 	defer closeEngine(t, e)
-	stop, err := e.Bus().Serve("m.decide", "q", func(m stream.Message) { _ = m.Respond([]byte(fmt.Sprint(len(m.Data)))) })
+	stop, err := e.Bus().Serve("m.decide", "q", func(m stream.Message) {
+		_ = m.Respond([]byte(fmt.Sprint(len(m.Data))))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

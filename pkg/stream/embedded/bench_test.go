@@ -16,7 +16,8 @@ import (
 // conn is a bare connection to e, in process.
 func conn(b testing.TB, e *embedded.Engine) *natsgo.Conn {
 	b.Helper()
-	c, err := natsgo.Connect("", natsgo.InProcessServer(e.Server()), natsgo.UserInfo(e.Access().User, e.Access().Password))
+	c, err := natsgo.Connect("", natsgo.InProcessServer(e.Server()), natsgo.UserInfo(e.Access().User,
+		e.Access().Password))
 	if err != nil {
 		b.Fatal(err)
 	}

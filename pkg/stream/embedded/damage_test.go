@@ -54,7 +54,8 @@ func TestDamage(t *testing.T) {
 	}
 	t.Run("none", func(t *testing.T) {
 		dir := t.TempDir()
-		if err := readNumbered(t, embedded.Options{Dir: dir}, writeNumbered(t, dir, n, stream.TopicOptions{})); err != nil {
+		if err := readNumbered(t, embedded.Options{Dir: dir}, writeNumbered(t, dir, n,
+			stream.TopicOptions{})); err != nil {
 			t.Error(err)
 		}
 	})
@@ -104,7 +105,8 @@ func writeNumbered(t *testing.T, dir string, n int, o stream.TopicOptions) int64
 		t.Fatal(err)
 	}
 	for i := range int64(n) {
-		if _, err := a.Append(ctx, &stream.Record{Value: fmt.Appendf(nil, "%d padded %050d", tail.Next+i, 0)}); err != nil {
+		if _, err := a.Append(ctx, &stream.Record{Value: fmt.Appendf(nil, "%d padded %050d", tail.Next+i,
+			0)}); err != nil {
 			t.Fatal(err)
 		}
 	}

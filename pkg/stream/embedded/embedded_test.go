@@ -207,8 +207,8 @@ func TestClientPermissions(t *testing.T) {
 				t.Errorf("%s may not ask: %v", name, err)
 			}
 		}
-		for _, s := range []string{"$JS.API.STREAM.DELETE.shop_decisions_0", "$SRV.PING", "$JS.API.INFO", "shop.decisions.0",
-			"$JS.API.STREAM.INFO.shop_decisions_0"} {
+		for _, s := range []string{"$JS.API.STREAM.DELETE.shop_decisions_0", "$SRV.PING", "$JS.API.INFO",
+			"shop.decisions.0", "$JS.API.STREAM.INFO.shop_decisions_0"} {
 			if err := conn.PublishRequest(s, conn.NewInbox(), []byte("x")); err != nil {
 				t.Error(err)
 			}

@@ -154,5 +154,6 @@ func (m *mender) reopen() error {
 	o := m.e.so
 	return s.EnableJetStream(&server.JetStreamConfig{StoreDir: o.StoreDir, SyncInterval: o.SyncInterval,
 		SyncAlways: o.SyncAlways,
-		Strict:     !o.NoJetStreamStrict, MaxMemory: o.JetStreamMaxMemory, MaxStore: o.JetStreamMaxStore, CompressOK: true})
+		Strict:     !o.NoJetStreamStrict, MaxMemory: o.JetStreamMaxMemory, MaxStore: o.JetStreamMaxStore,
+		CompressOK: true})
 }

@@ -160,7 +160,8 @@ func crossReplies(t *testing.T, e *embedded.Engine, all []embedded.Requester) {
 	var conns []*natsgo.Conn
 	var heard []*natsgo.Subscription
 	for _, r := range all {
-		conn, _ := user(t, e, natsgo.UserInfo(r.Name, r.Password), natsgo.CustomInboxPrefix(embedded.RequesterInbox(r.Name)))
+		conn, _ := user(t, e, natsgo.UserInfo(r.Name, r.Password),
+			natsgo.CustomInboxPrefix(embedded.RequesterInbox(r.Name)))
 		sub, err := conn.SubscribeSync(embedded.RequesterInbox(r.Name) + ".>")
 		if err == nil {
 			err = conn.Flush()

@@ -165,8 +165,8 @@ func (a *appender) run() {
 			b.seal(a.producer, a.epoch, a.sequence, time.Now().UnixMilli())
 			r, err := a.deliver(b.b)
 			if errors.Is(err, stream.ErrTooLarge) { // the topic's limit was lowered; this appender does not live on
-				err = fmt.Errorf("%w: the topic takes no batch of %d bytes any more, open again: %v", stream.ErrUnavailable,
-					len(b.b), err)
+				err = fmt.Errorf("%w: the topic takes no batch of %d bytes any more, open again: %v",
+					stream.ErrUnavailable, len(b.b), err)
 			}
 			if err != nil {
 				if a.ctx.Err() == nil { // else Close reports

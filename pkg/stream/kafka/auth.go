@@ -54,7 +54,8 @@ func (cn *conn) authenticate(ctx context.Context, m sasl.Mechanism) error {
 			return fmt.Errorf("%w (mechanism %s): %s", ErrAuthentication, m.Name(), refusal(r))
 		}
 		if done, message, err = session.Next(ctx, r.AuthBytes); err != nil {
-			return fmt.Errorf("%w (mechanism %s): the broker's answer does not fit the password", ErrAuthentication, m.Name())
+			return fmt.Errorf("%w (mechanism %s): the broker's answer does not fit the password", ErrAuthentication,
+				m.Name())
 		}
 	}
 	return nil

@@ -110,8 +110,8 @@ func owners(partitions []int, claims map[string]claim) (shares []*share, free []
 			if !slices.Contains(c.Own, p) {
 				continue
 			}
-			if have := claims[owner]; owner == "" || c.Generation > have.Generation || c.Generation == have.Generation &&
-				id < owner {
+			if have := claims[owner]; owner == "" || c.Generation > have.Generation ||
+				c.Generation == have.Generation && id < owner {
 				owner = id
 			}
 		}

@@ -51,8 +51,10 @@ func drawRecords(t *rapid.T) []stream.Record {
 func TestBatchIsReadByOthers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		recs := drawRecords(t)
-		pid, epoch := rapid.Int64Range(0, math.MaxInt64).Draw(t, "pid"), rapid.Int16Range(0, math.MaxInt16).Draw(t, "epoch")
-		sequence, now := rapid.Int32Range(0, math.MaxInt32).Draw(t, "sequence"), rapid.Int64Range(1, 1<<41).Draw(t, "now")
+		pid, epoch := rapid.Int64Range(0, math.MaxInt64).Draw(t, "pid"), rapid.Int16Range(0, math.MaxInt16).Draw(t,
+			"epoch")
+		sequence, now := rapid.Int32Range(0, math.MaxInt32).Draw(t, "sequence"), rapid.Int64Range(1, 1<<41).Draw(t,
+			"now")
 		b := encode(recs, pid, epoch, sequence, now)
 		for i := range recs {
 			recs[i].Offset, recs[i].Time = int64(i), now*1e6
@@ -118,8 +120,8 @@ func decodeFranz(t *rapid.T, b kmsg.RecordBatch) (all []stream.Record) {
 		t.Fatal(err)
 	}
 	for _, x := range list {
-		r := stream.Record{Offset: b.FirstOffset + int64(x.OffsetDelta), Time: (b.FirstTimestamp + x.TimestampDelta64) * 1e6,
-			Key: x.Key, Value: x.Value}
+		r := stream.Record{Offset: b.FirstOffset + int64(x.OffsetDelta), Time: (b.FirstTimestamp +
+			x.TimestampDelta64) * 1e6, Key: x.Key, Value: x.Value}
 		for _, h := range x.Headers {
 			setHeader(&r, h.Key, string(h.Value))
 		}
@@ -193,7 +195,8 @@ func TestAppendAndReadAllocs(t *testing.T) {
 	}
 	k := fake(t)
 	defer k.Close()
-	headers := []stream.Header{{Key: "content-type", Value: "application/json"}, {Key: "at", Value: "2026-11-23T10:00:00Z"}}
+	headers := []stream.Header{{Key: "content-type", Value: "application/json"}, {Key: "at",
+		Value: "2026-11-23T10:00:00Z"}}
 	c := client(t, k, Options{Headers: func(string) func(*stream.Record) []stream.Header {
 		return func(*stream.Record) []stream.Header { return headers }
 	}})

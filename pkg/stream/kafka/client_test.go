@@ -170,7 +170,8 @@ func TestPasswords(t *testing.T) {
 	defer k.Close()
 	plain := func(user, p string) sasl.Mechanism { return saslplain.Mechanism{Username: user, Password: p} }
 	for name, m := range map[string]sasl.Mechanism{"plain": plain("shop", password),
-		"scram 256": scramOf(t, scram.SHA256, "shop", password), "scram 512": scramOf(t, scram.SHA512, "shop", password)} {
+		"scram 256": scramOf(t, scram.SHA256, "shop", password), "scram 512": scramOf(t, scram.SHA512, "shop",
+			password)} {
 		c := client(t, k, Options{SASL: m})
 		a := open(t, c, "t"+strings.ReplaceAll(name, " ", "-"), 1)
 		fill(t, a, "a", 3)
@@ -179,7 +180,8 @@ func TestPasswords(t *testing.T) {
 	}
 	for name, m := range map[string]sasl.Mechanism{"plain": plain("shop", "s3cret2"),
 		"plain user": plain("nobody", password),
-		"scram 256":  scramOf(t, scram.SHA256, "shop", "s3cret2"), "scram 512": scramOf(t, scram.SHA512, "shop", "s3cret2")} {
+		"scram 256":  scramOf(t, scram.SHA256, "shop", "s3cret2"), "scram 512": scramOf(t, scram.SHA512, "shop",
+			"s3cret2")} {
 		if err := dialError(t, Options{Brokers: k.ListenAddrs(), SASL: m}); !errors.Is(err, ErrAuthentication) {
 			t.Errorf("%s with a wrong password: %v", name, err)
 		}

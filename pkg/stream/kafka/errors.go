@@ -83,7 +83,8 @@ var laterTitles = [...]string{"Ineligible Replica", "New Leader Elected", "Offse
 	"Transaction Abortable",
 	"Invalid Record State", "Share Session Not Found", "Invalid Share Session Epoch", "Fenced State Epoch",
 	"Invalid Voter Key",
-	"Duplicate Voter", "Voter Not Found", "Invalid Regular Expression", "Rebootstrap Required", "Streams Invalid Topology",
+	"Duplicate Voter", "Voter Not Found", "Invalid Regular Expression", "Rebootstrap Required", "Streams Invalid " +
+		"Topology",
 	"Streams Invalid Topology Epoch", "Streams Topology Fenced", "Share Session Limit Reached"}
 
 func (e *codeError) Unwrap() []error { return []error{e.class, e.code} }

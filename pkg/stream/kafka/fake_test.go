@@ -37,7 +37,8 @@ func stampTimes(k *kfake.Cluster) {
 		last = max(last, time.Now().UnixMilli())
 		for _, topic := range r.(*kmsg.ProduceRequest).Topics {
 			for _, p := range topic.Partitions {
-				if b := p.Records; len(b) > batchHead && crc32.Checksum(b[atAttributes:], castagnoli) == binary.BigEndian.Uint32(
+				if b := p.Records; len(b) > batchHead && crc32.Checksum(b[atAttributes:],
+					castagnoli) == binary.BigEndian.Uint32(
 					b[atCRC:]) {
 					binary.BigEndian.PutUint64(b[atBaseTime:], uint64(last))
 					binary.BigEndian.PutUint64(b[atMaxTime:], uint64(last))

@@ -85,7 +85,8 @@ func TestKafkaRealChaos(t *testing.T) {
 					t.Error(err)
 					done.Store(true)
 				}
-				<-time.After(50 * time.Millisecond) // brokers that others work with can serve more, but not on two processors
+				// brokers that others work with can serve more, but not on two processors
+				<-time.After(50 * time.Millisecond)
 			}
 		})
 	}

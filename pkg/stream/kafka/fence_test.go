@@ -25,7 +25,8 @@ import (
 func mustBeFenced(t *testing.T, a stream.Appender) {
 	t.Helper()
 	ctx := context.Background()
-	if _, err := a.Append(ctx, &stream.Record{Value: []byte("zombie")}); err != nil && !errors.Is(err, stream.ErrFenced) {
+	if _, err := a.Append(ctx, &stream.Record{Value: []byte("zombie")}); err != nil && !errors.Is(err,
+		stream.ErrFenced) {
 		t.Errorf("append of an earlier owner: %v", err)
 	}
 	if err := a.Flush(ctx); !errors.Is(err, stream.ErrFenced) {
@@ -84,7 +85,8 @@ func TestEpochsRunOut(t *testing.T) {
 		}
 		fill(t, last, "a", 2)
 		next, tail := openAcked(t, c, "t", 1, nil)
-		if next.producer != ownerID("t", 0)+1 || next.epoch != 0 || tail.Open != at+4 { // two records, the one that closes
+		// two records, the one that closes
+		if next.producer != ownerID("t", 0)+1 || next.epoch != 0 || tail.Open != at+4 {
 			t.Errorf("producer OwnerID+%d, epoch %d, tail %+v", next.producer-ownerID("t", 0), next.epoch, tail)
 		}
 		fill(t, next, "b", 2)
@@ -116,7 +118,8 @@ func TestEpochsRunOutForTwo(t *testing.T) {
 		if _, err := slow.fence(ctx, owner{ownerID("t", 0), lastEpoch}, stream.OpenOptions{}); err != nil {
 			t.Fatalf("closing what is closed: %v", err)
 		}
-		if _, err := slow.fence(ctx, owner{ownerID("t", 0) + 1, 0}, stream.OpenOptions{}); !errors.Is(err, errOpenAgain) {
+		if _, err := slow.fence(ctx, owner{ownerID("t", 0) + 1, 0}, stream.OpenOptions{}); !errors.Is(err,
+			errOpenAgain) {
 			t.Fatalf("opening what is open: %v", err)
 		}
 		fill(t, fast, "a", 1)
@@ -303,10 +306,11 @@ func TestFencedWhileReplicating(t *testing.T) {
 			}
 			return listed(q, high.Load()), nil, true
 		})
-		_, b, f, x := fencedWhileUnknown(t, k.ListenAddrs(), true, Options{RequestTimeout: time.Second / 2}, func(x int64) {
-			high.Store(x)
-			left.Store(hides)
-		})
+		_, b, f, x := fencedWhileUnknown(t, k.ListenAddrs(), true, Options{RequestTimeout: time.Second / 2},
+			func(x int64) {
+				high.Store(x)
+				left.Store(hides)
+			})
 		switch hidden := left.Load() > 0; {
 		case hidden && !errors.Is(f.err, stream.ErrUnknown):
 			t.Errorf("nobody can read what waits for replicas, told %d, %v", f.offset, f.err)

@@ -45,7 +45,8 @@ func (s *leaderSource) fetch(ctx context.Context, offset int64, into *chunk) err
 		}
 		if backoff == maxBackoff && !told {
 			told = true
-			s.c.o.Logger.Warn("partition cannot be read now", "topic", s.p.Topic, "partition", s.p.Partition, "error", err)
+			s.c.o.Logger.Warn("partition cannot be read now", "topic", s.p.Topic, "partition", s.p.Partition,
+				"error", err)
 		}
 		if err := s.c.pause(ctx, backoff); err != nil {
 			return err
@@ -63,7 +64,8 @@ func (s *leaderSource) try(ctx context.Context, offset int64, into *chunk, fresh
 	if err != nil {
 		return err
 	}
-	_ = cn.SetDeadline(time.Now().Add(s.c.o.RequestTimeout/4 + waitMillis*time.Millisecond)) // a broker that hangs may lead no more
+	// a broker that hangs may lead no more
+	_ = cn.SetDeadline(time.Now().Add(s.c.o.RequestTimeout/4 + waitMillis*time.Millisecond))
 	cn.in = into.memory
 	r, err := cn.fetch(&s.p, offset, waitMillis, readBytes, committed)
 	into.memory, cn.in = cn.in, nil
@@ -116,8 +118,8 @@ type fetcher struct {
 // startFetcher fetches from an offset on.
 func startFetcher(ctx context.Context, src *leaderSource, offset int64) *fetcher {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &fetcher{src: src, full: make(chan *chunk, chunks), empty: make(chan *chunk, chunks), done: make(chan struct{}),
-		stop: cancel}
+	f := &fetcher{src: src, full: make(chan *chunk, chunks), empty: make(chan *chunk, chunks),
+		done: make(chan struct{}), stop: cancel}
 	for range chunks {
 		f.empty <- &chunk{of: f}
 	}

@@ -156,13 +156,13 @@ func (m *groupMember) follow(group *kafkago.ConsumerGroup) error {
 		case errors.Is(err, kafkago.UnknownMemberId):
 			m.lose("the group has given up on this process")
 		case errors.Is(err, kafkago.InvalidSessionTimeout):
-			return fmt.Errorf("group %s: the brokers refuse a session of %v: see group.min.session.timeout.ms there: %w",
-				m.g.name, m.g.o.Session, err)
+			return fmt.Errorf("group %s: the brokers refuse a session of %v: see group.min.session.timeout.ms "+
+				"there: %w", m.g.name, m.g.o.Session, err)
 		case errors.As(err, &code) && code == kafkago.InconsistentGroupProtocol:
 			m.tell("another kind of consumer is in the group; trying on", err)
 		case errors.Is(err, kafkago.GroupAuthorizationFailed):
-			m.tell(fmt.Sprintf("this user may not join: it needs the ACL operation Read on the group %s; trying on", m.g.name),
-				err)
+			m.tell(fmt.Sprintf("this user may not join: it needs the ACL operation Read on the group %s; trying on",
+				m.g.name), err)
 		default:
 			m.tell("the group's coordinator cannot be asked; trying on", err)
 		}

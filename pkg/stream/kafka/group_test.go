@@ -280,7 +280,8 @@ func TestGroupWaitsForOthers(t *testing.T) {
 		for _, c := range []struct {
 			asks        bool
 			least, most time.Duration
-		}{{false, times.Session, times.Session + times.Rebalance}, {true, times.Session + times.Rebalance, time.Minute}} {
+		}{{false, times.Session, times.Session + times.Rebalance}, {true, times.Session + times.Rebalance,
+			time.Minute}} {
 			ours, theirs := net.Pipe()
 			go func() { _, _ = io.Copy(io.Discard, theirs) }()
 			link := newGroupLink(func(context.Context, string, string) (net.Conn, error) { return ours, nil })
@@ -297,7 +298,9 @@ func TestGroupWaitsForOthers(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			lost := make(chan time.Duration, 1)
 			m := &groupMember{g: &Group{o: times}, log: slog.New(slog.DiscardHandler), ctx: ctx, link: link,
-				mine: map[int]bool{0: true}, hands: map[int]*groupHand{0: {stop: func(error) { lost <- time.Since(began) }}}}
+				mine: map[int]bool{0: true}, hands: map[int]*groupHand{0: {stop: func(error) {
+					lost <- time.Since(began)
+				}}}}
 			done := make(chan error)
 			go func() { done <- m.watch() }()
 			if after := <-lost; after < c.least || after > c.most {

@@ -44,7 +44,8 @@ func TestManagedService(t *testing.T) {
 	defer c.Close()
 	ctx := t.Context()
 	for range 2 { // the second finds it
-		if err := c.Log().Create(ctx, "t.snapshots", 1, stream.TopicOptions{MaxAge: 1e15, Trimmable: true}); err != nil {
+		if err := c.Log().Create(ctx, "t.snapshots", 1, stream.TopicOptions{MaxAge: 1e15,
+			Trimmable: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -98,7 +99,8 @@ func TestBrokerWithoutFence(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, _, err := c.Log().Open(t.Context(), "t", 0, stream.OpenOptions{})
-		if fenced := takes < maxTaken; fenced != (err == nil) || !fenced && !errors.Is(err, errNoFence) || stream.IsRetryable(err) {
+		if fenced := takes < maxTaken; fenced != (err == nil) || !fenced && !errors.Is(err, errNoFence) ||
+			stream.IsRetryable(err) {
 			t.Errorf("it takes %d probes, and opens: %v", takes, err)
 		}
 		if err == nil {

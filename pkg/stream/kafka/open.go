@@ -359,7 +359,9 @@ func (l *Log) writer(ctx context.Context, p place, ack stream.AckFunc) (*appende
 // newProducer asks for a producer id.
 func (c *Client) newProducer(ctx context.Context) (id int64, epoch int16, err error) {
 	err = c.again(ctx, func(ctx context.Context) (bool, error) {
-		m, err := c.askAny(ctx, func() protocol.Message { return &initproducerid.Request{ProducerID: -1, ProducerEpoch: -1} },
+		m, err := c.askAny(ctx, func() protocol.Message {
+			return &initproducerid.Request{ProducerID: -1, ProducerEpoch: -1}
+		},
 			func(m protocol.Message) error { return classify(m.(*initproducerid.Response).ErrorCode) })
 		if err != nil {
 			return !isTransient(err), err

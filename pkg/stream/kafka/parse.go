@@ -185,7 +185,8 @@ func (d *decoder) record(r *stream.Record) error {
 	return nil
 }
 
-// Room for headers is made for so many, and for so many bytes of their values, at once: a caller that keeps one keeps all of it.
+// Room for headers is made for so many, and for so many bytes of their values, at once: a caller that keeps one keeps
+// all of it.
 const (
 	manyHeaders = 64
 	manyText    = 4 << 10

@@ -200,7 +200,8 @@ func FuzzBatches(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r := &reader{log: &Log{c: &Client{o: Options{Logger: slog.New(slog.DiscardHandler)}}}, chunk: c, rest: c.batches}
+		r := &reader{log: &Log{c: &Client{o: Options{Logger: slog.New(slog.DiscardHandler)}}}, chunk: c,
+			rest: c.batches}
 		recs, err := r.decode(nil, 1<<20)
 		for i := range recs {
 			if recs[i].Offset < 0 || recs[i].Offset >= next || i > 0 && recs[i].Offset <= recs[i-1].Offset {

@@ -24,8 +24,8 @@ func deleteTopics(t testing.TB, o Options) {
 			t.Fatal(err)
 		}
 		for len(r.Topics) == 1 && r.Topics[0].ErrorCode == 0 {
-			if _, err := c.ask(ctx, c.cluster.brokers[c.cluster.controller], &deletetopics.Request{TopicNames: []string{topic},
-				TimeoutMs: 10000}); err != nil {
+			if _, err := c.ask(ctx, c.cluster.brokers[c.cluster.controller],
+				&deletetopics.Request{TopicNames: []string{topic}, TimeoutMs: 10000}); err != nil {
 				t.Fatal(err)
 			}
 			if r, err = c.metadata(ctx, []string{topic}); err != nil {

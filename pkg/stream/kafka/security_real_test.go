@@ -58,18 +58,19 @@ func TestKafkaRealAccess(t *testing.T) {
 		{"PLAIN", Options{TLS: trusted, SASL: saslplain.Mechanism{Username: "shop", Password: password}}, nil},
 		{"SCRAM-SHA-256", Options{TLS: trusted, SASL: scramOf(t, scram.SHA256, "shop", password)}, nil},
 		{"SCRAM-SHA-512", Options{TLS: trusted, SASL: scramOf(t, scram.SHA512, "shop", password)}, nil},
-		{"PLAIN wrong password", Options{TLS: trusted, SASL: saslplain.Mechanism{Username: "shop", Password: password + "x"}},
-			ErrAuthentication},
+		{"PLAIN wrong password", Options{TLS: trusted, SASL: saslplain.Mechanism{Username: "shop", Password: password +
+			"x"}}, ErrAuthentication},
 		{"SCRAM wrong password", Options{TLS: trusted, SASL: scramOf(t, scram.SHA512, "shop", password+"x")},
 			ErrAuthentication},
-		{"SCRAM wrong user", Options{TLS: trusted, SASL: scramOf(t, scram.SHA256, "nobody", password)}, ErrAuthentication},
-		{"authority not known", Options{TLS: &tls.Config{}, SASL: saslplain.Mechanism{Username: "shop", Password: password}},
-			ErrTLS},
+		{"SCRAM wrong user", Options{TLS: trusted, SASL: scramOf(t, scram.SHA256, "nobody", password)},
+			ErrAuthentication},
+		{"authority not known", Options{TLS: &tls.Config{}, SASL: saslplain.Mechanism{Username: "shop",
+			Password: password}}, ErrTLS},
 		{"no TLS", Options{SASL: saslplain.Mechanism{Username: "shop", Password: password}}, stream.ErrUnavailable},
 		{"no login", Options{TLS: trusted}, stream.ErrUnavailable},
 		{"TLS where there is none", Options{Brokers: other.Brokers(), TLS: trusted}, ErrTLS},
-		{"SASL where there is none", Options{Brokers: other.Brokers(), SASL: scramOf(t, scram.SHA256, "shop", password)},
-			ErrAuthentication},
+		{"SASL where there is none", Options{Brokers: other.Brokers(), SASL: scramOf(t, scram.SHA256, "shop",
+			password)}, ErrAuthentication},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.o.Brokers == nil {

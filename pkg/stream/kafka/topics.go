@@ -54,7 +54,8 @@ func (l *Log) Create(ctx context.Context, topic string, partitions int, o stream
 		return p.Fail("create", -1, errors.New("needs at least one partition"))
 	}
 	if o.Trimmable && !trimmable(topic) {
-		return p.Fail("create", -1, errors.New("a topic of Kafka that is to be trimmed has a name that ends with .snapshots"))
+		return p.Fail("create", -1, errors.New("a topic of Kafka that is to be trimmed has a name that ends with "+
+			".snapshots"))
 	}
 	if o.RejectWhenFull && o.MaxBytes > 0 {
 		return p.Fail("create", -1, errors.New("a topic of Kafka cannot refuse records when it is full: leave out its "+
@@ -84,7 +85,8 @@ func (l *Log) create(ctx context.Context, topic string, partitions int, o stream
 	}
 	if errors.Is(err, kafkago.InvalidConfiguration) || errors.Is(err, kafkago.PolicyViolation) {
 		l.c.o.Logger.Warn("the service refuses settings of a topic; only those that must be are set, so its own apply "+
-			"to the size of records and of segments, to how much is kept and how many copies are in sync", "topic", topic,
+			"to the size of records and of segments, to how much is kept and how many copies are in sync",
+			"topic", topic,
 			"error", err)
 		r.Topics[0].Configs = slices.DeleteFunc(r.Topics[0].Configs, func(c createtopics.RequestConfig) bool {
 			return !slices.Contains(musts, c.Name)
@@ -215,7 +217,8 @@ func (c *Client) awaitTopic(ctx context.Context, topic string, partitions int) e
 			}
 		}
 		if unled > 0 {
-			err = fmt.Errorf("%w: %d of %d partitions of the new topic have no leader", stream.ErrUnavailable, unled, partitions)
+			err = fmt.Errorf("%w: %d of %d partitions of the new topic have no leader", stream.ErrUnavailable, unled,
+				partitions)
 		}
 		return false, err
 	})

@@ -70,8 +70,9 @@ func TestSettingsAreChecked(t *testing.T) {
 		t    stream.TopicOptions
 		mend string // "": it is right
 	}{
-		"right":      {},
-		"times":      {set: map[string]string{timestampType: "CreateTime"}, mend: "message.timestamp.type=LogAppendTime"},
+		"right": {},
+		"times": {set: map[string]string{timestampType: "CreateTime"},
+			mend: "message.timestamp.type=LogAppendTime"},
 		"compaction": {set: map[string]string{cleanupPolicy: "compact,delete"}, mend: "cleanup.policy=delete"},
 		"too many":   {set: map[string]string{minInsync: "3"}, mend: "min.insync.replicas=1"},
 		"too few":    {o: Options{MinISR: 2}, mend: ""}, // there is but one broker
@@ -123,7 +124,8 @@ func TestWrongSettings(t *testing.T) {
 		"fewer than wanted": {o: Options{MinISR: 2}, change: map[string]string{minInsync: "1"}, replication: 3,
 			mend: "min.insync.replicas=2"},
 		"fewer than can be told": {o: Options{MinISR: 2}, change: map[string]string{minInsync: "1"}, replication: 1},
-		"more than there are":    {change: map[string]string{minInsync: "4"}, replication: 3, mend: "min.insync.replicas=2"},
+		"more than there are": {change: map[string]string{minInsync: "4"}, replication: 3,
+			mend: "min.insync.replicas=2"},
 		"unclean leaders": {change: map[string]string{uncleanLeaders: "true"}, replication: 3,
 			mend: "unclean.leader.election.enable=false"},
 	} {
@@ -157,7 +159,8 @@ func TestPowerWarning(t *testing.T) {
 		var log bytes.Buffer
 		c := &Client{o: Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}.withDefaults()}
 		for range 2 {
-			c.wrongSettings(map[string]string{minInsync: "1", flushMessages: x.flush}, x.replication, stream.TopicOptions{})
+			c.wrongSettings(map[string]string{minInsync: "1", flushMessages: x.flush}, x.replication,
+				stream.TopicOptions{})
 		}
 		if n := strings.Count(log.String(), "flush.messages=1"); n > 1 || (n == 1) != x.warns {
 			t.Errorf("flush.messages %q, %d replicas: %d warnings", x.flush, x.replication, n)
@@ -210,7 +213,8 @@ func TestSettingsOfNewTopic(t *testing.T) {
 		}
 		q := req.(*kmsg.DescribeConfigsRequest)
 		r, x := q.ResponseKind().(*kmsg.DescribeConfigsResponse), kmsg.NewDescribeConfigsResponseResource()
-		x.ErrorCode, x.ResourceType, x.ResourceName = kerr.UnknownTopicOrPartition.Code, q.Resources[0].ResourceType, "t"
+		x.ErrorCode, x.ResourceType, x.ResourceName = kerr.UnknownTopicOrPartition.Code, q.Resources[0].ResourceType,
+			"t"
 		r.Resources = append(r.Resources, x)
 		return r, nil, true
 	})

@@ -40,8 +40,8 @@ func (c *Cluster) Internal() []string {
 // Client returns a client of the internal listener, which ends with the test.
 func (c *Cluster) Client(opts ...kgo.Opt) *kgo.Client {
 	c.t.Helper()
-	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(c.Internal()...), kgo.MetadataMinAge(10 * time.Millisecond)},
-		opts...)...)
+	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(c.Internal()...),
+		kgo.MetadataMinAge(10 * time.Millisecond)}, opts...)...)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -67,7 +67,9 @@ func (c *Cluster) await(b *broker, n int) error {
 		m, err := r.RequestWith(try, seed(cl))
 		cancel()
 		if err == nil && len(m.Brokers) >= n && m.ControllerID >= 0 &&
-			slices.ContainsFunc(m.Brokers, func(x kmsg.MetadataResponseBroker) bool { return int(x.NodeID) == b.number }) {
+			slices.ContainsFunc(m.Brokers, func(x kmsg.MetadataResponseBroker) bool {
+				return int(x.NodeID) == b.number
+			}) {
 			return nil
 		}
 		select {
@@ -181,7 +183,8 @@ func (c *Cluster) DeleteTopic(topic string) {
 			r, t := kmsg.NewPtrMetadataRequest(), kmsg.NewMetadataRequestTopic()
 			t.Topic = &topic
 			r.Topics = append(r.Topics, t)
-			if m, err := r.RequestWith(ctx, seed(cl)); err == nil && m.Topics[0].ErrorCode != kerr.UnknownTopicOrPartition.Code {
+			if m, err := r.RequestWith(ctx, seed(cl)); err == nil &&
+				m.Topics[0].ErrorCode != kerr.UnknownTopicOrPartition.Code {
 				return errors.New("it is still there")
 			} else {
 				return err

@@ -48,7 +48,8 @@ func (b *broker) run(c *Cluster) error {
 	if heap == 0 {
 		heap = 256
 	}
-	options := []string{fmt.Sprintf("-Xmx%dm", heap), "-Dlog4j2.configurationFile=" + filepath.Join(b.dir, "log4j2.xml")}
+	options := []string{fmt.Sprintf("-Xmx%dm", heap), "-Dlog4j2.configurationFile=" + filepath.Join(b.dir,
+		"log4j2.xml")}
 	if !c.o.Optimized {
 		options = append(options, quick...)
 	}

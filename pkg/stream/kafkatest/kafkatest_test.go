@@ -35,7 +35,8 @@ func TestKafkaRealRestart(t *testing.T) {
 			t.Error("the topic is gone")
 		}
 	}
-	out, err := c.Tool(t.Context(), "org.apache.kafka.tools.TopicCommand", "--bootstrap-server", c.Brokers()[0], "--list")
+	out, err := c.Tool(t.Context(), "org.apache.kafka.tools.TopicCommand", "--bootstrap-server", c.Brokers()[0],
+		"--list")
 	if err != nil || !strings.Contains(string(out), "a") {
 		t.Errorf("topics: %s, %v", out, err)
 	}

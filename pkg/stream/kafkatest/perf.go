@@ -39,7 +39,8 @@ func (c *Cluster) ProducerPerf(topic string, size, warmup, records int) float64 
 func (c *Cluster) producerPerf(topic, payload string, warmup, records int, properties string) float64 {
 	c.t.Helper()
 	args := []string{"--topic", topic, "--bootstrap-server", c.Brokers()[0], "--throughput", "-1",
-		"--payload-file", payload, "--num-records", strconv.Itoa(warmup + records), "--warmup-records", strconv.Itoa(warmup)}
+		"--payload-file", payload, "--num-records", strconv.Itoa(warmup + records), "--warmup-records",
+		strconv.Itoa(warmup)}
 	for _, p := range strings.Fields(properties) {
 		args = append(args, "--command-property", p)
 	}

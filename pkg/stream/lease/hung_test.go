@@ -161,7 +161,8 @@ func TestWaitingIsToldOnce(t *testing.T) {
 			if silent {
 				waiting = nil
 			}
-			if _, err := lease.NewKeeper(h, "b").Acquire(ctx, "joiner", waiting); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := lease.NewKeeper(h, "b").Acquire(ctx, "joiner", waiting); !errors.Is(err,
+				context.DeadlineExceeded) {
 				t.Error(err)
 			}
 			if !silent && (len(told) != 1 || told["another process"] != 1) {
@@ -197,7 +198,8 @@ func TestReleaseAfterLostAnswer(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := store.Store.Update(t.Context(), "joiner", []byte(`{"holder":"b"}`), e.Revision); err != nil {
+				if _, err := store.Store.Update(t.Context(), "joiner", []byte(`{"holder":"b"}`),
+					e.Revision); err != nil {
 					t.Fatal(err)
 				}
 			}

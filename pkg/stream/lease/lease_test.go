@@ -39,7 +39,8 @@ func TestHeld(t *testing.T) {
 			}
 		}
 		claims, err := a.Claims(t.Context())
-		if err != nil || len(claims) != 1 || claims[0].Holder != "a" || claims[0].Nonce != a.Nonce() || claims[0].Since != 1 {
+		if err != nil || len(claims) != 1 || claims[0].Holder != "a" || claims[0].Nonce != a.Nonce() ||
+			claims[0].Since != 1 {
 			t.Fatal(claims, err)
 		}
 		h.Release()
@@ -58,7 +59,9 @@ func TestStandby(t *testing.T) {
 		b := lease.NewKeeper(store, "b")
 		acquire := func() *lease.Held {
 			told := ""
-			h, err := b.Acquire(t.Context(), "joiner", func(holder string, err error) { told += fmt.Sprint(holder, err) })
+			h, err := b.Acquire(t.Context(), "joiner", func(holder string, err error) {
+				told += fmt.Sprint(holder, err)
+			})
 			if err != nil || told != "a<nil>" {
 				t.Fatal(told, err)
 			}

@@ -227,7 +227,8 @@ func TestLateStoreIsFenced(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.DeliverAcks(-1)
-	if len(acks) != 3 || acks[0] != nil || !errors.Is(acks[1], stream.ErrFenced) || !errors.Is(acks[2], stream.ErrFenced) {
+	if len(acks) != 3 || acks[0] != nil || !errors.Is(acks[1], stream.ErrFenced) || !errors.Is(acks[2],
+		stream.ErrFenced) {
 		t.Errorf("acks %v", acks)
 	}
 	if s := fmt.Sprint(values(t, l)); s != "[open a open]" {

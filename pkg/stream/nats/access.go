@@ -222,7 +222,8 @@ func explain(err error) error {
 		strings.Contains(err.Error(), "Authentication"): // an -ERR has no code, and the library no error for some
 		return fmt.Errorf("%w: %w", ErrRefused, text)
 	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &check):
-		return fmt.Errorf("%w: the server's is not what the given CA and the host's name ask for: %w", ErrCertificate, text)
+		return fmt.Errorf("%w: the server's is not what the given CA and the host's name ask for: %w", ErrCertificate,
+			text)
 	case errors.As(err, &alert), errors.As(err, &record), strings.Contains(err.Error(), "tls: "),
 		strings.Contains(err.Error(), "tls error"), // the server may hang up before its alert is read
 		errors.Is(err, natsgo.ErrSecureConnRequired), errors.Is(err, natsgo.ErrSecureConnWanted):

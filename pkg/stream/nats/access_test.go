@@ -141,7 +141,8 @@ func TestAccessServers(t *testing.T) {
 			}
 			continue
 		}
-		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) || strings.Contains(err.Error(), "secret") {
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) || strings.Contains(err.Error(),
+			"secret") {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 			continue
 		}

@@ -138,8 +138,8 @@ func (l *Log) ask(ctx context.Context, conn *natsgo.Conn, subject string, data [
 			return nil, fmt.Errorf("%w: no answer to %s within %v", stream.ErrUnavailable, subject, l.o.APITimeout)
 		}
 		if errors.Is(err, natsgo.ErrNoResponders) {
-			return nil, fmt.Errorf("%w: JetStream does not answer; it may be off on the servers or for this account: %w",
-				stream.ErrUnavailable, err)
+			return nil, fmt.Errorf("%w: JetStream does not answer; it may be off on the servers or for this "+
+				"account: %w", stream.ErrUnavailable, err)
 		}
 		return nil, classify(err)
 	}

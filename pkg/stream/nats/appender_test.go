@@ -17,8 +17,8 @@ import (
 // runServer starts a server on dir; stop stops it.
 func runServer(t *testing.T, dir string, port int) (s *server.Server, stop func()) {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, NoSigs: true, NoLog: true, JetStream: true,
-		StoreDir: dir, JetStreamMaxStore: 1 << 30, JetStreamMaxMemory: 1 << 20})
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, NoSigs: true, NoLog: true,
+		JetStream: true, StoreDir: dir, JetStreamMaxStore: 1 << 30, JetStreamMaxMemory: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,8 @@ func silentStream(t *testing.T, o Options, fenced bool) (a *appender, f *fates, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	a = &appender{place: p, log: l, fenced: fenced, ack: f.ack, maxBytes: 1000, prefix: "1.a-", lastID: "1.a-0", first: 2}
+	a = &appender{place: p, log: l, fenced: fenced, ack: f.ack, maxBytes: 1000, prefix: "1.a-", lastID: "1.a-0",
+		first: 2}
 	if err := a.start(); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +125,8 @@ func TestBadAnswers(t *testing.T) {
 		{"busy, owner", true, busy, stream.ErrUnavailable, stream.ErrUnavailable, stream.ErrUnavailable},
 		{"busy, writer", false, busy, stream.ErrUnavailable, stream.ErrUnavailable, stream.ErrUnknown},
 		{"large", true, large, stream.ErrTooLarge, stream.ErrUnknown, stream.ErrUnknown},
-		{"wrong place, owner", true, `{"stream":"x_0","seq":9}`, stream.ErrUnknown, stream.ErrUnknown, stream.ErrUnknown},
+		{"wrong place, owner", true, `{"stream":"x_0","seq":9}`, stream.ErrUnknown, stream.ErrUnknown,
+			stream.ErrUnknown},
 		{"duplicate", false, `{"stream":"x_0","seq":3,"duplicate": true}`, stream.ErrUnknown, stream.ErrUnknown,
 			stream.ErrUnknown},
 		{"noise", true, `what?`, stream.ErrUnknown, stream.ErrUnknown, stream.ErrUnknown},
@@ -304,8 +306,8 @@ func TestAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &appender{place: p, fenced: true, prefix: "1.0123456789ab-", lastID: "1.0123456789ab-0", header: natsgo.Header{},
-		ids: [2][]string{{""}, {""}}}
+	a := &appender{place: p, fenced: true, prefix: "1.0123456789ab-", lastID: "1.0123456789ab-0",
+		header: natsgo.Header{}, ids: [2][]string{{""}, {""}}}
 	r := &stream.Record{Value: make([]byte, 100)}
 	seq := uint64(0)
 	n := testing.AllocsPerRun(1000, func() {

@@ -94,8 +94,8 @@ func (l *Log) settle(ctx context.Context, conn *natsgo.Conn, p *place, i *stream
 		case <-pause.C:
 		case <-limit.C:
 			pause.Stop()
-			return 0, 0, fmt.Errorf("%w: for %v the leader of %s has had records up to %d, and most replicas up to %d; or it "+
-				"hears from too few of them", stream.ErrUnavailable, l.o.APITimeout, p.stream, taken, next-1)
+			return 0, 0, fmt.Errorf("%w: for %v the leader of %s has had records up to %d, and most replicas up to "+
+				"%d; or it hears from too few of them", stream.ErrUnavailable, l.o.APITimeout, p.stream, taken, next-1)
 		case <-ctx.Done():
 			pause.Stop()
 			return 0, 0, ctx.Err()

@@ -37,7 +37,8 @@ func TestBoundsSettle(t *testing.T) {
 		{"an empty stream", lately, []int{0}, []string{"0"}, 1, 1, ""},
 		{"replicas hang", lately, []int{1}, []string{"3"}, 0, 3, "has had records up to 3, and most replicas up to 1"},
 		{"a leader that was replaced", long, []int{3}, []string{"3"}, 0, 3, "hears from too few"},
-		{"a replica that never spoke", `[{"active":0},{"active":0}]`, []int{3}, []string{"3"}, 0, 3, "hears from too few"},
+		{"a replica that never spoke", `[{"active":0},{"active":0}]`, []int{3}, []string{"3"}, 0, 3, "hears " +
+			"from too few"},
 		{"a refusal without a sequence", lately, []int{3}, []string{""}, 0, 1, "expected a sequence"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -228,7 +229,8 @@ func TestBoundsOfOldLeader(t *testing.T) {
 		for i := range c.clients {
 			all.Go(func() {
 				if next := c.bounds(i); next != want {
-					t.Errorf("round %d: through server %d the end is %d, not %d; the old leader is %d", round, i, next, want, old)
+					t.Errorf("round %d: through server %d the end is %d, not %d; the old leader is %d", round, i, next,
+						want, old)
 				}
 			})
 			for range 4 { // the plain question

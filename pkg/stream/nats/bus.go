@@ -109,8 +109,8 @@ func (b *Bus) refuse(m *natsgo.Msg) {
 		return
 	}
 	token, _, _ := strings.Cut(m.Reply, ".")
-	b.logger.Warn("request refused: it wants its reply where no inbox is; inboxes begin with _INBOX, such as _INBOX_name",
-		"subject", m.Subject, "reply", token[:min(len(token), 64)])
+	b.logger.Warn("request refused: it wants its reply where no inbox is; inboxes begin with _INBOX, such as "+
+		"_INBOX_name", "subject", m.Subject, "reply", token[:min(len(token), 64)])
 }
 
 // drain ends a subscription after the requests that had arrived. Without a connection
@@ -199,8 +199,8 @@ func (b *Bus) Request(ctx context.Context, subject string, data []byte, headers 
 	case errors.Is(err, natsgo.ErrNoResponders):
 		return nil, nil, fmt.Errorf("request %s: %w", subject, stream.ErrNoResponder)
 	case inLife.Err() != nil && !b.conn.IsClosed():
-		return nil, nil, fmt.Errorf("request %s: %w: the connection broke before the reply; whether the request arrived is "+
-			"unknown", subject, stream.ErrUnavailable)
+		return nil, nil, fmt.Errorf("request %s: %w: the connection broke before the reply; whether the request "+
+			"arrived is unknown", subject, stream.ErrUnavailable)
 	}
 	return nil, nil, fmt.Errorf("request %s: %w", subject, classify(err))
 }

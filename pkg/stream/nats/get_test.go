@@ -25,7 +25,8 @@ func TestReadersLeaveNothing(t *testing.T) {
 	}
 	for range 20 {
 		n := 0
-		if err := stream.Scan(ctx, l, "x", 0, 3, 6, func(*stream.Record) error { n++; return nil }); err != nil || n != 3 {
+		if err := stream.Scan(ctx, l, "x", 0, 3, 6, func(*stream.Record) error { n++; return nil }); err != nil ||
+			n != 3 {
 			t.Fatalf("%d records, %v", n, err)
 		}
 	}

@@ -55,13 +55,14 @@ type Options struct {
 	MaxBatch   int           // most records one Next returns
 	AckTimeout time.Duration // an appender without progress for so long is dead
 	APITimeout time.Duration // most that one question to the server takes
-	Heartbeat  time.Duration // of a reader that waits, at most the default; after two a hole that nothing follows is told
-	APIPrefix  string        // of the JetStream API, for domains and imports
-	Replicas   int           // of the streams that Create makes; 0 means 1
-	MaxStore   int64         // bytes that the server's store may hold, for Fill; 0: not known
-	ReadConn   *natsgo.Conn  // readers use it, so that writes do not wait behind reads; nil: the same
-	BoundsConn *natsgo.Conn  // Bounds uses it, so that it does not wait behind either; nil: the same
-	Logger     *slog.Logger  // logs requests that a [Client]'s bus refuses; nil: disabled
+	// of a reader that waits, at most the default; after two a hole that nothing follows is told
+	Heartbeat  time.Duration
+	APIPrefix  string       // of the JetStream API, for domains and imports
+	Replicas   int          // of the streams that Create makes; 0 means 1
+	MaxStore   int64        // bytes that the server's store may hold, for Fill; 0: not known
+	ReadConn   *natsgo.Conn // readers use it, so that writes do not wait behind reads; nil: the same
+	BoundsConn *natsgo.Conn // Bounds uses it, so that it does not wait behind either; nil: the same
+	Logger     *slog.Logger // logs requests that a [Client]'s bus refuses; nil: disabled
 }
 
 func (o Options) withDefaults(conn *natsgo.Conn) Options {

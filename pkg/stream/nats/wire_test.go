@@ -58,7 +58,8 @@ func FuzzParseAck(f *testing.F) {
 		}
 		first, last, ok := scanState(data)
 		var i streamInfo
-		if ok && json.Unmarshal(data, &i) == nil && i.State.Last != 0 && (i.State.First != first || i.State.Last != last) {
+		if ok && json.Unmarshal(data, &i) == nil && i.State.Last != 0 && (i.State.First != first ||
+			i.State.Last != last) {
 			t.Errorf("%q: %d, %d, JSON says %+v", data, first, last, i.State)
 		}
 	})
@@ -111,7 +112,8 @@ func TestHeadersRoundTrip(t *testing.T) {
 		}
 		for i := range rapid.IntRange(0, 3).Draw(t, "headers") {
 			r.Headers = append(r.Headers,
-				stream.Header{Key: fmt.Sprint("h", i), Value: rapid.StringMatching(`([!-~]([ -~]*[!-~])?)?`).Draw(t, "value")})
+				stream.Header{Key: fmt.Sprint("h", i), Value: rapid.StringMatching(`([!-~]([ -~]*[!-~])?)?`).Draw(t,
+					"value")})
 		}
 		h := natsgo.Header{headerMsgID: {"1.a-1"}, headerExpectedID: {"1.a-0"}}
 		if err := setHeaders(h, &r); err != nil {

@@ -337,7 +337,8 @@ func testManyWriters(s *suite) {
 		a := s.writer(topic, nil)
 		wg.Go(func() {
 			for i := range n {
-				if _, err := a.Append(s.ctx, &stream.Record{Value: []byte{byte(w), byte(i), byte(i >> 8)}}); err != nil {
+				if _, err := a.Append(s.ctx, &stream.Record{Value: []byte{byte(w), byte(i),
+					byte(i >> 8)}}); err != nil {
 					errs <- err
 					return
 				}

@@ -87,7 +87,8 @@ func testFencePipelined(s *suite) {
 				want = fmt.Sprintf("new%d", i-2-len(offsets))
 			}
 			if string(r.Value) != want {
-				s.Fatalf("round %d: record %d at %d holds %q, want %q; tail %+v", round, i, r.Offset, r.Value, want, tail)
+				s.Fatalf("round %d: record %d at %d holds %q, want %q; tail %+v", round, i, r.Offset, r.Value,
+					want, tail)
 			}
 		}
 		s.check(old.Close())
