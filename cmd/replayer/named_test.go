@@ -252,8 +252,8 @@ func TestNamedCSV(t *testing.T) {
 		same(path+" converted", runs(t, append(args, out)...)[0].(map[string]any))
 	}
 	for says, more := range map[string][]string{
-		"give one of them":                       {"--action-column", "arm", "--outcome-columns", "c", "--loss-column", "c"},
-		"--outcome-columns, or likewise":         {"--action-column", "arm"},
+		"in place of either":                     {"--action-column", "arm", "--outcome-columns", "c", "--loss-column", "c"},
+		"outcomes: --outcome-columns":            {"--action-column", "arm"},
 		"the outcome q is there twice":           {"--action-column", "arm", "--outcome-columns", "outcomes.q,outcomes.q"},
 		"known after the decision only":          {"--action-column", "arm", "--outcome-columns", "c", "--features", "c"},
 		`"d": there is no such column`:           {"--action-column", "arm", "--outcome-columns", "c:d"},
