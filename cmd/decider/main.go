@@ -4,7 +4,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -112,29 +114,18 @@ func (c *config) check() (engine.Spec, error) {
 	if err != nil {
 		return spec, daemon.Usagef("%v", err)
 	}
-	if err := engine.CheckRequests(spec, c.requests); err != nil {
+	err = cmp.Or(engine.CheckRequests(spec, c.requests), engine.CheckRequesters(spec, c.requests, c.requesters),
+		engine.CheckSync(spec, c.sync))
+	if _, unknown := codec.ParseEncoding(c.encoding); err == nil && c.encoding != "" && unknown != nil {
+		err = fmt.Errorf("--encoding: %w", unknown)
+	}
+	if err == nil && c.listen != "" {
+		_, _, err = engine.ParseListen(c.listen)
+	}
+	if err != nil {
 		return spec, daemon.Usagef("%v", err)
 	}
-	if err := engine.CheckRequesters(spec, c.requests, c.requesters); err != nil {
-		return spec, daemon.Usagef("%v", err)
-	}
-	if err := engine.CheckSync(spec, c.sync); err != nil {
-		return spec, daemon.Usagef("%v", err)
-	}
-	if c.encoding != "" {
-		if _, err := codec.ParseEncoding(c.encoding); err != nil {
-			return spec, daemon.Usagef("--encoding: %v", err)
-		}
-	}
-	if c.listen != "" {
-		if _, _, err := engine.ParseListen(c.listen); err != nil {
-			return spec, daemon.Usagef("%v", err)
-		}
-	}
-	if err := c.http.Check(); err != nil {
-		return spec, err
-	}
-	return spec, c.admin.Check()
+	return spec, cmp.Or(c.http.Check(), c.admin.Check())
 }
 
 func (c *config) run(ctx context.Context, env *daemon.Env) error {
@@ -150,12 +141,13 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	insight := service.NewInsight()
 	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
 	sight := see.New(see.Options{Program: "decider", Version: daemon.Version(), Model: source.Name, Health: health,
-		Insight: insight})
+		Insight: insight, Control: control})
 	pages := append(sight.Pages(),
 		daemon.Page{Path: "/certificate", Answer: insight.Certificate}, daemon.Page{Path: "/models", Answer: insight.Models},
 		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(insight)},
 		daemon.Page{Path: "/model", Post: control.RenewModel(insight)},
-		daemon.Page{Path: "/guard", Answer: control.Guard})
+		daemon.Page{Path: "/guard", Answer: control.Guard},
+		daemon.Page{Path: "/candidates", Answer: control.Candidates})
 	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, pages...)
 	if err != nil {
 		return err
@@ -225,10 +217,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 }
 
 func (c *config) seed(spec engine.Spec, begun func() (bool, error)) ([]byte, error) {
-	path := c.seedFile
-	if path == "" {
-		path = spec.SeedFile()
-	}
+	path := cmp.Or(c.seedFile, spec.SeedFile())
 	if path == "" {
 		dir, err := os.MkdirTemp("", "hindsight-seed-")
 		if err != nil {

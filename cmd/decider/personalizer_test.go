@@ -10,23 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/testkit"
 	"hindsight/pkg/stream/tlstest"
 )
-
-// typed returns the commands of a page behind a mark.
-func typed(t *testing.T, page, mark string) string {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "<!-- "+mark+" -->\n```sh\n")
-	commands, _, ok := strings.Cut(rest, "```")
-	if !ok {
-		t.Fatalf("%s has no commands marked %s", page, mark)
-	}
-	return commands
-}
 
 // food starts a decider with the model of the page for people who leave Personalizer.
 func food(t *testing.T, args ...string) *process {
@@ -40,7 +26,7 @@ func food(t *testing.T, args ...string) *process {
 func TestSDKPersonalizerPage(t *testing.T) {
 	needsCurl(t)
 	p := food(t)
-	calls := strings.ReplaceAll(typed(t, "../../docs/migrate-from-personalizer.md", "calls"),
+	calls := strings.ReplaceAll(testkit.Block(t, "../../docs/migrate-from-personalizer.md", "calls"),
 		"http://127.0.0.1:8080", p.http())
 	sh := func(commands string) []byte {
 		t.Helper()

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -79,10 +80,11 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	health := watch.NewHealth(watch.RoleJoiner)
 	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
 	sight := see.New(see.Options{Program: program, Version: daemon.Version(), Model: source.Name,
-		Health: health})
+		Health: health, Control: control})
 	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, append(sight.Pages(),
 		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(nil)},
-		daemon.Page{Path: "/model", Post: control.RenewModel(nil)}, daemon.Page{Path: "/guard", Answer: control.Guard})...)
+		daemon.Page{Path: "/model", Post: control.RenewModel(nil)}, daemon.Page{Path: "/guard", Answer: control.Guard},
+		daemon.Page{Path: "/candidates", Answer: control.Candidates})...)
 	if err != nil {
 		return err
 	}
@@ -99,10 +101,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	defer p.close()
-	if c.seedFile == "" {
-		c.seedFile = p.seedFile
-	}
-	seed, err := daemon.SeedOf(c.seedFile, func() (bool, error) { return topics.Begun(ctx, p.log, source.Name) })
+	seed, err := daemon.SeedOf(cmp.Or(c.seedFile, p.seedFile), func() (bool, error) { return topics.Begun(ctx, p.log, source.Name) })
 	if err != nil {
 		return err
 	}

@@ -10,27 +10,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
-)
 
-// shown returns the commands below a mark in a page.
-func shown(t *testing.T, name, mark string) string {
-	t.Helper()
-	page, err := os.ReadFile("../../" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(page), "<!-- "+mark+" -->\n```sh\n")
-	commands, _, ok := strings.Cut(rest, "```")
-	if !ok {
-		t.Fatalf("%s has no commands marked %q", name, mark)
-	}
-	return commands
-}
+	"hindsight/internal/testkit"
+)
 
 // TestPageBacktest runs the first backtest of docs/backtest.md and the quickstart, word for word but for the
 // folder: a fresh clone has its log.
 func TestPageBacktest(t *testing.T) {
-	line, ok := strings.CutPrefix(strings.TrimSpace(shown(t, "docs/backtest.md", "backtest")), "replayer ")
+	line, ok := strings.CutPrefix(strings.TrimSpace(testkit.Block(t, "../../docs/backtest.md", "backtest")), "replayer ")
 	got := execute(t.Context(), strings.Fields(strings.Replace(line, "compose/", "../../compose/", 1))...)
 	for _, want := range []string{"\nlogging ", "\nuniform ", "\nlearner:dafa ", "\ndafa     none ",
 		"few events: 120 rows"} {
@@ -109,7 +96,7 @@ func TestPageData(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	made := exec.CommandContext(t.Context(), "sh", "-ec", shown(t, "docs/benchmarks.md", "data"))
+	made := exec.CommandContext(t.Context(), "sh", "-ec", testkit.Block(t, "../../docs/benchmarks.md", "data"))
 	made.Dir = dir
 	if out, err := made.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"hindsight/internal/testkit"
 )
 
 // TestPersonalizerEvaluate runs the command that the page for people who leave
@@ -32,7 +34,7 @@ func TestPersonalizerEvaluate(t *testing.T) {
 // Rank's features do not have, and the log teaches.
 func TestPersonalizerNames(t *testing.T) {
 	t.Parallel()
-	convert, rest, _ := strings.Cut(shown(t, "docs/migrate-from-personalizer.md", "names"), " | ")
+	convert, rest, _ := strings.Cut(testkit.Block(t, "../../docs/migrate-from-personalizer.md", "names"), " | ")
 	filter, teach, _ := strings.Cut(rest, " >food.jsonl\n")
 	args := strings.Fields(strings.Replace(convert, "compose/", "../../compose/", 1))
 	got := execute(t.Context(), args[1:]...)

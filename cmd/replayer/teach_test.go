@@ -21,6 +21,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
+	"hindsight/internal/testkit"
 	"hindsight/internal/topics"
 )
 
@@ -131,7 +132,7 @@ func TestTeachPage(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "food-data")
 	places := strings.NewReplacer("compose/", "../../compose/", "food.yaml", writeFile(t, "food.yaml",
 		strings.ReplaceAll(file, "   ", "")), "food-data", dir)
-	for line := range strings.Lines(shown(t, "docs/teach.md", "teach")) {
+	for line := range strings.Lines(testkit.Block(t, "../../docs/teach.md", "teach")) {
 		args := strings.Fields(places.Replace(line))
 		if got := execute(t.Context(), args[1:]...); args[0] != "replayer" || got.code != 0 {
 			t.Errorf("%s: %+v", line, got)

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"hindsight/internal/testkit"
 )
 
 // TestBackupCommands types what the page says about backups, where the folder of the log is
@@ -29,7 +31,7 @@ func TestBackupCommands(t *testing.T) {
 	}
 	commands := strings.NewReplacer("/var/lib/hindsight", filepath.Join(dir, "hindsight"), "BACKUP",
 		filepath.Join(dir, "backup")).
-		Replace(block(t, "../../docs/backup.md", "backup"))
+		Replace(testkit.Block(t, "../../docs/backup.md", "backup"))
 	said := run(t, "sh", "-ec", "PATH="+filepath.Join(dir, "bin")+":$PATH\n"+commands)
 	if want := "stop\nstart\nverify " + filepath.Join(dir, "backup") + "\n"; said != want {
 		t.Errorf("the commands of the page say %q, and not %q", said, want)

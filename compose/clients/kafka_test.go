@@ -14,6 +14,7 @@ import (
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
 	"hindsight/internal/service"
+	"hindsight/internal/testkit"
 	"hindsight/internal/topics"
 	"hindsight/pkg/stream/kafkatest"
 )
@@ -26,7 +27,7 @@ func TestKcat(t *testing.T) {
 			t.Skip("kcat or Python's msgpack is not here: apt install kcat python3-msgpack")
 		}
 	}
-	page := func(mark string) string { return block(t, "../../docs/kafka.md", mark) }
+	page := func(mark string) string { return testkit.Block(t, "../../docs/kafka.md", mark) }
 	playKcat(t, page("contexts"), page("decisions"), page("outcomes"), 1, 1)
 }
 

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"hindsight/internal/testkit"
 )
 
 // walk is a reader of a page, with the programs of the first step of the quickstart.
@@ -30,7 +32,7 @@ func (w *walk) begin(t *testing.T) {
 // command is what stands below a mark of the page.
 func (w *walk) command(t *testing.T, mark string) *exec.Cmd {
 	t.Helper()
-	lines := strings.TrimSpace(w.at.Replace(block(t, w.page, mark)))
+	lines := strings.TrimSpace(w.at.Replace(testkit.Block(t, w.page, mark)))
 	if !strings.Contains(lines, "\n") {
 		lines = "exec " + lines // signals reach the program
 	}

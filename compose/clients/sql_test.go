@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"hindsight/compose/schemas"
+	"hindsight/internal/testkit"
 	"hindsight/pkg/stream/kafkatest"
 )
 
@@ -69,7 +70,7 @@ func columnsOf(t *testing.T, sql string) map[string]map[string]string {
 // pass over control records.
 func TestTables(t *testing.T) {
 	for mark, text := range map[string]string{"flink": "STRING", "ksqldb": "VARCHAR"} {
-		sql := block(t, "../../docs/kafka-json.md", mark)
+		sql := testkit.Block(t, "../../docs/kafka-json.md", mark)
 		checkColumns(t, mark, columnsOf(t, sql), text)
 		if strings.Count(sql, "WHERE `type` IS NULL") != 2 {
 			t.Errorf("%s: the tables do not leave out control records", mark)
@@ -97,7 +98,7 @@ var tight = strings.NewReplacer("< ", "<", " >", ">")
 // TestKafkaRealFlinkSQL: Flink's own parser reads the statements as they are meant.
 func TestKafkaRealFlinkSQL(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tables.sql")
-	if err := os.WriteFile(file, []byte(block(t, "../../docs/kafka-json.md", "flink")), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(testkit.Block(t, "../../docs/kafka-json.md", "flink")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	statements, columns := []string{}, map[string]map[string]string{"decision": {}, "feedback": {}}

@@ -177,12 +177,12 @@ func texts(root, dir string) (out []file, err error) {
 // identify returns the licences in a text.
 func identify(text []byte) (ids []string) {
 	for _, m := range licensecheck.Scan(text).Match {
-		if !m.IsURL && !slices.Contains(ids, m.ID) {
+		if !m.IsURL {
 			ids = append(ids, m.ID)
 		}
 	}
 	slices.Sort(ids)
-	return ids
+	return slices.Compact(ids)
 }
 
 // carried returns what lies in the source tree itself with a licence beside it, in a folder
@@ -207,14 +207,10 @@ func carried(root string) (out []part, err error) {
 func (p part) ids() string {
 	var all []string
 	for _, f := range p.files {
-		for _, id := range f.ids {
-			if !slices.Contains(all, id) {
-				all = append(all, id)
-			}
-		}
+		all = append(all, f.ids...)
 	}
 	slices.Sort(all)
-	return strings.Join(all, ", ")
+	return strings.Join(slices.Compact(all), ", ")
 }
 
 // judge reports what is wrong with the licences of a part.

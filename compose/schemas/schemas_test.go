@@ -204,16 +204,16 @@ func event(comments map[string]string, x any) object {
 	t := reflect.TypeOf(x)
 	properties := object{
 		"v":          object{"type": "integer", "minimum": 1, "description": "of the record's layout"},
-		"propensity": probability("of the action"),
+		"propensity": unsaid(probability("of the action; null: somebody else decided, and did not say it")),
 	}
 	required, ends := []string{"v", "propensity"}, []string(nil)
 	for f := range t.Fields() {
 		key, schema, optional := snake(f.Name), object{"type": "integer"}, false
 		switch f.Name {
-		case "Actions":
-			continue // the keys of propensities
+		case "Actions", "Unknown":
+			continue // the keys of propensities, and what of them is null
 		case "Propensities":
-			schema = object{"type": "object", "additionalProperties": probability("")}
+			schema = object{"type": "object", "additionalProperties": unsaid(probability(""))}
 		case "ID", "Action":
 			schema = object{"type": "string"}
 		case "Reason":
@@ -226,7 +226,7 @@ func event(comments map[string]string, x any) object {
 		case "Loss":
 			schema = probability("")
 		case "Mode":
-			schema, optional = object{"enum": codec.Modes()[1:]}, true
+			schema, optional = object{"enum": append(codec.Modes()[1:], codec.External.String())}, true
 		case "Would":
 			schema, optional = object{"type": "array", "items": probability("")}, true
 		case "Era":
@@ -274,7 +274,8 @@ func closed(comments map[string]string) object {
 // more says what the comments of fields do not, for they are of Go.
 var more = map[string]string{
 	"Action":       "the drawn one",
-	"Propensities": "of each eligible action, in the order of the intervals; multiples of 2^-53 that sum to 1",
+	"Propensities": "of each eligible action, in the order of the intervals; multiples of 2^-53 that sum to 1. " +
+		"Where somebody else decided and did not say them they are null",
 	"Outcomes": "of a model that names them: each with its value on its own scale; in the record of an earlier stage " +
 		"those of that stage",
 	"Stage": "1, 2, … in a record that tells of some outcomes before the round has its fate",
@@ -290,6 +291,12 @@ func probability(text string) object {
 		p["description"] = text
 	}
 	return p
+}
+
+// unsaid makes a number one that may be null.
+func unsaid(number object) object {
+	number["type"] = []string{"number", "null"}
+	return number
 }
 
 // snake returns a Go name as a key: LearnedThrough is learned_through.
@@ -349,6 +356,20 @@ properties:
     minimum: 0
     maximum: 1
     description: of the action that baseline names, where another system drew it; kept, nothing is weighted by it
+  assigned:
+    description: what somebody else decided; the context then needs an id, and nothing is drawn
+    oneOf:
+      - {type: 'null'}
+      - type: object
+        required: [action]
+        properties:
+          action: {type: string, minLength: 1}
+          propensity: {type: [number, 'null'], exclusiveMinimum: 0, maximum: 1, description: of the action}
+          propensities:
+            type: [object, 'null']
+            additionalProperties: {type: number, minimum: 0, maximum: 1}
+            description: the whole law instead; an action that is left out has 0
+          by: {type: [string, 'null'], description: who decided}
 `
 
 const outcome = `type: object

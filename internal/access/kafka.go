@@ -25,7 +25,7 @@ import (
 )
 
 // kafkaPasswordEnv is where the password is taken from without a file. There is no flag for
-// it: everybody on a machine can read the arguments of its processes.
+// it: every user of a machine can read the arguments of its processes.
 const kafkaPasswordEnv = "HINDSIGHT_KAFKA_PASSWORD"
 
 // The mechanisms by which a user can log in.

@@ -26,7 +26,7 @@ type NATS struct {
 }
 
 // natsPasswordEnv is where the password is taken from without a file. There is no flag for
-// it: everybody on a machine can read the arguments of its processes.
+// it: every user of a machine can read the arguments of its processes.
 const natsPasswordEnv = "HINDSIGHT_NATS_PASSWORD"
 
 // Register adds the flags.

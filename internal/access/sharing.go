@@ -16,8 +16,8 @@ type client struct {
 	session time.Duration // of members of groups; 0: the default
 }
 
-// sharing shares the work on a model through two consumer groups: who is assigned a
-// partition of the contexts decides it, and who is assigned the feedback joins.
+// sharing shares the work on a model through two consumer groups: the process that is assigned
+// a partition of the contexts decides it, and the one that is assigned the feedback joins.
 func (c *client) sharing(name string) service.Sharing { return &sharing{c, name} }
 
 type sharing struct {

@@ -114,8 +114,27 @@ func (c *checker) refusable(x *codec.Context) bool {
 				return true
 			}
 		}
+		if x.Assigned.Action != "" && !assignable(x, r.Actions) {
+			return true
+		}
 	}
 	return false
+}
+
+// assignable reports whether a context that says what somebody else decided says it of its actions, or of the model's.
+func assignable(x *codec.Context, names []string) bool {
+	if len(x.Actions) > 0 {
+		names = nil
+	}
+	for i := range x.Actions {
+		names = append(names, x.Actions[i].Name)
+	}
+	a := &x.Assigned
+	ok := x.ID != "" && slices.Contains(names, a.Action) && (len(names) > 1 || a.Propensity == 0 || a.Propensity == 1)
+	for i := range a.Law {
+		ok = ok && slices.Contains(names, a.Law[i].Name)
+	}
+	return ok
 }
 
 // checkSnapshots checks that snapshots after the same feedback are equal.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -197,7 +198,11 @@ func (c *checker) decision(where string, p int, d *round, was *line, records map
 	}
 	c.checkSource(where, d, was, records)
 	c.checkEpochOf(where, d)
-	c.checkDraw(where, d)
+	if d.Mode == codec.External {
+		c.checkAssigned(where, d)
+	} else {
+		c.checkDraw(where, d)
+	}
 	was.n, was.through, was.learned, was.epoch = max(was.n, d.N), max(was.through, d.ContextsThrough),
 		max(was.learned, d.LearnedThrough), max(was.epoch, d.Epoch)
 	if d.Source >= 0 && !d.lost {
@@ -318,6 +323,32 @@ func (c *checker) checkEpochOf(where string, d *round) {
 			e.rec.Through < d.LearnedThrough {
 			c.fail("%s: round %d is of epoch %d after feedback %d, but epoch %d began after feedback %d",
 				where, d.N, d.Epoch, d.LearnedThrough, e.rec.Epoch, e.rec.Through)
+		}
+	}
+}
+
+// checkAssigned checks that a decision of somebody else says what its context does, and nothing that it does not.
+func (c *checker) checkAssigned(where string, d *round) {
+	var x codec.Context
+	if codec.ParseContext(&x, d.Context) != nil {
+		return // said elsewhere
+	}
+	said, a := map[string]float64{}, &x.Assigned
+	for _, s := range a.Law {
+		said[s.Name] = s.P
+	}
+	own, p := d.Propensities[d.Action], said[a.Action]
+	if a.Propensity > 0 {
+		p = a.Propensity
+	}
+	if d.Actions[d.Action] != a.Action || d.Gamma != 0 || math.Abs(own-p) > 1e-9 && d.Unknown != codec.UnknownLaw ||
+		(d.Unknown == codec.UnknownLaw) != (p == 0) || d.Unknown == codec.UnknownRest && len(said) > 0 {
+		c.fail("%s: round %d is %q with %v (unknown: %d), and %+v was assigned", where, d.N, d.Actions[d.Action], own,
+			d.Unknown, *a)
+	}
+	for i, name := range d.Actions {
+		if len(said) > 0 && math.Abs(d.Propensities[i]-said[name]) > 1e-9 {
+			c.fail("%s: round %d has %v for %q, and %+v was assigned", where, d.N, d.Propensities[i], name, *a)
 		}
 	}
 }

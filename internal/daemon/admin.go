@@ -36,7 +36,7 @@ const (
 	adminProfile = 2 * time.Minute // what a profile may take
 )
 
-// AdminFlag is the value of --admin, and of the flags that say who may look.
+// AdminFlag is the value of --admin, and of the flags that restrict access to its pages.
 type AdminFlag struct {
 	Getenv func(string) string // of [AdminTokenEnv]; nil: there is none
 
@@ -105,7 +105,7 @@ type Page struct {
 	Post   http.HandlerFunc // nil: there is nothing to change
 }
 
-// Admin is the HTTP server of a process for those who look after it. It has a
+// Admin is the HTTP server of a process for its operators. It has a
 // registry and a mux of its own: several can be in one process.
 type Admin struct {
 	Registry *prometheus.Registry
@@ -184,8 +184,8 @@ func (a *Admin) mux(p Probes) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(a.Registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: adminScrapes, ErrorLog: slog.NewLogLogger(a.logger.Handler(), slog.LevelWarn)}))
-	mux.HandleFunc("GET /healthz", page(p.Alive, "alive"))
-	mux.HandleFunc("GET /readyz", page(p.Ready, "ready"))
+	mux.HandleFunc("GET /healthz", page(p.Alive, "alive", true))
+	mux.HandleFunc("GET /readyz", page(p.Ready, "ready", true))
 	for _, p := range a.pages {
 		for method, h := range map[string]http.HandlerFunc{"GET": p.Answer, "POST": p.Post} {
 			if h == nil {
@@ -210,30 +210,22 @@ func (a *Admin) mux(p Probes) *http.ServeMux {
 // words answers the probes without saying why.
 func words(p Probes) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", page(without(p.Alive, "not alive"), "alive"))
-	mux.HandleFunc("GET /readyz", page(without(p.Ready, "not ready"), "ready"))
+	mux.HandleFunc("GET /healthz", page(p.Alive, "alive", false))
+	mux.HandleFunc("GET /readyz", page(p.Ready, "ready", false))
 	return mux
 }
 
-// without is a probe that keeps its reason to itself.
-func without(probe func() error, word string) func() error {
-	return func() error {
-		if probe() != nil {
-			return errors.New(word)
-		}
-		return nil
-	}
-}
-
-// page answers 200 and a word if all is well, else 503 and one line.
-func page(probe func() error, well string) http.HandlerFunc {
+// page answers 200 and a word if all is well, else 503 and one line: why it is not, or only that.
+func page(probe func() error, well string, why bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		noStore(w)
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		line := well
 		if err := probe(); err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
-			line = firstLine(err.Error())
+			if line = "not " + well; why {
+				line = firstLine(err.Error())
+			}
 		}
 		io.WriteString(w, line+"\n")
 	}

@@ -149,11 +149,6 @@ func (r *run) wrap(c *cobra.Command) {
 			r.started = true
 			return run(c, args)
 		}
-	} else if run := c.Run; run != nil {
-		c.Run = func(c *cobra.Command, args []string) {
-			r.started = true
-			run(c, args)
-		}
 	}
 	for _, sub := range c.Commands() {
 		r.wrap(sub)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,13 +47,11 @@ type choice struct {
 
 // Set implements [pflag.Value].
 func (c *choice) Set(s string) error {
-	for _, a := range c.Allowed {
-		if s == a {
-			c.Value = s
-			return nil
-		}
+	if !slices.Contains(c.Allowed, s) {
+		return fmt.Errorf("expected %s", strings.Join(c.Allowed, " | "))
 	}
-	return fmt.Errorf("expected %s", strings.Join(c.Allowed, " | "))
+	c.Value = s
+	return nil
 }
 
 // String implements [pflag.Value].

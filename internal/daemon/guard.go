@@ -11,7 +11,7 @@ import (
 )
 
 // AdminTokenEnv is where the token of the admin pages is taken from without a file.
-// There is no flag for it: everybody on a machine can read the arguments of its
+// There is no flag for it: every user of a machine can read the arguments of its
 // processes.
 const AdminTokenEnv = "HINDSIGHT_ADMIN_TOKEN"
 
@@ -21,18 +21,18 @@ const (
 	maxToken = 512
 )
 
-// guard decides who sees the admin pages. Whoever reaches them over loopback is let in
-// unless there is a token; from elsewhere one needs the token, or a certificate.
+// guard restricts access to the admin pages. A client on loopback is admitted unless there is a token; a client
+// from elsewhere needs the token, or a certificate.
 type guard struct {
 	token   [sha256.Size]byte // its hash, so that a comparison takes as long for any guess
 	byToken bool
 	byCert  bool // a client certificate that was verified lets in
 }
 
-// open reports whether everybody who reaches the port is let in.
+// open reports whether every client that reaches the port is admitted.
 func (g *guard) open() bool { return !g.byToken && !g.byCert }
 
-// lets reports whether a request comes from somebody who belongs.
+// lets reports whether a request is admitted.
 func (g *guard) lets(r *http.Request) bool {
 	if g.open() {
 		return true
@@ -53,8 +53,8 @@ func (g *guard) lets(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1
 }
 
-// wrap lets pages be seen by those who belong. The probes answer anybody, with a word:
-// those who ask them have no secrets to show.
+// wrap admits requests to the pages. The probes answer every client, with one word: orchestrators that call them
+// hold no secrets.
 func (g *guard) wrap(pages, probes http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	pages = crossOrigin.Handler(pages)

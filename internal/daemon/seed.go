@@ -21,7 +21,7 @@ const SeedBytes = 32
 const maxSeedFile = 1024
 
 // SeedFile reads the secret seed of a system, [SeedBytes] bytes in hex, and makes
-// it, readable by its owner only, if there is none. Who knows the seed can choose
+// it, readable by its owner only, if there is none. Anyone with the seed can choose
 // round IDs that draw a wanted action, and verify needs it: a file that others can
 // read is refused.
 func SeedFile(path string) ([]byte, error) {

@@ -140,16 +140,9 @@ func (c *delayCounts) stats() Stats {
 	s.Mean = float64(c.sum) / float64(c.rounds)
 	seen := int64(0)
 	c.each(func(d, n int64) {
-		rank := func(percent int64) bool { // nearest rank
-			at := (c.rounds*percent + 99) / 100
-			return seen < at && at <= seen+n
-		}
-		for _, q := range []struct {
-			percent int64
-			into    *int64
-		}{{50, &s.P50}, {90, &s.P90}, {99, &s.P99}} {
-			if rank(q.percent) {
-				*q.into = d
+		for i, into := range [...]*int64{&s.P50, &s.P90, &s.P99} {
+			if at := (c.rounds*[...]int64{50, 90, 99}[i] + 99) / 100; seen < at && at <= seen+n { // nearest rank
+				*into = d
 			}
 		}
 		seen += n
@@ -169,13 +162,9 @@ type Bin struct {
 
 // binOf returns the bar of a delay, and makes those up to it.
 func binOf(bins *[]Bin, d int64) *Bin {
-	for i := bits.Len64(uint64(d)); len(*bins) <= i; {
-		n := len(*bins)
-		if n == 0 {
-			*bins = append(*bins, Bin{})
-			continue
-		}
-		*bins = append(*bins, Bin{Low: 1 << (n - 1), High: 1<<n - 1})
+	i := bits.Len64(uint64(d))
+	for n := len(*bins); n <= i; n++ {
+		*bins = append(*bins, Bin{Low: 1 << n >> 1, High: 1<<n - 1})
 	}
-	return &(*bins)[bits.Len64(uint64(d))]
+	return &(*bins)[i]
 }

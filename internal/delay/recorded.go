@@ -2,6 +2,7 @@ package delay
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -125,8 +126,8 @@ func openFileDelays(t *delayTerm, o *Options) (err error) {
 		t.delays, err = readDelays(t.file, r)
 		return err
 	}
-	t.delays, err = readTimes(t.file, logs.Mapping{Time: orText(o.Times.Time, "decision_ts"),
-		OutcomeTime: orText(o.Times.OutcomeTime, "outcome_ts")})
+	t.delays, err = readTimes(t.file, logs.Mapping{Time: cmp.Or(o.Times.Time, "decision_ts"),
+		OutcomeTime: cmp.Or(o.Times.OutcomeTime, "outcome_ts")})
 	return err
 }
 
@@ -153,13 +154,6 @@ func readTimes(file string, m logs.Mapping) ([]int64, error) {
 		return nil, scan.NoRows(file)
 	}
 	return recorded(decided, came), nil
-}
-
-func orText(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }
 
 // readDelays reads a delay a line.

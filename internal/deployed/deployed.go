@@ -25,24 +25,14 @@ type Command struct {
 
 // Commands returns all command lines in the files of a folder, in a fixed order.
 func Commands(dir string) (all []Command, err error) {
-	stack, err := composed(dir)
-	if err != nil {
-		return nil, err
+	for _, read := range []func(string) ([]Command, error){composed, units, containers} {
+		found, err := read(dir)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
 	}
-	units, err := units(dir)
-	if err != nil {
-		return nil, err
-	}
-	pods, err := containers(dir)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat(stack, units, pods), nil
-}
-
-// Of returns the commands that start a program.
-func Of(all []Command, program string) []Command {
-	return slices.DeleteFunc(slices.Clone(all), func(c Command) bool { return c.Args[0] != program })
+	return all, nil
 }
 
 // Check returns what parse says against the arguments of the commands in the files of a
@@ -53,7 +43,7 @@ func Check(dir, program string, least int, parse func(args []string) error) erro
 	if err != nil {
 		return err
 	}
-	ours := Of(all, program)
+	ours := slices.DeleteFunc(all, func(c Command) bool { return c.Args[0] != program })
 	if len(ours) < least {
 		return fmt.Errorf("only %d commands start %s: %v", len(ours), program, ours)
 	}

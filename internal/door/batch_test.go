@@ -148,6 +148,7 @@ func TestPages(t *testing.T) {
 		{"/v1/state", `"mode": "live"`, 200},
 		{"/v1/certificate", `"certificate"`, 200},
 		{"/v1/policies", "this learner keeps no models", 404},
+		{"/v1/candidates", `"candidates": []`, 200},
 	} {
 		got := w.call("GET", c.path, "", desk)
 		if got.status != c.status || !strings.Contains(string(got.body), c.says) {
@@ -162,6 +163,63 @@ func TestPages(t *testing.T) {
 		if got := w.call("GET", c.path, "", web); got.status != 403 {
 			t.Errorf("%.40s without the role: %d", c.path, got.status)
 		}
+	}
+}
+
+// TestCandidates: of two actions the better one is worth what it loses, the other is beaten, and the rule finds the
+// better one better than what is played. Rounds without an outcome are counted, and what is assumed of them is said.
+func TestCandidates(t *testing.T) {
+	w := open(t, setting{model: "actions: [x, y]\nlearner: uniform\nwindow: 20 rounds\n" +
+		"candidates: [{always: x}, {always: y}]\npromote: {of: \"always:x\", better_by: 0.1}\n"})
+	type interval struct{ Mean, Low, High float64 }
+	var page struct {
+		Rounds     int64
+		Unknown    int64 `json:"without_loss"`
+		Assumes    string
+		Candidates []struct {
+			Policy      string
+			Loss, Worst interval
+			Beaten      bool
+		}
+		Promote struct {
+			Of       string
+			Feedback int64
+		}
+		Points []struct {
+			Rounds int64
+			Losses []interval
+		}
+	}
+	const rounds = 400
+	for i := range rounds {
+		d := w.decide(fmt.Sprintf(`{"id":"p%d"}`, i))
+		if i%50 == 7 {
+			continue
+		}
+		if got := w.call("POST", "/v1/outcome", fmt.Sprintf(`{"id":"p%d","loss":%v}`, i,
+			map[string]int{"y": 1}[d.Action])); got.status != 202 {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+	}
+	for page.Rounds < rounds-20 {
+		got := w.call("GET", "/v1/candidates", "")
+		if err := json.Unmarshal(got.body, &page); err != nil || got.status != 200 {
+			t.Fatalf("%v: %d %s", err, got.status, got.body)
+		}
+	}
+	if page.Unknown != 8 || !strings.Contains(page.Assumes, "independently of their value") || len(page.Candidates) != 2 {
+		t.Fatalf("%+v", page)
+	}
+	x, y := page.Candidates[0], page.Candidates[1]
+	if x.Policy != "always:x" || x.Beaten || x.Loss.Low > 0 || x.Loss.High > .5 || x.Loss.Mean > .1 ||
+		x.Worst.High <= x.Loss.High {
+		t.Errorf("%+v", x)
+	}
+	if y.Policy != "always:y" || !y.Beaten || y.Loss.High < 1 || y.Loss.Low < .5 || y.Worst.Low >= y.Loss.Low {
+		t.Errorf("%+v", y)
+	}
+	if page.Promote.Of != "always:x" || page.Promote.Feedback == 0 || len(page.Points) == 0 {
+		t.Errorf("%+v", page)
 	}
 }
 

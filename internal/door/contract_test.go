@@ -252,6 +252,9 @@ func TestDocs(t *testing.T) {
 	}
 }
 
+// assigned1 is a decision of somebody else.
+const assigned1 = `{"id":"b","actions":["x","y"],"assigned":{"action":"x"}}`
+
 // class is a model over two functions, and its file.
 const class = "oracle: {kind: hedge, eta: 0.5, class: c.jsonl}\n"
 
@@ -269,6 +272,7 @@ func TestDescribedAnswers(t *testing.T) {
 	slow, full, broken := open(t, setting{slow: 50 * time.Millisecond}), open(t, setting{}), open(t, setting{})
 	full.door.held.Store(maxHeld)
 	w.decide(context1)
+	w.call("POST", "/v1/assignments", assigned1)
 	w.call("POST", "/ofrep/v1/evaluate/flags/shop", `{"context":{"targetingKey":"a"}}`)
 	induce := func(method, template string, status int) reply {
 		path := strings.NewReplacer("{model}", "shop", "{key}", "shop", "{file}", "decisions.json", "{id}",
@@ -280,6 +284,8 @@ func TestDescribedAnswers(t *testing.T) {
 			body = ""
 		case path == "/v1/outcome":
 			body = `{"id":"a","loss":1}`
+		case path == "/v1/assignments":
+			body = assigned1
 		case path == "/v1/batch":
 			body = "[]"
 		case strings.HasPrefix(path, "/ofrep"):
@@ -299,7 +305,7 @@ func TestDescribedAnswers(t *testing.T) {
 			return w.call(method, other, body)
 		case method == "GET" && status >= 400:
 			broken.door.o.Pages = nil
-			for _, p := range []string{"/explain", "/state", "/certificate", "/models"} {
+			for _, p := range []string{"/explain", "/state", "/certificate", "/models", "/candidates"} {
 				broken.door.o.Pages = append(broken.door.o.Pages, daemon.Page{Path: p,
 					Answer: func(w http.ResponseWriter, _ *http.Request) {
 						w.WriteHeader(status)

@@ -85,15 +85,17 @@ func open(t testing.TB, s setting) *world {
 	metrics := watch.NewMetrics(w.registry, nil)
 	logger := slog.New(slog.DiscardHandler)
 	health, insight, seed := watch.NewHealth(watch.RoleDecider), service.NewInsight(), []byte("a seed for tests")
-	sight := see.New(see.Options{Program: "decider", Version: "test", Model: m.Name, Health: health, Insight: insight})
+	control := &service.Control{}
+	sight := see.New(see.Options{Program: "decider", Version: "test", Model: m.Name, Health: health, Insight: insight,
+		Control: control})
 	sight.Watch(ctx, w.registry, metrics.Scope())
 	sight.Explain(explain.Config{Log: w.log, Name: m.Name, Seed: seed, Build: model.Epoch})
 	pages := append(sight.Pages(), daemon.Page{Path: "/certificate", Answer: insight.Certificate},
-		daemon.Page{Path: "/models", Answer: insight.Models})
+		daemon.Page{Path: "/models", Answer: insight.Models}, daemon.Page{Path: "/candidates", Answer: control.Candidates})
 	w.door = w.listen(ctx, s, Options{Model: m.Name, Bus: s.bus, Requests: true, Pages: pages, Metrics: metrics,
 		Logger: logger, Log: w.log, Definition: insight.Definition})
 	config := service.SystemConfig{Log: w.log, Bus: w.door.Bus(), Name: m.Name, Source: source, Build: model.Epoch,
-		Seed: seed, Health: health, Insight: insight, Partitions: s.partitions, BusApart: true, ClientRate: s.clientRate,
+		Seed: seed, Health: health, Insight: insight, Control: control, Partitions: s.partitions, BusApart: true, ClientRate: s.clientRate,
 		Metrics: metrics, Logger: logger}
 	if s.change != nil {
 		s.change(&config)

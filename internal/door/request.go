@@ -25,11 +25,11 @@ func (d *Door) decide(w http.ResponseWriter, r *http.Request, c client) *problem
 			fmt.Sprintf("this process serves the model %s: ask it at /v1/models/%[1]s/decide",
 				d.o.Model))
 	}
-	return d.relay(w, r, c, "decide", http.StatusOK)
+	return d.relay(w, r, c, "decide", http.StatusOK, nil)
 }
 
 func (d *Door) outcome(w http.ResponseWriter, r *http.Request, c client) *problem {
-	return d.relay(w, r, c, "outcome", http.StatusAccepted)
+	return d.relay(w, r, c, "outcome", http.StatusAccepted, nil)
 }
 
 // read reads a request's content type, and its body, which is held until it is released.
@@ -66,8 +66,10 @@ func sendJSON(w http.ResponseWriter, r *http.Request, status int, v any) *proble
 	return nil
 }
 
-// relay hands a request to who answers it on the bus, and answers with the reply.
-func (d *Door) relay(w http.ResponseWriter, r *http.Request, c client, subject string, status int) *problem {
+// relay hands a request to who answers it on the bus, and answers with the reply. check, if there is one, says what is
+// wrong with its body.
+func (d *Door) relay(w http.ResponseWriter, r *http.Request, c client, subject string, status int,
+	check func(body []byte) *problem) *problem {
 	kind, body, p := d.read(w, r)
 	if p != nil {
 		return p
@@ -78,6 +80,11 @@ func (d *Door) relay(w http.ResponseWriter, r *http.Request, c client, subject s
 	}
 	if !matches(body, kind) {
 		return newProblem(http.StatusBadRequest, "the body is not what its Content-Type says: "+kind)
+	}
+	if check != nil {
+		if p := check(body); p != nil {
+			return p
+		}
 	}
 	e, p := d.call(r, c, subject, body)
 	if p != nil {

@@ -21,6 +21,7 @@ func (d *Door) calls() []route {
 	return []route{
 		{"POST", "/v1/decide", mayDecide, "decide", d.decide},
 		{"POST", "/v1/models/{model}/decide", mayDecide, "decide", d.decide},
+		{"POST", "/v1/assignments", mayDecide, "decide", d.assign},
 		{"POST", "/v1/outcome", mayOutcome, "outcome", d.outcome},
 		{"POST", "/v1/batch", mayDecide | mayOutcome, "", d.batch},
 		{"POST", "/ofrep/v1/evaluate/flags/{key}", mayDecide, "decide", d.evaluateFlag},
@@ -30,6 +31,7 @@ func (d *Door) calls() []route {
 		{"GET", "/v1/state", mayRead, "", d.page("/state")},
 		{"GET", "/v1/certificate", mayRead, "", d.page("/certificate")},
 		{"GET", "/v1/policies", mayRead, "", d.page("/models")},
+		{"GET", "/v1/candidates", mayRead, "", d.page("/candidates")},
 		{"GET", "/openapi.yaml", 0, "", d.description},
 		{"GET", "/docs", 0, "", d.docs},
 		{"GET", "/schemas/{file}", 0, "", d.schema},

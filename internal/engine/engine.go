@@ -35,11 +35,11 @@ type Options struct {
 	Log string // embedded:DIR, nats://…, kafka://… or mem:
 	// address of the embedded server, port 0: a free one; "": 127.0.0.1:4222, or a free port if that is taken
 	Listen     string
-	Requesters string // file with names and passwords of who may ask the embedded server; "": anybody on this machine
+	Requesters string // file with names and passwords of the embedded server's clients; "": all on this machine
 	Sync       string // of an embedded log: embedded.SyncAlways or embedded.SyncInterval; "": the latter
 	Access     access.Flags
 	Requests   string // beside Kafka or memory: nats://…, [access.None], or "" for a server inside the process
-	// the log is only read: an embedded one that another process serves is joined, and one that nobody serves stays as
+	// the log is only read: an embedded one that another process serves is joined, and one without a server stays as
 	// it is
 	Read   bool
 	Logger *slog.Logger
@@ -56,7 +56,7 @@ type Engine struct {
 
 	Usage watch.StoreUsage // of the embedded log that this process serves; nil: none
 
-	sharing func(ctx context.Context, name, holder string) (service.Sharing, error) // nil: nobody else can do the work
+	sharing func(ctx context.Context, name, holder string) (service.Sharing, error) // nil: no other process can do the work
 	close   func() error
 }
 
@@ -127,14 +127,11 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if spec.Kind == "mem" {
+	switch spec.Kind {
+	case "mem":
 		return openMemory(ctx, o)
-	}
-	if spec.Kind == "nats" {
+	case "nats", "kafka":
 		return reach(ctx, o)
-	}
-	if spec.Kind == "kafka" {
-		return openKafka(ctx, o)
 	}
 	if o.Read {
 		if _, held, err := attach.Locked(spec.Dir); err == nil && held {
@@ -192,13 +189,21 @@ func (o *Options) server() (eo embedded.Options, err error) {
 	return eo, nil
 }
 
-// reach connects to servers.
+// reach connects to servers, or to brokers and to what carries requests beside them.
 func reach(ctx context.Context, o Options) (*Engine, error) {
 	s, err := o.Access.Dial(ctx, o.Log, filepath.Base(os.Args[0]), o.Logger)
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{Log: s.Log, Bus: s.Bus, URL: access.Show(o.Log), sharing: s.Sharing, close: s.Close}, nil
+	if s.Bus != nil {
+		return &Engine{Log: s.Log, Bus: s.Bus, URL: access.Show(o.Log), sharing: s.Sharing, close: s.Close}, nil
+	}
+	r, err := o.requests(ctx)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return &Engine{Log: s.Log, Bus: r.bus, BusApart: r.apart, URL: r.url, sharing: s.Sharing,
+		close: func() error { return errors.Join(r.close(), s.Close()) }}, nil
 }
 
 // joinServer connects to the process that serves a folder.

@@ -31,20 +31,6 @@ func CheckRequesters(spec Spec, requests, requesters string) error {
 	return nil
 }
 
-// openKafka connects to brokers, and to what carries requests beside them.
-func openKafka(ctx context.Context, o Options) (*Engine, error) {
-	s, err := o.Access.Dial(ctx, o.Log, filepath.Base(os.Args[0]), o.Logger)
-	if err != nil {
-		return nil, err
-	}
-	r, err := o.requests(ctx)
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return &Engine{Log: s.Log, Bus: r.bus, BusApart: r.apart, URL: r.url, sharing: s.Sharing,
-		close: func() error { return errors.Join(r.close(), s.Close()) }}, nil
-}
-
 // requests are what carries requests beside a log.
 type requests struct {
 	bus   stream.Bus

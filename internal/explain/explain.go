@@ -96,9 +96,9 @@ func (x *explainer) note(format string, args ...any) {
 func (x *explainer) decided() {
 	d, out := &x.dec, &x.e.Decision
 	*out = decision{Partition: d.Partition, N: d.N, Offset: x.rec.Offset, LogTime: logTime(x.rec.Time), Epoch: d.Epoch,
-		Gamma: d.Gamma, Mode: d.Mode.String(), Action: d.Actions[d.Action], Propensity: d.Propensities[d.Action]}
+		Gamma: d.Gamma, Mode: d.Mode.String(), Action: d.Actions[d.Action], Propensity: known(d, d.Action)}
 	for i, name := range d.Actions {
-		a := action{Action: name, Propensity: d.Propensities[i], Drawn: i == d.Action}
+		a := action{Action: name, Propensity: known(d, i), Drawn: i == d.Action}
 		if i < len(d.Would) {
 			a.Would = &d.Would[i]
 		}
@@ -108,8 +108,23 @@ func (x *explainer) decided() {
 		out.Prices = append(out.Prices, value{p.Name, new(p.X)})
 	}
 	x.e.Had = had{LearnedThrough: d.LearnedThrough, Learned: d.Learned}
+	if d.Mode == codec.External {
+		var c codec.Context
+		if codec.ParseContext(&c, d.Context) == nil {
+			out.By = c.Assigned.By
+		}
+		return // nothing was drawn
+	}
 	u := float64(learner.Uniform(x.Seed, x.Name, d.Partition, d.N, d.ID)) * 0x1p-53
 	out.Draw = &u
+}
+
+// known returns the propensity of an action, nil if nobody said it.
+func known(d *codec.Decision, action int) *float64 {
+	if d.Unknown == codec.UnknownLaw || d.Unknown == codec.UnknownRest && action != d.Action {
+		return nil
+	}
+	return &d.Propensities[action]
 }
 
 // arrival fills in how the context came.

@@ -154,11 +154,11 @@ func TestRound(t *testing.T) {
 		}
 		low := min(*d.Actions[0].Predicted, *d.Actions[1].Predicted)
 		for _, a := range d.Actions { // the formula that is told gives the law that was logged
-			if p := 1 / (*d.Mu + d.Gamma*(*a.Predicted-low)); math.Abs(p-a.Propensity) > 1e-9 {
-				t.Errorf("%s: %v by the formula, %v logged", a.Action, p, a.Propensity)
+			if p := 1 / (*d.Mu + d.Gamma*(*a.Predicted-low)); math.Abs(p-*a.Propensity) > 1e-9 {
+				t.Errorf("%s: %v by the formula, %v logged", a.Action, p, *a.Propensity)
 			}
 		}
-		if first := *d.Draw < d.Actions[0].Propensity; first != d.Actions[0].Drawn {
+		if first := *d.Draw < *d.Actions[0].Propensity; first != d.Actions[0].Drawn {
 			t.Errorf("the draw %v does not choose %s of %+v", *d.Draw, d.Action, d.Actions)
 		}
 		if f := e.Feedback; f == nil || f.N != 31 || f.Fate != "observed" || f.Overtaken != 0 {

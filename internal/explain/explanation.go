@@ -44,18 +44,19 @@ type decision struct {
 	Gamma      float64  `json:"gamma"`
 	Mu         *float64 `json:"mu"` // of p(a) = 1/(μ + γ·(f̂(a) − min f̂)), where the law is that
 	Action     string   `json:"action"`
-	Propensity float64  `json:"propensity"`
-	Draw       *float64 `json:"draw"` // in [0,1): the intervals of the actions in their order hold it
+	Propensity *float64 `json:"propensity"`   // null, as for an action: of a round that somebody else decided, not said
+	By         string   `json:"by,omitempty"` // who decided a round of mode external, as its context says
+	Draw       *float64 `json:"draw"`         // in [0,1): the intervals of the actions in their order hold it; null: none
 	Actions    []action `json:"actions"`
 	Prices     []value  `json:"prices,omitempty"` // that the learner charged for what is budgeted
-	Mode       string   `json:"mode"`             // live: the learner answered; else the baseline, and propensities are its
+	Mode       string   `json:"mode"`             // live: the learner answered; external: somebody else; else the baseline, and propensities are its
 	Why        string   `json:"why"`
 }
 
 // action is one eligible action.
 type action struct {
 	Action     string   `json:"action"`
-	Propensity float64  `json:"propensity"`
+	Propensity *float64 `json:"propensity"`
 	Predicted  *float64 `json:"predicted"` // loss f̂ in [0,1] that the model expected
 	Drawn      bool     `json:"drawn"`
 	Would      *float64 `json:"would,omitempty"` // in shadow: the probability that the learner would have given it

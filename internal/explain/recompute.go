@@ -165,6 +165,10 @@ func (x *explainer) why(l *loop.Look) {
 			out.Actions[i].Predicted = &l.Predicted[i]
 		}
 	}
+	if x.dec.Mode == codec.External {
+		out.Why = "somebody else decided, and the propensities are what was said"
+		return
+	}
 	if x.dec.Mode != codec.Live {
 		out.Why = "the model was in this mode: the baseline answered, and the propensities are its own"
 		return

@@ -83,7 +83,13 @@ func (e *Explanation) writeDecision(p *printer) {
 		}
 		p.line("             of this partition %s had their feedback, %d were still without", had, *h.Outstanding)
 	}
-	law := fmt.Sprintf("drew %s, with probability %s", d.Action, short(d.Propensity))
+	law := fmt.Sprintf("drew %s, with probability %s", d.Action, optional(d.Propensity))
+	if d.Mode == codec.External.String() {
+		law = fmt.Sprintf("none: %s was assigned, with probability %s", d.Action, optional(d.Propensity))
+		if d.By != "" {
+			law += ", by " + d.By
+		}
+	}
 	if d.Draw != nil {
 		law += fmt.Sprintf(" (the draw was %.6f)", *d.Draw)
 	}
@@ -113,7 +119,7 @@ func (e *Explanation) writeDecision(p *printer) {
 		if a.Drawn {
 			mark = "→"
 		}
-		cells := []string{mark, a.Action, short(a.Propensity), optional(a.Predicted)}
+		cells := []string{mark, a.Action, optional(a.Propensity), optional(a.Predicted)}
 		if shadow {
 			cells = append(cells, optional(a.Would))
 		}

@@ -164,14 +164,21 @@ func TestSnapshotRecords(t *testing.T) {
 	}
 }
 
-// TestParseSnapshot: however a snapshot is cut off it is refused, and nothing is allocated for what is not there.
-func TestParseSnapshot(t *testing.T) {
+// learnedSnapshot returns a log of five rounds, and the snapshot of its follower as bytes and parsed.
+func learnedSnapshot(t *testing.T) (*mem.Log, *Snapshot, Snapshot) {
+	t.Helper()
 	log, _ := learnedLog(t, 5)
 	f, _, err := follow(t, log)
 	must(t, err)
 	s := f.Snapshot()
 	got, err := parseSnapshot(s.Bytes)
 	must(t, err)
+	return log, s, got
+}
+
+// TestParseSnapshot: however a snapshot is cut off it is refused, and nothing is allocated for what is not there.
+func TestParseSnapshot(t *testing.T) {
+	_, s, got := learnedSnapshot(t)
 	if got.Through != 5 || !slices.Equal(got.Rounds, []int64{5}) || got.Rec.Epoch != 1 || len(got.learner) == 0 {
 		t.Errorf("%+v", got)
 	}
@@ -397,12 +404,7 @@ func TestRollback(t *testing.T) {
 
 // TestRestoredEra: a follower that begins at a snapshot is in its era.
 func TestRestoredEra(t *testing.T) {
-	log, _ := learnedLog(t, 5)
-	f, _, err := follow(t, log)
-	must(t, err)
-	s := f.Snapshot()
-	got, err := parseSnapshot(s.Bytes)
-	must(t, err)
+	log, s, got := learnedSnapshot(t)
 	got.Era = 3
 	again := New(log, "m", build, 1)
 	must(t, again.Restore(&got))

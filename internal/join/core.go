@@ -437,7 +437,9 @@ func (c *Core) begin(r *stream.Record) error {
 	}
 	rec, err := codec.ParseEpoch(r.Value)
 	if err == nil {
-		c.heart.Guard().Begin(rec.Epoch, rec.Continues > 0, c.cfg.Epochs.Rules(rec.Epoch))
+		rules := c.cfg.Epochs.Rules(rec.Epoch)
+		c.heart.Guard().Begin(rec.Epoch, rec.Continues > 0, rules)
+		c.heart.Judge().Begin(rec.Epoch, rec.Continues > 0, rules)
 	}
 	return codec.UnlessForeign(err)
 }

@@ -53,7 +53,7 @@ type Record struct {
 	Action       string    // played; the name of Actions[Chosen] where Actions is known
 	Chosen       int       // index into Actions; -1 where Actions is not known
 	Propensity   float64   // of the action played, in (0,1]; 0 where it is not known
-	Propensities []float64 // the whole law, aligned with Actions; nil where it is not known
+	Propensities []float64 // the whole law, aligned with Actions; nil where not all is known
 
 	Outcome     codec.OutcomeKind // [codec.Loss], [codec.Reward], [codec.Withdrawn] or [codec.Named]; 0: none came
 	Value       float64           // of Loss and Reward; finite

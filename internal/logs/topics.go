@@ -134,7 +134,9 @@ func (d *topicReader) next(r *Record) (class, string, error) {
 	case from.outcomes:
 		class, err = d.outcome(r, first)
 	default:
-		class, err = isEvent, d.decision(r, first)
+		if class, err = isEvent, d.decision(r, first); err == nil && d.dec.Unknown == codec.UnknownLaw {
+			return isSkipped, assignedBare, nil
+		}
 	}
 	if err != nil {
 		return 0, "", &scan.LineError{File: r.File, Line: r.Line, Msg: err.Error()}
@@ -143,6 +145,9 @@ func (d *topicReader) next(r *Record) (class, string, error) {
 }
 
 var errNoLaw = errors.New("a decision whose actions and propensities do not fit each other")
+
+// assignedBare is why a decision of somebody else is no event.
+const assignedBare = "assigned without a propensity"
 
 // decision makes an event.
 func (d *topicReader) decision(r *Record, rec *stream.Record) error {
@@ -175,7 +180,9 @@ func (d *topicReader) decision(r *Record, rec *stream.Record) error {
 		}
 	}
 	r.Chosen, r.Action = o.Action, o.Actions[o.Action]
-	r.Propensities = append(r.Propensities, o.Propensities...)
+	if o.Unknown == 0 {
+		r.Propensities = append(r.Propensities, o.Propensities...)
+	}
 	if r.Propensity = o.Propensities[o.Action]; !(r.Propensity > 0 && r.Propensity <= 1) {
 		return errNoLawful
 	}

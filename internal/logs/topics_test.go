@@ -33,15 +33,19 @@ func TestTopics(t *testing.T) {
 		}
 		w.Close()
 	}
-	decide := func(p int, id string) {
+	decided := func(p int, id string, mode codec.Mode, unknown codec.Unknown) {
 		c := codec.Context{ID: id, Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 7}},
 			Actions: []codec.Action{{Name: "masked"}, {Name: "a"},
 				{Name: "b", Features: []codec.Feature{{Name: "f", Kind: codec.Bool, Value: 1}}}},
 			Baseline: []codec.Share{{Name: "b", P: 1}}}
 		d := codec.Decision{Partition: p, N: 1, ID: id, Epoch: 1, Actions: []string{"a", "b"},
-			Propensities: []float64{.25, .75}, Action: 1, Context: codec.AppendContext(nil, &c)}
+			Propensities: []float64{.25, .75}, Action: 1, Context: codec.AppendContext(nil, &c), Mode: mode}
+		if unknown > 0 {
+			d.Unknown = unknown.Fill(d.Propensities, d.Action, .75)
+		}
 		write("m.decisions", p, "", codec.AppendDecision(nil, &d))
 	}
+	decide := func(p int, id string) { decided(p, id, codec.Live, 0) }
 	report := func(p int, o codec.Outcome) { write("m.outcomes", p, "", codec.AppendOutcome(nil, &o)) }
 	write("m.decisions", 0, "open", []byte("x"))
 	decide(1, "first")
@@ -49,6 +53,9 @@ func TestTopics(t *testing.T) {
 	decide(0, "second")
 	write("m.outcomes", 1, "", []byte("nonsense"))
 	report(1, codec.Outcome{ID: "second", Kind: codec.Activated})
+	decided(0, "assigned", codec.External, 0)
+	decided(0, "rest", codec.External, codec.UnknownRest)
+	decided(0, "bare", codec.External, codec.UnknownLaw)
 
 	var rejects strings.Builder
 	r, err := OpenTopics(t.Context(), l, "m.decisions", "m.outcomes", Options{Rejects: &rejects})
@@ -57,7 +64,7 @@ func TestTopics(t *testing.T) {
 	}
 	decide(0, "behind")
 	all, err := readAll(t, r)
-	if err != nil || len(all) != 4 {
+	if err != nil || len(all) != 6 {
 		t.Fatalf("%v: %+v", err, all)
 	}
 	first, told, second, shown := all[0], all[1], all[2], all[3]
@@ -70,7 +77,13 @@ func TestTopics(t *testing.T) {
 		second.ID != "second" || shown.Flags != Activation {
 		t.Errorf("%+v\n%+v\n%+v", told, second, shown)
 	}
-	if a := r.Account(); a.Read != 6 || a.Events != 2 || a.Dangling != 2 || a.Skipped != 1 || a.Malformed != 1 ||
+	// What somebody else decided is in estimates if its propensity is known.
+	if whole, rest := all[4], all[5]; whole.ID != "assigned" || len(whole.Propensities) != 2 || rest.ID != "rest" ||
+		rest.Propensity != .75 || len(rest.Propensities) > 0 {
+		t.Errorf("%+v\n%+v", whole, rest)
+	}
+	if a := r.Account(); a.Read != 9 || a.Events != 4 || a.Dangling != 2 || a.Skipped != 2 || a.Malformed != 1 ||
+		a.Reasons["assigned without a propensity"] != 1 ||
 		!strings.HasPrefix(a.Errors()[0], "m.outcomes[1]:") {
 		t.Errorf("%+v %q", a, a.Errors())
 	}

@@ -181,17 +181,20 @@ func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source)
 		d.through = src.Through
 	}
 	in := &r.reader.in
-	gamma := d.decideLaw(dst, in)
-	u := learner.Uniform(d.seed, d.name, d.partition, d.next, id)
+	if r.reader.ctx.Assigned.Action != "" {
+		d.repeat(dst, &r.reader.said)
+	} else {
+		dst.Gamma = d.decideLaw(dst, in)
+		dst.Action = learner.Draw(d.law, learner.Uniform(d.seed, d.name, d.partition, d.next, id))
+	}
 	dst.Partition, dst.N, dst.ID, dst.Epoch = d.partition, d.next, id, r.epoch.Number
-	dst.LearnedThrough, dst.Learned, dst.Gamma = r.through, r.epoch.Learner.Learned(), gamma
+	dst.LearnedThrough, dst.Learned = r.through, r.epoch.Learner.Learned()
 	dst.ContextsThrough, dst.Source, dst.Time, dst.Era = d.through, src.Offset, src.Time, r.era
 	dst.Actions = dst.Actions[:0]
 	for i := range in.Actions {
 		dst.Actions = append(dst.Actions, in.Actions[i].Name)
 	}
 	dst.Propensities = append(dst.Propensities[:0], d.law...)
-	dst.Action = learner.Draw(d.law, u)
 	dst.Context = raw
 }
 

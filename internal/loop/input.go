@@ -29,9 +29,11 @@ type reader struct {
 	features []oracle.Feature
 	listed   []oracle.Action // by the context
 	fixed    []oracle.Action // by the model, without those that are masked
+	all      []oracle.Action // and with them
 	keys     int             // of the context that nobody reads
 	unlisted int             // features of the context that the model does not list
 	outside  int             // values outside the range that it states
+	said     assigned        // by somebody else
 	scratch  scratch         // of named outcomes
 }
 
@@ -41,6 +43,7 @@ func newReader(rules *Rules) *reader {
 		r.actions = make(map[string]struct{}, len(rules.Actions))
 		for _, name := range rules.Actions {
 			r.actions[name] = struct{}{}
+			r.all = append(r.all, oracle.Action{Name: name})
 			if !slices.Contains(rules.Masked, name) {
 				r.fixed = append(r.fixed, oracle.Action{Name: name})
 			}
@@ -97,6 +100,9 @@ func (r *reader) accept() error {
 	}
 	if r.input(); len(r.in.Actions) == 0 {
 		return codec.ContextError("actions", errMasked)
+	}
+	if r.ctx.Assigned.Action != "" {
+		return r.assign()
 	}
 	return r.checkBaseline()
 }
@@ -168,8 +174,8 @@ func (r *reader) fits(raw []byte, id string) error {
 	const perAction = 5 + 9 + 9 // the heads of a name, of a propensity and of one that would have been
 	size := recordOverhead + len(raw) + 2*len(id)
 	if len(r.ctx.Actions) == 0 {
-		for i := range r.fixed {
-			size += perAction + len(r.fixed[i].Name)
+		for i := range r.in.Actions {
+			size += perAction + len(r.in.Actions[i].Name)
 		}
 	}
 	for i := range r.ctx.Actions {
@@ -183,18 +189,21 @@ func (r *reader) fits(raw []byte, id string) error {
 }
 
 // input returns the parsed context as a learner sees it. Features that the model
-// does not list are left out: unknown reads as 0.
+// does not list are left out: unknown reads as 0. What the model masks somebody else may have played.
 func (r *reader) input() *oracle.Input {
 	c := r.ctx
 	r.context()
+	others := c.Assigned.Action != ""
 	if len(c.Actions) == 0 {
-		r.in.Actions = r.fixed
+		if r.in.Actions = r.fixed; others {
+			r.in.Actions = r.all
+		}
 		return &r.in
 	}
 	r.listed = r.listed[:0]
 	for i := range c.Actions {
 		a := &c.Actions[i]
-		if _, masked := r.masked[a.Name]; !masked {
+		if _, masked := r.masked[a.Name]; !masked || others {
 			r.listed = append(r.listed, r.action(a))
 		}
 	}

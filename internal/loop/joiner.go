@@ -46,6 +46,7 @@ type Joiner struct {
 	ahead   ring[told] // ascending
 	rewards bool       // the last outcome with a value told a reward
 	guard   Guard
+	judge   Judge
 	lines   []ring[stageEntry]  // of stages 1, 2, … but a round's last: see stages.go
 	early   []int64             // N of the records of stages, ascending, all behind forgotten
 	told    map[Place]toldRound // rounds, by partition and N, that are taken again and of which stages were told
@@ -99,6 +100,9 @@ func NewJoiner(partitions int, limits codec.Limits, seed uint64, rules func(epoc
 // Guard returns the guard, which has seen all feedback. The caller tells it of an epoch between the
 // cut before the epoch's record and the cut behind it.
 func (j *Joiner) Guard() *Guard { return &j.guard }
+
+// Judge returns what judges the candidates, which the caller tells of epochs as it tells the guard.
+func (j *Joiner) Judge() *Judge { return &j.judge }
 
 // Pending returns the number of rounds that wait for their fate or their turn.
 func (j *Joiner) Pending() int { return j.waiting }

@@ -139,6 +139,9 @@ type Rules struct {
 	Named   []OutcomeRule
 	Worth   *learner.Formula
 	Budgets []string // sorted: the names of what the learner charges for
+
+	Candidates []Candidate // that are judged on what is played
+	Promote    Promotion   // of one of them
 }
 
 // OutcomeRule is what a model says of one named outcome.

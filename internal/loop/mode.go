@@ -123,7 +123,7 @@ func (r *Rules) asksBaseline() bool { return r.Mode != codec.Live || r.Guard.On(
 // baseline's and perhaps the learner's beside it.
 func (d *Decider) decideLaw(dst *codec.Decision, in *oracle.Input) (gamma float64) {
 	r := d.replica
-	dst.Mode, dst.Would, dst.Prices = r.epoch.Rules.Mode, dst.Would[:0], dst.Prices[:0]
+	dst.Mode, dst.Would, dst.Prices, dst.Unknown = r.epoch.Rules.Mode, dst.Would[:0], dst.Prices[:0], 0
 	if dst.Mode == codec.Live {
 		d.law, gamma = r.epoch.Learner.Propensities(d.law[:0], in)
 		d.addPrices(dst)
@@ -155,8 +155,8 @@ func (d *Decider) addPrices(dst *codec.Decision) {
 //
 //   - a round decided live is learned; while paused it is charged as one without a loss,
 //     for it was the learner's own;
-//   - a round in shadow or of an apprentice is learned as one that another law played,
-//     with the propensities that it was drawn with; not while paused;
+//   - a round in shadow, of an apprentice or of somebody else is learned as one that another
+//     law played, with the propensities that it was drawn with; not while paused;
 //   - a round decided while paused is never learned.
 //
 // c is the feedback's context if it is at hand, else nil.

@@ -74,6 +74,7 @@ func (j *Joiner) leave(p *pending) {
 	f.Outcomes = j.closedOf(p, 0)
 	j.emitted = append(j.emitted, p)
 	j.guard.Add(f)
+	j.judge.Add(f)
 }
 
 // record appends the feedback of a round, as yet without what became of it, to those that are ready.
@@ -84,7 +85,7 @@ func (j *Joiner) record(p *pending) *codec.Feedback {
 		LearnedThrough: d.LearnedThrough, Gamma: d.Gamma, Time: p.time,
 		Actions: d.Actions, Propensities: d.Propensities, Action: d.Action,
 		OutcomePartition: -1, OutcomeOffset: -1, Context: d.Context,
-		Mode: d.Mode, Would: d.Would,
+		Mode: d.Mode, Would: d.Would, Unknown: d.Unknown,
 	})
 	return &j.ready.Feedback[len(j.ready.Feedback)-1]
 }

@@ -291,5 +291,8 @@ func (j *Joiner) restoreGuard(m *codec.FeedbackMark) error {
 		return nil
 	}
 	epoch := m.Epochs[k-1].Epoch
-	return j.guard.Restore(m.Guard, epoch, j.rules(epoch))
+	if err := j.guard.Restore(m.Guard, epoch, j.rules(epoch)); err != nil {
+		return err
+	}
+	return j.judge.Restore(m.Candidates, epoch, j.rules(epoch))
 }

@@ -44,6 +44,8 @@ var numbers = map[string]struct {
 	"Warm.Through":        {"warm: %s", []string{"0", "9007199254740993"}},
 	"Guard.Margin":        {"guard: {worse_by: %s}", []string{"-0.1", "1"}},
 	"Guard.Alpha":         {"guard: {alpha: %s}", []string{"0", "0.6"}},
+	"Promote.BetterBy":    {"candidates: [uniform]\npromote: {of: uniform, better_by: %s}", []string{"-0.1", "1"}},
+	"Promote.Alpha":       {"candidates: [uniform]\npromote: {of: uniform, alpha: %s}", []string{"0", "0.6"}},
 	"Named.Range.Min":     {"reward: q\noutcomes: {q: {min: %s}}", []string{"-1.7e308", "2", "-.inf"}},
 	"Named.Range.Max":     {"reward: q\noutcomes: {q: {max: %s}}", []string{"1.7e308", "-1", ".inf"}},
 	"Named.Window.Rounds": {"reward: q\noutcomes: {q: {window: %s rounds}}", []string{"0", "1000000001"}},

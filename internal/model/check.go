@@ -49,6 +49,7 @@ func (m *Model) check(add adder) {
 	m.checkVectors(add)
 	m.certificateProblems(add)
 	m.modeProblems(add)
+	m.candidateProblems(add)
 	m.namedProblems(add)
 }
 
@@ -64,9 +65,9 @@ func (m *Model) order() choice {
 }
 
 // DefaultOrder sets the order of a model that does not name arrival: early where it is allowed
-// and nothing watches the learner against a baseline, else fifo.
+// and nothing watches the learner against a baseline or judges candidates, else fifo.
 func (m *Model) DefaultOrder() {
-	m.Early = !m.Arrival && m.earlyProblem() == "" && !m.Guard.On()
+	m.Early = !m.Arrival && m.earlyProblem() == "" && !m.Guard.On() && m.Candidates == nil
 }
 
 // earlyProblem says why rounds decided early must wait for their turn, "" if they need not.

@@ -40,6 +40,8 @@ func (m *Model) fields() []field {
 		{key: "baseline", into: baseline{&m.Baseline}, omit: m.Baseline.Kind == loop.FirstAction},
 		{key: "masked", into: masked, omit: len(m.Masked) == 0},
 		{key: "guard", into: guard{&m.Guard}, omit: !m.Guard.On()},
+		{key: "candidates", into: candidates{&m.Candidates}, omit: len(m.Candidates) == 0},
+		{key: "promote", into: promotion{&m.Promote}, omit: !m.Promote.On()},
 		{key: "mode", into: mode, omit: m.Mode == codec.Live},
 		{key: "constants", into: byName{m}, omit: m.Constants == nil},
 		{key: "budget", into: budgets{m}, omit: m.Budgets == nil},

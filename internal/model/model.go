@@ -102,6 +102,7 @@ func (m *Model) columns() int {
 func (m *Model) Clone() *Model {
 	c := *m
 	c.Actions, c.Features, c.Masked = slices.Clone(m.Actions), slices.Clone(m.Features), slices.Clone(m.Masked)
+	c.Candidates = slices.Clone(m.Candidates)
 	c.Named, c.Constants, c.Budgets = slices.Clone(m.Named), slices.Clone(m.Constants), slices.Clone(m.Budgets)
 	return &c
 }

@@ -26,6 +26,16 @@ func drawModes(t *rapid.T, m *Model) {
 		m.Guard = loop.GuardRules{Margin: rapid.Float64Range(0, .9).Draw(t, "margin"),
 			Alpha: rapid.Float64Range(1e-9, .5).Draw(t, "alpha"), Then: codec.Mode(rapid.IntRange(0, 3).Draw(t, "then"))}
 	}
+	if !m.Arrival && !m.Early && rapid.Bool().Draw(t, "candidates") {
+		m.Candidates = []loop.Candidate{{Kind: loop.LearnerCandidate}, {Kind: loop.AlwaysCandidate, Action: "else"}}
+		if m.Actions != nil {
+			m.Candidates[1].Action = m.Actions[0]
+		}
+		if rapid.Bool().Draw(t, "promote") {
+			m.Promote = loop.Promotion{Of: m.Candidates[1], BetterBy: rapid.Float64Range(0, .9).Draw(t, "better"),
+				Alpha: rapid.Float64Range(1e-9, .5).Draw(t, "alpha")}
+		}
+	}
 }
 
 func TestModeErrors(t *testing.T) {
@@ -42,6 +52,14 @@ func TestModeErrors(t *testing.T) {
 		{"guard: on", "guard: expected none, or worse_by, alpha and then"},
 		{"guard: {alpha: 0}", "guard: alpha: expected a level in (0, 0.5], found 0"},
 		{"guard: {worse_by: 1}", "guard: worse_by: expected a loss in [0,1)"},
+		{"candidates: [greedy]", `candidates: expected baseline | uniform | learner | {always: ACTION}, found "greedy"`},
+		{"candidates: [always]", "candidates: always takes the name of an action"},
+		{"candidates: [uniform, uniform]", "candidates: uniform is there twice"},
+		{"candidates: uniform", "candidates: expected none or a list of 1 to 16 policies"},
+		{"actions: [a, b]\ncandidates: [{always: c}]", `candidates: always plays "c", which is not in actions`},
+		{"candidates: [uniform]\norder: early", "candidates: they are judged in the order of decisions"},
+		{"candidates: [uniform]\npromote: {of: baseline}", "promote: baseline is not in candidates; add it there"},
+		{"candidates: [uniform]\npromote: {of: uniform, only: switch}", "promote.only: "},
 		{"guard: {then: live}", "guard.then: expected alarm | shadow | apprentice | paused"},
 	} {
 		if _, err := Parse("m.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -68,54 +68,47 @@ func (l *look) diagnose(o Options) *Evaluation {
 		deviation += d * d
 	}
 	e.MeanWeightSE = Figure(math.Sqrt(ratio(deviation, n-1) / n))
-	missing := l.missing()
-	e.Support = 1 - missing.share
-	e.flagRows(o)
-	e.flagSupport(missing)
+	missing, actions := l.missing()
+	e.Support = 1 - missing
+	if e.Rows < o.MinRows {
+		e.flag("few events: %d rows, fewer than %d", e.Rows, o.MinRows)
+	}
+	e.flagSupport(missing, actions)
 	e.flagWeights()
-	e.flagRewards()
+	if e.Matched > 0 && e.NonZero == 0 { // nothing was seen
+		e.flag("all %d matched rows have the outcome 0: a standard error of 0 is no certainty", e.Matched)
+	}
 	return e
 }
 
-// unsupported are actions that the policy plays and the log never did.
-type unsupported struct {
-	share   float64 // of the policy's choices
-	actions int
-}
-
-func (l *look) missing() unsupported {
+// missing returns the share of the policy's choices that are actions which the log never played, and how many
+// these are.
+func (l *look) missing() (share float64, actions int) {
 	played := make([]bool, l.s.Actions)
 	for t := range l.s.all() {
 		played[l.s.Action[t]] = true
 	}
-	var u unsupported
 	for a, mass := range l.mass {
 		if !played[a] && mass > 0 {
-			u.share += mass
-			u.actions++
+			share += mass
+			actions++
 		}
 	}
-	return u
+	return share, actions
 }
 
 func (e *Evaluation) flag(format string, args ...any) {
 	e.Flags = append(e.Flags, fmt.Sprintf(format, args...))
 }
 
-func (e *Evaluation) flagRows(o Options) {
-	if e.Rows < o.MinRows {
-		e.flag("few events: %d rows, fewer than %d", e.Rows, o.MinRows)
-	}
-}
-
-func (e *Evaluation) flagSupport(u unsupported) {
+func (e *Evaluation) flagSupport(share float64, actions int) {
 	switch {
-	case u.actions == 1:
+	case actions == 1:
 		e.flag("support missing: the policy plays an action that the log never played, in %s of its choices; nothing is "+
-			"known of it", percent(u.share))
-	case u.actions > 1:
+			"known of it", percent(share))
+	case actions > 1:
 		e.flag("support missing: the policy plays %d actions that the log never played, in %s of its choices; nothing is "+
-			"known of them", u.actions, percent(u.share))
+			"known of them", actions, percent(share))
 	}
 	if e.Matched == 0 {
 		e.flag("no overlap: no row has an action that the policy plays; only DM is an estimate, and it is the reward " +
@@ -165,13 +158,6 @@ func (e *Evaluation) flagModel(l *look, lambda lambdas) {
 				"do not believe it here",
 				e.Estimates[i].Name, short(m.value(&sum)), short(known))
 		}
-	}
-}
-
-// flagRewards says where a standard error of 0 means that nothing was seen.
-func (e *Evaluation) flagRewards() {
-	if e.Matched > 0 && e.NonZero == 0 {
-		e.flag("all %d matched rows have the outcome 0: a standard error of 0 is no certainty", e.Matched)
 	}
 }
 

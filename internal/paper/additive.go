@@ -14,15 +14,13 @@ import (
 
 // additiveClaim tries theorem 3: its inequalities, its regret over each quantity, that its cost of delay does not
 // grow with T, and the instance that attains √(D log|F|).
-func additiveClaim() Claim {
-	return Claim{
-		Name:   "additive",
-		Source: "derived here: theorem 3 and its corollary (docs/algorithms.md, 3.4)",
-		Says: "For delays that are blind to missing losses, in any order, E regret ≤ √(5.3(K−1)T log|F|) + 6.4·d·log|F| " +
-			"for η = ½, and √(5.3(K−1)T log|F|) + 5.1·√(D log|F|) for delays fixed beforehand; on n = log₂|F| contexts, " +
-			"each for √(2D/n) rounds whose outcomes come together, every algorithm regrets √(nD/2).",
-		plan: additivePlan,
-	}
+var additiveClaim = Claim{
+	Name:   "additive",
+	Source: "derived here: theorem 3 and its corollary (docs/algorithms.md, 3.4)",
+	Says: "For delays that are blind to missing losses, in any order, E regret ≤ √(5.3(K−1)T log|F|) + 6.4·d·log|F| " +
+		"for η = ½, and √(5.3(K−1)T log|F|) + 5.1·√(D log|F|) for delays fixed beforehand; on n = log₂|F| contexts, " +
+		"each for √(2D/n) rounds whose outcomes come together, every algorithm regrets √(nD/2).",
+	plan: additivePlan,
 }
 
 // latePoint is a cell of a sweep with its bound.

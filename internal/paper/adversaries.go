@@ -32,25 +32,23 @@ func lossy(c *cell) bool {
 }
 
 // adversariesClaim tries every delay adversary.
-func adversariesClaim() Claim {
-	return Claim{
-		Name:   "adversaries",
-		Source: "thm:DAFA-REGRET under assum:fifo, kept by release in order and a window of 200 rounds",
-		Says: "The bound holds for contexts and delays of an adversary if feedback comes in FIFO order. Here delays may " +
-			"look at all that was played and lost, and contexts are sorted by their best action. (The window is ours: the " +
-			"rounds that it skips are charged 1 each.)",
-		plan: func(o Options) plan {
-			rounds := size(o, 20000, 3000)
-			var all []*cell
-			for _, spec := range some(o, specs(o)) {
-				for _, p := range presets {
-					all = append(all, &cell{label: p.name, rounds: rounds, env: sorted(rounds, 4, 4), delays: spec, window: 200,
-						tune: p.tune(rounds)})
-				}
+var adversariesClaim = Claim{
+	Name:   "adversaries",
+	Source: "thm:DAFA-REGRET under assum:fifo, kept by release in order and a window of 200 rounds",
+	Says: "The bound holds for contexts and delays of an adversary if feedback comes in FIFO order. Here delays may " +
+		"look at all that was played and lost, and contexts are sorted by their best action. (The window is ours: the " +
+		"rounds that it skips are charged 1 each.)",
+	plan: func(o Options) plan {
+		rounds := size(o, 20000, 3000)
+		var all []*cell
+		for _, spec := range some(o, specs(o)) {
+			for _, p := range presets {
+				all = append(all, &cell{label: p.name, rounds: rounds, env: sorted(rounds, 4, 4), delays: spec, window: 200,
+					tune: p.tune(rounds)})
 			}
-			return played(o, all, concludeAdversaries)
-		},
-	}
+		}
+		return played(o, all, concludeAdversaries)
+	},
 }
 
 func concludeAdversaries(f *Finding, all []*cell) {
@@ -103,26 +101,24 @@ func addNamed(c *chart.Chart, k int, name string, e replay.Estimate) {
 }
 
 // orderClaim compares FIFO, FIFO with a window, and order of arrival.
-func orderClaim() Claim {
-	return Claim{
-		Name:   "order",
-		Source: "assum:fifo; left open by the paper: feedback that is not FIFO",
-		Says: "Is the FIFO assumption needed? Regret when feedback is held back to FIFO, with a window, and learned as " +
-			"it arrives.",
-		plan: func(o Options) plan {
-			rounds := size(o, 20000, 3000)
-			var all []*cell
-			for _, spec := range some(o, specs(o)) {
-				env := sigmoid(rounds, 5, 100)
-				arrival := func(m *model.Model) { m.Arrival = true }
-				all = append(all,
-					&cell{label: "FIFO", rounds: rounds, env: env, delays: spec},
-					&cell{label: "window 200", rounds: rounds, env: env, delays: spec, window: 200},
-					&cell{label: "arrival", rounds: rounds, env: env, delays: spec, tune: arrival})
-			}
-			return played(o, all, concludeOrder)
-		},
-	}
+var orderClaim = Claim{
+	Name:   "order",
+	Source: "assum:fifo; left open by the paper: feedback that is not FIFO",
+	Says: "Is the FIFO assumption needed? Regret when feedback is held back to FIFO, with a window, and learned as " +
+		"it arrives.",
+	plan: func(o Options) plan {
+		rounds := size(o, 20000, 3000)
+		var all []*cell
+		for _, spec := range some(o, specs(o)) {
+			env := logistic(rounds, 5, 100, 0)
+			arrival := func(m *model.Model) { m.Arrival = true }
+			all = append(all,
+				&cell{label: "FIFO", rounds: rounds, env: env, delays: spec},
+				&cell{label: "window 200", rounds: rounds, env: env, delays: spec, window: 200},
+				&cell{label: "arrival", rounds: rounds, env: env, delays: spec, tune: arrival})
+		}
+		return played(o, all, concludeOrder)
+	},
 }
 
 func concludeOrder(f *Finding, all []*cell) {
@@ -161,34 +157,32 @@ func concludeOrder(f *Finding, all []*cell) {
 }
 
 // dmaxClaim looks for the factor √d_max that separates the upper from the lower bound.
-func dmaxClaim() Claim {
-	return Claim{
-		Name:   "dmax",
-		Source: "thm:Vovk-regret against appendix-lb-f; left open by the paper",
-		Says: "Is the factor √d_max between the upper bound √(d_max D log|F|) and the lower bound √(D log|F|) " +
-			"seen? At constant delay d and fixed T the first grows like d, the second like √d.",
-		plan: func(o Options) plan {
-			rounds := size(o, 20000, 4000)
-			var all []*cell
-			for _, env := range []string{"sigmoid", "close:0.3", "needle:.4,.2,.6"} {
-				delays := size(o, []int{0, 25, 50, 100, 200, 400, 800, 1600, 3200}, []int{0, 50, 100, 200, 400, 800})
-				for _, d := range some(o, delays) {
-					c := &cell{label: env, x: float64(d), rounds: rounds, env: builtin(env, rounds), delays: fmt.Sprintf("constant:%d",
-						d)}
-					start := *c // the rounds in which nothing can be known yet, played by the same learner
-					start.rounds = max(d, 1)
-					start.env = func(seed uint64) *replay.Rounds {
-						all := c.env(seed)
-						head := replay.Head(all, start.rounds)
-						head.Class = all.Class
-						return head
-					}
-					all = append(all, c, &start)
+var dmaxClaim = Claim{
+	Name:   "dmax",
+	Source: "thm:Vovk-regret against appendix-lb-f; left open by the paper",
+	Says: "Is the factor √d_max between the upper bound √(d_max D log|F|) and the lower bound √(D log|F|) " +
+		"seen? At constant delay d and fixed T the first grows like d, the second like √d.",
+	plan: func(o Options) plan {
+		rounds := size(o, 20000, 4000)
+		var all []*cell
+		for _, env := range []string{"sigmoid", "close:0.3", "needle:.4,.2,.6"} {
+			delays := size(o, []int{0, 25, 50, 100, 200, 400, 800, 1600, 3200}, []int{0, 50, 100, 200, 400, 800})
+			for _, d := range some(o, delays) {
+				c := &cell{label: env, x: float64(d), rounds: rounds, env: builtin(env, rounds), delays: fmt.Sprintf("constant:%d",
+					d)}
+				start := *c // the rounds in which nothing can be known yet, played by the same learner
+				start.rounds = max(d, 1)
+				start.env = func(seed uint64) *replay.Rounds {
+					all := c.env(seed)
+					head := replay.Head(all, start.rounds)
+					head.Class = all.Class
+					return head
 				}
+				all = append(all, c, &start)
 			}
-			return played(o, all, concludeDMax)
-		},
-	}
+		}
+		return played(o, all, concludeDMax)
+	},
 }
 
 // builtin returns an environment by its specification, which must be right.

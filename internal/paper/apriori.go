@@ -11,15 +11,13 @@ import (
 )
 
 // delaysClaim reproduces the tables of regret and bounds over kinds of delays.
-func delaysClaim() Claim {
-	return Claim{
-		Name:   "delays",
-		Source: "derived here: theorems 1, 2 and 3 (docs/algorithms.md, 3.4); BOLD: Joulani, György and Szepesvári 2013",
-		Says: "Under delays that are blind to missing losses DA-FA with η = ½ pays for delay additively, in any order, " +
-			"with nothing known beforehand: √(KT log|F|) + d·log|F|. Played beside it: FIFO, η = 1/σ, BOLD, which has a copy " +
-			"for each round outstanding, and the constants of the paper.",
-		plan: delaysPlan,
-	}
+var delaysClaim = Claim{
+	Name:   "delays",
+	Source: "derived here: theorems 1, 2 and 3 (docs/algorithms.md, 3.4); BOLD: Joulani, György and Szepesvári 2013",
+	Says: "Under delays that are blind to missing losses DA-FA with η = ½ pays for delay additively, in any order, " +
+		"with nothing known beforehand: √(KT log|F|) + d·log|F|. Played beside it: FIFO, η = 1/σ, BOLD, which has a copy " +
+		"for each round outstanding, and the constants of the paper.",
+	plan: delaysPlan,
 }
 
 // measured is a row of the table of regret at T = 20,000, K = 10, |F| = 100, c = 8, which a program of its own

@@ -61,23 +61,23 @@ func (p *preset) bound(rounds, actions int, logF float64, d int) float64 {
 		t*oracle.HedgeKL(p.eta)/2*logF)
 }
 
-// steep returns an environment of logistic functions so steep that losses are nearly
-// certain and the functions far apart: a bound of few functions is far below the regret
-// of uniform play here, at no more than thousands of rounds.
-func steep(rounds, actions, functions int) func(uint64) *replay.Rounds {
-	return func(seed uint64) *replay.Rounds { return newSteep(seed, rounds, actions, functions) }
+// logistic returns the environment of logistic functions with coefficients of a standard deviation.
+func logistic(rounds, actions, functions int, scale float64) func(uint64) *replay.Rounds {
+	return func(seed uint64) *replay.Rounds {
+		return replay.OfWorld(
+			world.NewSigmoid(seed, rounds, world.SigmoidOptions{Actions: actions, Functions: functions, Scale: scale}))
+	}
 }
 
-func newSteep(seed uint64, rounds, actions, functions int) *replay.Rounds {
-	return replay.OfWorld(
-		world.NewSigmoid(seed, rounds, world.SigmoidOptions{Actions: actions, Functions: functions, Scale: 8}))
-}
+// steep makes functions so steep that losses are nearly certain and the functions far apart: a bound of few
+// functions is far below the regret of uniform play here, at no more than thousands of rounds.
+const steep = 8
 
-// sorted returns the rounds of [steep] as an adversary sorts them: by the best action, so
+// sorted returns the rounds of [steep] functions as an adversary sorts them: by the best action, so
 // that for long nothing is seen of the others, and then all at once.
 func sorted(rounds, actions, functions int) func(uint64) *replay.Rounds {
 	return func(seed uint64) *replay.Rounds {
-		e := newSteep(seed, rounds, actions, functions)
+		e := logistic(rounds, actions, functions, steep)(seed)
 		order, best, truth := make([]int32, rounds), make([]int, rounds), make([]float64, actions)
 		for t := range rounds {
 			e.Truth(truth, t)
@@ -88,23 +88,13 @@ func sorted(rounds, actions, functions int) func(uint64) *replay.Rounds {
 	}
 }
 
-// sigmoid returns the environment of logistic functions with K actions and |F|
-// functions.
-func sigmoid(rounds, actions, functions int) func(uint64) *replay.Rounds {
-	return func(seed uint64) *replay.Rounds {
-		return replay.OfWorld(world.NewSigmoid(seed, rounds, world.SigmoidOptions{Actions: actions, Functions: functions}))
-	}
-}
-
 // dafaClaim tries the regret bound over T, K, log|F| and D.
-func dafaClaim() Claim {
-	return Claim{
-		Name:   "dafa",
-		Source: "thm:DAFA-REGRET with thm:Vovk-regret (DA-FA with the Hedge-Vovk oracle)",
-		Says: "E regret ≤ O(√(KT log|F|) + √(d_max D log|F|)) under delayed feedback in FIFO order. Played where " +
-			"the bound, with the constants that are proved, is less than uniform play regrets.",
-		plan: func(o Options) plan { return sweepPlan(o, "DA-FA", dafaSweeps(o)) },
-	}
+var dafaClaim = Claim{
+	Name:   "dafa",
+	Source: "thm:DAFA-REGRET with thm:Vovk-regret (DA-FA with the Hedge-Vovk oracle)",
+	Says: "E regret ≤ O(√(KT log|F|) + √(d_max D log|F|)) under delayed feedback in FIFO order. Played where " +
+		"the bound, with the constants that are proved, is less than uniform play regrets.",
+	plan: func(o Options) plan { return sweepPlan(o, "DA-FA", dafaSweeps(o)) },
 }
 
 // dafaSweeps lays out the axes.
@@ -137,7 +127,7 @@ func dafaSweeps(o Options) []sweep {
 				if a.name == "log|F|" {
 					x = logOf(v)
 				}
-				c := &cell{label: p.name, x: x, rounds: at.t, env: steep(at.t, at.k, at.n),
+				c := &cell{label: p.name, x: x, rounds: at.t, env: logistic(at.t, at.k, at.n, steep),
 					delays: fmt.Sprintf("constant:%d", at.d), tune: p.tune(at.t)}
 				l.points = append(l.points, point{c, p.bound(at.t, at.k, logOf(at.n), at.d)})
 			}

@@ -30,19 +30,17 @@ func exp4Bound(rounds, actions, policies, delays int) float64 {
 }
 
 // exp4Claim tries the bound of EXP4-DALE where there is something to learn.
-func exp4Claim() Claim {
-	return Claim{
-		Name:   "exp4",
-		Source: "thm:-exp4-main (EXP4-DALE)",
-		Says: "E regret ≤ log N/η + ηKT + 2ηD, which is O(√(KT log N) + √(D log N)) at η = √(log N/(KT+D)), " +
-			"for losses and contexts of an adversary: here one whose actions lose nothing at first and then always, one after " +
-			"the other, and one that sorts the rounds by their best action. Proved here: log N/η + (η/2)KT + ηD with known " +
-			"D. The adaptive rate, a transfer of Zimmert and Seldin's (2020), is held against the same bound, though none is " +
-			"proved of it. (The printed proof adds up to η(K/2+2)T + 2ηD; its OMD step is cited for feedback that comes all " +
-			"at once, where it is false; lem:drift-bound puts means for estimates on which the weights depend. The package " +
-			"comment of pkg/learner repairs them.)",
-		plan: func(o Options) plan { return sweepPlan(o, "EXP4-DALE", exp4Sweeps(o)) },
-	}
+var exp4Claim = Claim{
+	Name:   "exp4",
+	Source: "thm:-exp4-main (EXP4-DALE)",
+	Says: "E regret ≤ log N/η + ηKT + 2ηD, which is O(√(KT log N) + √(D log N)) at η = √(log N/(KT+D)), " +
+		"for losses and contexts of an adversary: here one whose actions lose nothing at first and then always, one after " +
+		"the other, and one that sorts the rounds by their best action. Proved here: log N/η + (η/2)KT + ηD with known " +
+		"D. The adaptive rate, a transfer of Zimmert and Seldin's (2020), is held against the same bound, though none is " +
+		"proved of it. (The printed proof adds up to η(K/2+2)T + 2ηD; its OMD step is cited for feedback that comes all " +
+		"at once, where it is false; lem:drift-bound puts means for estimates on which the weights depend. The package " +
+		"comment of pkg/learner repairs them.)",
+	plan: func(o Options) plan { return sweepPlan(o, "EXP4-DALE", exp4Sweeps(o)) },
 }
 
 // exp4Sweeps lays out the axes: in T, K and D constant policies that betray, in log N those
@@ -95,34 +93,32 @@ func label(spec string) string {
 }
 
 // weightingClaim compares the delay-adapted estimator with plain importance weighting.
-func weightingClaim() Claim {
-	return Claim{
-		Name:   "weighting",
-		Source: "alg:delay-exp4, eqn:exp4-biased-estim (why the denominator is a maximum)",
-		Says: "What does the delay-adapted estimator L/max(Q, Q̃) save over L/Q, where outcomes come when the law has " +
-			"moved?",
-		plan: func(o Options) plan {
-			o.Seeds = 4 * o.seeds() // regret has heavy tails: five seeds may miss the difference
-			var all []*cell
-			for _, c := range []struct {
-				env    string
-				rounds int
-				d      string
-			}{
-				{"trap:2,400,800,2000", size(o, 20000, 8000), "560000"}, // D = 400·1400
-				{"cyc:1000,1000", 20000, "0"},                           // a rate that expects no delay
-			} {
-				for _, spec := range []string{"exp4dale:" + c.d, "exp4dale:plain," + c.d} {
-					all = append(all, &cell{label: label(spec), rounds: c.rounds, env: builtin(c.env, c.rounds),
-						tune: func(m *model.Model) {
-							plays(spec)(m)
-							m.Arrival = true
-						}})
-				}
+var weightingClaim = Claim{
+	Name:   "weighting",
+	Source: "alg:delay-exp4, eqn:exp4-biased-estim (why the denominator is a maximum)",
+	Says: "What does the delay-adapted estimator L/max(Q, Q̃) save over L/Q, where outcomes come when the law has " +
+		"moved?",
+	plan: func(o Options) plan {
+		o.Seeds = 4 * o.seeds() // regret has heavy tails: five seeds may miss the difference
+		var all []*cell
+		for _, c := range []struct {
+			env    string
+			rounds int
+			d      string
+		}{
+			{"trap:2,400,800,2000", size(o, 20000, 8000), "560000"}, // D = 400·1400
+			{"cyc:1000,1000", 20000, "0"},                           // a rate that expects no delay
+		} {
+			for _, spec := range []string{"exp4dale:" + c.d, "exp4dale:plain," + c.d} {
+				all = append(all, &cell{label: label(spec), rounds: c.rounds, env: builtin(c.env, c.rounds),
+					tune: func(m *model.Model) {
+						plays(spec)(m)
+						m.Arrival = true
+					}})
 			}
-			return played(o, all, concludeWeighting)
-		},
-	}
+		}
+		return played(o, all, concludeWeighting)
+	},
 }
 
 func concludeWeighting(f *Finding, all []*cell) {
@@ -144,12 +140,4 @@ func concludeWeighting(f *Finding, all []*cell) {
 	f.Checked = "delay-adapted weighting regrets less by over two standard errors of the paired difference"
 	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"weighting", pic})
 	f.Seen = "the maximum in the denominator saved " + strings.Join(seen, ", ") + "."
-}
-
-// own says that an environment is played with the delays that it is meant for.
-func own(env *replay.Rounds, spec string) string {
-	if spec != "" {
-		return spec
-	}
-	return env.Delays
 }

@@ -3,33 +3,32 @@ package paper
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"hindsight/internal/chart"
 )
 
 // unstableClaim plays the oracle of the lower bound.
-func unstableClaim() Claim {
-	return Claim{
-		Name:   "unstable",
-		Source: "thm:lower-bound (realizability and a good oracle do not suffice)",
-		Says: "Whatever the algorithm, an oracle of regret 0 but without stability costs Ω(T) at constant delay 1. " +
-			"Played here by greedy, which regrets nothing without delay; beside it DA-FA with Hedge-Vovk, which is stable, on " +
-			"the same rounds and class.",
-		plan: func(o Options) plan {
-			var all []*cell
-			for _, rounds := range size(o, []int{500, 1000, 2000, 4000}, []int{250, 500, 1000}) {
-				for _, d := range []int{0, 1} {
-					for _, env := range []string{"unstable", "unstable-hedge"} {
-						spec := map[string]string{"unstable": "greedy", "unstable-hedge": "dafa"}[env]
-						all = append(all, &cell{label: fmt.Sprintf("%s, delay %d", env, d), x: float64(rounds), rounds: rounds,
-							env: builtin(env, rounds), delays: fmt.Sprintf("constant:%d", d), tune: plays(spec)})
-					}
+var unstableClaim = Claim{
+	Name:   "unstable",
+	Source: "thm:lower-bound (realizability and a good oracle do not suffice)",
+	Says: "Whatever the algorithm, an oracle of regret 0 but without stability costs Ω(T) at constant delay 1. " +
+		"Played here by greedy, which regrets nothing without delay; beside it DA-FA with Hedge-Vovk, which is stable, on " +
+		"the same rounds and class.",
+	plan: func(o Options) plan {
+		var all []*cell
+		for _, rounds := range size(o, []int{500, 1000, 2000, 4000}, []int{250, 500, 1000}) {
+			for _, d := range []int{0, 1} {
+				for _, env := range []string{"unstable", "unstable-hedge"} {
+					spec := map[string]string{"unstable": "greedy", "unstable-hedge": "dafa"}[env]
+					all = append(all, &cell{label: fmt.Sprintf("%s, delay %d", env, d), x: float64(rounds), rounds: rounds,
+						env: builtin(env, rounds), delays: fmt.Sprintf("constant:%d", d), tune: plays(spec)})
 				}
 			}
-			return played(o, all, concludeUnstable)
-		},
-	}
+		}
+		return played(o, all, concludeUnstable)
+	},
 }
 
 func concludeUnstable(f *Finding, all []*cell) {
@@ -83,24 +82,22 @@ func scaled(v []float64, by float64) []float64 {
 }
 
 // hypercubeClaim plays the instance of the lower bound for function classes.
-func hypercubeClaim() Claim {
-	return Claim{
-		Name:   "hypercube",
-		Source: "lem:fa-full-info-lb and appendix-lb-f (lower bound for function classes)",
-		Says: "Over 2ⁿ functions that differ in one best action a context, at ε = √(n/(100T)), no algorithm is much " +
-			"better than playing uniformly; ε = ½ is learned, with the regret that is proved.",
-		plan: func(o Options) plan {
-			rounds := size(o, 20000, 4000)
-			var all []*cell
-			for _, n := range size(o, []int{4, 16, 64}, []int{4, 12}) {
-				for _, eps := range []float64{0, .5} {
-					all = append(all, &cell{label: "DA-FA", x: float64(n), rounds: rounds,
-						env: builtin(fmt.Sprintf("hypercube:%d,%g", n, eps), rounds), delays: "none"})
-				}
+var hypercubeClaim = Claim{
+	Name:   "hypercube",
+	Source: "lem:fa-full-info-lb and appendix-lb-f (lower bound for function classes)",
+	Says: "Over 2ⁿ functions that differ in one best action a context, at ε = √(n/(100T)), no algorithm is much " +
+		"better than playing uniformly; ε = ½ is learned, with the regret that is proved.",
+	plan: func(o Options) plan {
+		rounds := size(o, 20000, 4000)
+		var all []*cell
+		for _, n := range size(o, []int{4, 16, 64}, []int{4, 12}) {
+			for _, eps := range []float64{0, .5} {
+				all = append(all, &cell{label: "DA-FA", x: float64(n), rounds: rounds,
+					env: builtin(fmt.Sprintf("hypercube:%d,%g", n, eps), rounds), delays: "none"})
 			}
-			return played(o, all, concludeHypercube)
-		},
-	}
+		}
+		return played(o, all, concludeHypercube)
+	},
 }
 
 func concludeHypercube(f *Finding, all []*cell) {
@@ -126,7 +123,7 @@ func concludeHypercube(f *Finding, all []*cell) {
 		easy = math.Max(easy, 1-d.Value/u)
 		what := fmt.Sprintf("n = %d at ε = ½", int(c.x))
 		proved := presets[0].bound(c.rounds, 2, c.x*math.Ln2, 0)
-		f.check(within(c.regret, constant(proved, len(c.regret))),
+		f.check(within(c.regret, slices.Repeat([]float64{proved}, len(c.regret))),
 			"%s: DA-FA's regret is below the bound that is proved, %.0f", what, proved)
 		f.learns(what, c)
 	}
@@ -149,32 +146,30 @@ func (b *block) ratios() []float64 {
 }
 
 // blocksClaim plays the losses of the lower bound for policy classes.
-func blocksClaim() Claim {
-	return Claim{
-		Name:   "blocks",
-		Source: "thm:lower-bound-full-feedback (lower bound for policy classes)",
-		Says: "For every algorithm there are losses in blocks of d + 1 rounds that cost it Ω(√(D log N)): on " +
-			"random ones regret is no less than a constant times √((d+1)·T·ln N/2), flat in d. To learn does not help " +
-			"here, only to know the future would.",
-		plan: func(o Options) plan {
-			rounds := size(o, 16384, 4096)
-			var blocks []block
-			var all []*cell
-			for _, n := range size(o, []int{4, 256}, []int{4, 32}) {
-				for _, spec := range []string{"adaptive", "known D"} {
-					for _, d := range size(o, []int{0, 3, 15, 63, 255}, []int{0, 3, 15, 63}) {
-						c := &cell{label: spec, x: float64(d + 1), rounds: rounds,
-							env: builtin(fmt.Sprintf("blocks:%d,%d", d, n), rounds), tune: plays("exp4dale")}
-						if spec == "known D" {
-							c.tune = plays(fmt.Sprintf("exp4dale:%d", rounds*d/2))
-						}
-						blocks, all = append(blocks, block{c, n, d}), append(all, c)
+var blocksClaim = Claim{
+	Name:   "blocks",
+	Source: "thm:lower-bound-full-feedback (lower bound for policy classes)",
+	Says: "For every algorithm there are losses in blocks of d + 1 rounds that cost it Ω(√(D log N)): on " +
+		"random ones regret is no less than a constant times √((d+1)·T·ln N/2), flat in d. To learn does not help " +
+		"here, only to know the future would.",
+	plan: func(o Options) plan {
+		rounds := size(o, 16384, 4096)
+		var blocks []block
+		var all []*cell
+		for _, n := range size(o, []int{4, 256}, []int{4, 32}) {
+			for _, spec := range []string{"adaptive", "known D"} {
+				for _, d := range size(o, []int{0, 3, 15, 63, 255}, []int{0, 3, 15, 63}) {
+					c := &cell{label: spec, x: float64(d + 1), rounds: rounds,
+						env: builtin(fmt.Sprintf("blocks:%d,%d", d, n), rounds), tune: plays("exp4dale")}
+					if spec == "known D" {
+						c.tune = plays(fmt.Sprintf("exp4dale:%d", rounds*d/2))
 					}
+					blocks, all = append(blocks, block{c, n, d}), append(all, c)
 				}
 			}
-			return played(o, all, func(f *Finding, _ []*cell) { concludeBlocks(f, blocks) })
-		},
-	}
+		}
+		return played(o, all, func(f *Finding, _ []*cell) { concludeBlocks(f, blocks) })
+	},
 }
 
 // least is the share of √((d+1)·T·ln N/2) below which the lower bound is refuted.
@@ -204,7 +199,7 @@ func concludeBlocks(f *Finding, blocks []block) {
 		if fit, ok := fitSlope("the ratio over d + 1, "+line.Name, "about", 0, line.X, line.Y); ok {
 			f.Fits = append(f.Fits, fit)
 		}
-		f.check(within(constant(least, len(mean)), mean), "%s: regret is at least %v times √((d+1)T ln N/2), mean over d",
+		f.check(within(slices.Repeat([]float64{least}, len(mean)), mean), "%s: regret is at least %v times √((d+1)T ln N/2), mean over d",
 			line.Name, least)
 		seen = append(seen, fmt.Sprintf("%.2f for %s", estimate(mean).Value, line.Name))
 		pic.Series, blocks = append(pic.Series, line), blocks[n:]

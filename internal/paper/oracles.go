@@ -9,26 +9,24 @@ import (
 )
 
 // oraclesClaim compares oracles whose stability is not proved, the default one among them.
-func oraclesClaim() Claim {
-	return Claim{
-		Name:   "oracles",
-		Source: "assum:stability; left open by the paper: weaker oracles",
-		Says: "Which oracles are stable enough? Regret with and without delay, and the drift Σ p·g − min g that delay " +
-			"made, measured.",
-		plan: func(o Options) plan {
-			rounds := size(o, 20000, 3000)
-			var all []*cell
-			for _, env := range []string{"sigmoid", "linear:5,5"} {
-				for _, delays := range []string{"none", "constant:100"} {
-					for _, kind := range oracleKinds(env) {
-						all = append(all, &cell{label: kind.name, rounds: rounds, env: builtin(env, rounds), delays: delays,
-							tune: kind.tune})
-					}
+var oraclesClaim = Claim{
+	Name:   "oracles",
+	Source: "assum:stability; left open by the paper: weaker oracles",
+	Says: "Which oracles are stable enough? Regret with and without delay, and the drift Σ p·g − min g that delay " +
+		"made, measured.",
+	plan: func(o Options) plan {
+		rounds := size(o, 20000, 3000)
+		var all []*cell
+		for _, env := range []string{"sigmoid", "linear:5,5"} {
+			for _, delays := range []string{"none", "constant:100"} {
+				for _, kind := range oracleKinds(env) {
+					all = append(all, &cell{label: kind.name, rounds: rounds, env: builtin(env, rounds), delays: delays,
+						tune: kind.tune})
 				}
 			}
-			return played(o, all, concludeOracles)
-		},
-	}
+		}
+		return played(o, all, concludeOracles)
+	},
 }
 
 type oracleKind struct {

@@ -9,9 +9,11 @@
 package paper
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -37,13 +39,7 @@ type Options struct {
 type plant func(l learner.Learner, env *replay.Rounds) learner.Learner
 
 func (o Options) seeds() int {
-	switch {
-	case o.Seeds > 0:
-		return o.Seeds
-	case o.Quick:
-		return 5
-	}
-	return 20
+	return cmp.Or(o.Seeds, size(o, 20, 5))
 }
 
 // size returns full, or quick if the look is quick.
@@ -115,21 +111,16 @@ func (f *Finding) check(holds bool, format string, args ...any) {
 
 // Holds reports whether all checks of a finding hold.
 func (f *Finding) Holds() bool {
-	for _, c := range f.Checks {
-		if !c.Holds {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(f.Checks, func(c Check) bool { return !c.Holds })
 }
 
 // Claims lists everything that can be tried, in the order of the paper, and then what is derived here.
 func Claims() []Claim {
 	return []Claim{
-		exp4Claim(), blocksClaim(), weightingClaim(), unstableClaim(), dafaClaim(), adversariesClaim(), stabilityClaim(),
-		hypercubeClaim(),
-		orderClaim(), dmaxClaim(), oraclesClaim(),
-		additiveClaim(), stagesClaim(), delaysClaim(),
+		exp4Claim, blocksClaim, weightingClaim, unstableClaim, dafaClaim, adversariesClaim, stabilityClaim,
+		hypercubeClaim,
+		orderClaim, dmaxClaim, oraclesClaim,
+		additiveClaim, stagesClaim, delaysClaim,
 	}
 }
 

@@ -1,8 +1,10 @@
 package paper
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 
 	"hindsight/internal/delay"
 	"hindsight/internal/loop"
@@ -55,11 +57,8 @@ func played(o Options, cells []*cell, conclude func(f *Finding, cells []*cell)) 
 // play runs a cell with a seed.
 func (c *cell) play(ctx context.Context, seed uint64, plant plant) (*replay.Result, error) {
 	env := c.env(seed)
-	window := c.window
-	if window == 0 {
-		window = int64(env.Len()) + 1
-	}
-	m, files := replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, loop.Window{Rounds: window})
+	window := loop.Window{Rounds: cmp.Or(c.window, int64(env.Len())+1)}
+	m, files := replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, window)
 	if c.tune != nil {
 		c.tune(m)
 		m.DefaultOrder()
@@ -71,7 +70,7 @@ func (c *cell) play(ctx context.Context, seed uint64, plant plant) (*replay.Resu
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	d, err := delay.Parse(own(env, c.delays), env.DelayOptions(seed))
+	d, err := delay.Parse(cmp.Or(c.delays, env.Delays), env.DelayOptions(seed))
 	if err != nil {
 		return nil, err
 	}
@@ -139,13 +138,8 @@ const learnsSomething = "mean regret is below half of that of uniform play, with
 // within reports whether the mean of a is at most that of b, within two standard
 // errors of the paired difference. A bound that is not there bounds nothing.
 func within(a, b []float64) bool {
-	for _, bound := range b {
-		if math.IsInf(bound, 1) {
-			return false
-		}
-	}
 	e := estimate(minus(a, b))
-	return e.Value <= 2*se(e)
+	return !slices.Contains(b, math.Inf(1)) && e.Value <= 2*se(e)
 }
 
 func se(e replay.Estimate) float64 {

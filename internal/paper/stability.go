@@ -15,33 +15,31 @@ import (
 )
 
 // stabilityClaim tries the oracle alone: its regret, and how much it moves.
-func stabilityClaim() Claim {
-	return Claim{
-		Name:   "stability",
-		Source: "thm:Vovk-regret-and-stability and lemma:vovk-stability (the Hedge-Vovk oracle)",
-		Says: "At η = 1/18: Σ E(f̂−f⋆)² ≤ 2 log|F|/η, Σ E KL(q_t‖q_{t+1}) ≤ log|F|, Σ " +
-			"E‖f̂_t−f̂_{t+1}‖² ≤ 2 log|F|. Sharper for every η ≤ ½: log|F|/η, κ(η)·log|F| with κ(η) = " +
-			"2(e^η−1−η)/(1−e^{−η(1−η/2)}), and half of that.",
-		plan: func(o Options) plan {
-			var all []*movement
-			for _, eta := range size(o, []float64{oracle.PaperEta, .1, .2, .3, .4, .5}, []float64{oracle.PaperEta, .2, .5}) {
-				for _, functions := range size(o, []int{2, 16, 128, 1024}, []int{2, 64}) {
-					all = append(all, &movement{eta: eta, functions: functions, rounds: size(o, 10000, 2000),
-						runs: make([]moved, o.seeds())})
-				}
+var stabilityClaim = Claim{
+	Name:   "stability",
+	Source: "thm:Vovk-regret-and-stability and lemma:vovk-stability (the Hedge-Vovk oracle)",
+	Says: "At η = 1/18: Σ E(f̂−f⋆)² ≤ 2 log|F|/η, Σ E KL(q_t‖q_{t+1}) ≤ log|F|, Σ " +
+		"E‖f̂_t−f̂_{t+1}‖² ≤ 2 log|F|. Sharper for every η ≤ ½: log|F|/η, κ(η)·log|F| with κ(η) = " +
+		"2(e^η−1−η)/(1−e^{−η(1−η/2)}), and half of that.",
+	plan: func(o Options) plan {
+		var all []*movement
+		for _, eta := range size(o, []float64{oracle.PaperEta, .1, .2, .3, .4, .5}, []float64{oracle.PaperEta, .2, .5}) {
+			for _, functions := range size(o, []int{2, 16, 128, 1024}, []int{2, 64}) {
+				all = append(all, &movement{eta: eta, functions: functions, rounds: size(o, 10000, 2000),
+					runs: make([]moved, o.seeds())})
 			}
-			var jobs []job
-			for _, m := range all {
-				for k := range m.runs {
-					jobs = append(jobs, job{m.rounds, func(ctx context.Context) (err error) {
-						m.runs[k], err = m.play(ctx, o.Seed+uint64(k), o.mistake)
-						return err
-					}})
-				}
+		}
+		var jobs []job
+		for _, m := range all {
+			for k := range m.runs {
+				jobs = append(jobs, job{m.rounds, func(ctx context.Context) (err error) {
+					m.runs[k], err = m.play(ctx, o.Seed+uint64(k), o.mistake)
+					return err
+				}})
 			}
-			return plan{jobs, func(f *Finding) { concludeStability(f, all) }}
-		},
-	}
+		}
+		return plan{jobs, func(f *Finding) { concludeStability(f, all) }}
+	},
 }
 
 // movement is one oracle at one η.

@@ -3,31 +3,29 @@ package paper
 import "fmt"
 
 // stagesClaim plays the environment in which the order of arrival fails.
-func stagesClaim() Claim {
-	return Claim{
-		Name:   "stages",
-		Source: "derived here: where theorem 3 does not hold, and theorem 1 does (docs/algorithms.md, 3.4)",
-		Says: "Where delays look at losses that have not come, DA-FA with η = ½ in the order of arrival can lose ten " +
-			"times: 64 contexts one after the other, in each of which another function looks right while good news of the " +
-			"best action is held back. FIFO does not, and neither does η by what is outstanding.",
-		plan: func(o Options) plan {
-			const rounds = 20000
-			delays := []lateDelays{lateConstant(50), goodNewsLate(100, 600)}
-			if o.few {
-				delays = delays[1:]
+var stagesClaim = Claim{
+	Name:   "stages",
+	Source: "derived here: where theorem 3 does not hold, and theorem 1 does (docs/algorithms.md, 3.4)",
+	Says: "Where delays look at losses that have not come, DA-FA with η = ½ in the order of arrival can lose ten " +
+		"times: 64 contexts one after the other, in each of which another function looks right while good news of the " +
+		"best action is held back. FIFO does not, and neither does η by what is outstanding.",
+	plan: func(o Options) plan {
+		const rounds = 20000
+		delays := []lateDelays{lateConstant(50), goodNewsLate(100, 600)}
+		if o.few {
+			delays = delays[1:]
+		}
+		cells := make([][]*late, len(delays))
+		var all []job
+		for i, d := range delays {
+			for _, a := range []lateAlgo{halfFIFO, halfArrival, outstanding} {
+				c := &late{world: lateStages(rounds, 64), rounds: rounds, delays: d, algo: a}
+				cells[i] = append(cells[i], c)
+				all = append(all, c.jobs(o, size(o, max(5, o.seeds()/4), 1))...)
 			}
-			cells := make([][]*late, len(delays))
-			var all []job
-			for i, d := range delays {
-				for _, a := range []lateAlgo{halfFIFO, halfArrival, outstanding} {
-					c := &late{world: lateStages(rounds, 64), rounds: rounds, delays: d, algo: a}
-					cells[i] = append(cells[i], c)
-					all = append(all, c.jobs(o, size(o, max(5, o.seeds()/4), 1))...)
-				}
-			}
-			return plan{all, func(f *Finding) { concludeStages(f, cells) }}
-		},
-	}
+		}
+		return plan{all, func(f *Finding) { concludeStages(f, cells) }}
+	},
 }
 
 func concludeStages(f *Finding, cells [][]*late) {

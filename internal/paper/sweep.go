@@ -3,6 +3,7 @@ package paper
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"hindsight/internal/chart"
@@ -71,7 +72,7 @@ func (f *Finding) sweep(name string, s *sweep) {
 			addPoint(regret, p.x, estimate(p.regret))
 			bound.X, bound.Y = append(bound.X, p.x), append(bound.Y, p.proved)
 			what := fmt.Sprintf("%s = %.4g, %s", s.axis, p.x, label)
-			f.check(within(p.regret, constant(p.proved, len(p.regret))) && p.proved < mean(p.uniform()),
+			f.check(within(p.regret, slices.Repeat([]float64{p.proved}, len(p.regret))) && p.proved < mean(p.uniform()),
 				"%s: mean regret is below the bound that is proved, and that below the regret of uniform play", what)
 			f.learns(what, p.cell)
 		}
@@ -113,12 +114,4 @@ func (f *Finding) exponent(axis string, points []point) {
 	f.Fits = append(f.Fits, slopeFit{What: what, Kind: "at most", Predicted: .5, Slope: e.Value, SE: e.SE,
 		Bound: &of.Slope})
 	f.check(e.Value <= of.Slope+finite+2*se(e), "the exponent of %s is at most that of its bound", what)
-}
-
-func constant(v float64, n int) []float64 {
-	out := make([]float64, n)
-	for i := range out {
-		out[i] = v
-	}
-	return out
 }

@@ -364,7 +364,7 @@ func liveOn(t *testing.T, log stream.Log, tr *Trial, speed string, look func(log
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		ended <- service.RunSystem(running, service.SystemConfig{Log: log, Name: name, Source: source, Build: model.Epoch,
-			Seed:       SecretSeed(tr.Seed),
+			Seed: SecretSeed(tr.Seed), MarkEvery: 20,
 			Partitions: 1, Owned: []int{0}, Owner: "test", Logger: slog.New(slog.DiscardHandler), Learned: in.Note},
 			func() { close(ready) })
 	}()

@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,10 +71,18 @@ func TestInjectEqualsBacktest(t *testing.T) {
 					tr = trialOf(t, environment(t, "sigmoid", 1, rounds), c.learner, "100", c.delays)
 				}
 				tr.Model.Arrival = c.arrival
-				want, trace := decisionsOf(t, tr)
+				if !c.arrival {
+					tr.Model.Early = false
+					tr.Model.Candidates = []loop.Candidate{{Kind: loop.BaselineCandidate}, {Kind: loop.UniformCandidate},
+						{Kind: loop.LearnerCandidate}}
+				}
+				want, trace, states := decisionsOf(t, tr)
 				live, v := liveOn(t, e.open(t), tr, "", func(log stream.Log) {
 					if got := livesOf(t, log); !slices.Equal(got, want) {
 						t.Errorf("%d decisions, %s", len(got), firstOther(got, want))
+					}
+					if n := judgedAlike(t, log, states); n == 0 && !c.arrival {
+						t.Error("no state of the candidates was compared")
 					}
 				})
 				if v.ExitCode() != verify.Identical {
@@ -116,8 +126,31 @@ func exact(d *codec.Decision) string {
 		d.Prices)
 }
 
-// decisionsOf returns what the backtest of a trial decides.
-func decisionsOf(t *testing.T, tr *Trial) ([]string, *trace) {
+// judgedAlike compares what marks of a live system know of candidates with what a backtest knew after as many
+// feedbacks, and returns how many it compared.
+func judgedAlike(t *testing.T, log stream.Log, states map[int64][]byte) (n int) {
+	t.Helper()
+	topic := join.TopicsOf("replay").Feedback
+	err := stream.Scan(t.Context(), log, topic, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
+		if r.Type != codec.TypeMark {
+			return nil
+		}
+		m, err := codec.ParseFeedbackMark(r.Value)
+		if want, ok := states[m.N]; ok && err == nil && m.N > 0 {
+			if n++; !bytes.Equal(m.Candidates, want) {
+				t.Errorf("live and in the backtest candidates are worth different things after feedback %d", m.N)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// decisionsOf returns what the backtest of a trial decides, and what it knows of candidates after each feedback.
+func decisionsOf(t *testing.T, tr *Trial) ([]string, *trace, map[int64][]byte) {
 	t.Helper()
 	l, err := tr.learner()
 	if err != nil {
@@ -126,12 +159,17 @@ func decisionsOf(t *testing.T, tr *Trial) ([]string, *trace) {
 	ep := loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}
 	b := newBacktest(ep, "replay", SecretSeed(tr.Seed), tr.Rounds, tr.Delays)
 	var out []string
-	b.each = func(int) { out = append(out, exact(b.dec)) }
+	judge, states := b.joiner.Judge(), map[int64][]byte{}
+	judge.Begin(1, false, ep.Rules)
+	b.each = func(int) {
+		out = append(out, exact(b.dec))
+		states[b.joiner.LastN()] = judge.Append(nil)
+	}
 	trace, err := b.run(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out, trace
+	return out, trace, states
 }
 
 // livesOf returns what a live system decided.

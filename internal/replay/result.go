@@ -8,6 +8,7 @@ import (
 	"hindsight/internal/certify"
 	"hindsight/internal/delay"
 	"hindsight/internal/latelosses"
+	"hindsight/internal/ledger"
 	"hindsight/internal/model"
 	"hindsight/internal/words"
 	"hindsight/pkg/codec"
@@ -45,6 +46,9 @@ type Result struct {
 	Formula  string         `json:"reward,omitempty" csv:"-"`
 	Outcomes []NamedOutcome `json:"outcomes,omitempty"`
 	Budgets  []Spend        `json:"budgets,omitempty"`
+
+	// of a model that names candidates, where all losses are known: what they are worth on what was played
+	Candidates []ledger.Estimate `json:"candidates,omitempty" csv:"-"`
 
 	Course   *Course        `json:"course,omitempty"`   // how it went
 	Contexts *WorstContexts `json:"contexts,omitempty"` // where it went worst; of some runs of a report

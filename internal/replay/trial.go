@@ -46,6 +46,9 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	ep := loop.Epoch{Number: 1, Rules: t.Model.Rules(), Learner: l}
 	start := time.Now()
 	b := newBacktest(ep, t.Model.Name, SecretSeed(t.Seed), t.Rounds, t.Delays)
+	if t.Rounds.Log == nil { // what rejection replay plays is not drawn from the law that it logs
+		b.joiner.Judge().Begin(ep.Number, false, ep.Rules)
+	}
 	if t.Contexts {
 		b.match.contexts = newContextTable()
 	}
@@ -55,6 +58,7 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	}
 	elapsed := time.Since(start)
 	r := t.result(trace)
+	r.Candidates = b.joiner.Judge().Estimates()
 	r.Certificate = certify.Of(l, r.certifyOptions(t.Model))
 	r.RoundsPerSecond = float64(r.Rounds) / elapsed.Seconds()
 	r.Contexts = trace.match.WorstContexts()

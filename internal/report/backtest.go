@@ -22,7 +22,9 @@ func (r *Results) Page() *Page {
 	p := &Page{Title: "What " + b.name() + " says", Subtitle: b.subtitle(), Foot: b.foot()}
 	p.Verdict = b.verdict()
 	p.Flags, p.Tiles, p.Says = b.flags(), b.tiles(), b.says()
-	p.Sections = []section{b.intake(), b.health(), b.policies(), b.value(), b.delays(), b.regret(), b.sweep(),
+	value := b.value()
+	value.add(candidates(b.groups))
+	p.Sections = []section{b.intake(), b.health(), b.policies(), value, b.delays(), b.regret(), b.sweep(),
 		b.contexts(), b.parameters()}
 	if named := b.outcomes(); len(named.Parts) > 0 {
 		p.Sections = slices.Insert(p.Sections, 4, named)

@@ -3,6 +3,7 @@ package report
 import (
 	"slices"
 
+	"hindsight/internal/ledger"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
@@ -82,6 +83,28 @@ func judgedOutcomes(policies []*ope.Evaluation) *table {
 		t.row(row...)
 	}
 	return t
+}
+
+// candidates has a row for each candidate of a learner and delays, in the first of its runs.
+func candidates(groups [][]*replay.Result) *table {
+	t := &table{Caption: "Candidates, judged on what was played: 95 % intervals that hold at all rounds at once. Gain is " +
+		"the mean loss of what was played less the candidate's",
+		Columns: []column{{Name: "learner", Text: true}, {Name: "delays", Text: true}, {Name: "candidate", Text: true},
+			{Name: "mean loss"}, {Name: "gain"}, {Name: "with missing outcomes at their worst"}, {Name: ""}}}
+	for _, g := range groups {
+		for i := range g[0].Candidates {
+			e, says := &g[0].Candidates[i], ""
+			if e.Beaten {
+				says = "beaten"
+			}
+			t.row(g[0].Learner, g[0].Delays.Spec, e.Policy, judgedMean(e.Value), judgedMean(e.Gain), judgedMean(e.Worst), says)
+		}
+	}
+	return t
+}
+
+func judgedMean(i ledger.Interval) string {
+	return words.Figure(i.Mean, 3) + " (" + words.Figure(i.Low, 3) + " to " + words.Figure(i.High, 3) + ")"
 }
 
 // outcomes is the part on the outcomes and budgets that models name.

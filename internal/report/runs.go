@@ -20,7 +20,7 @@ func Runs(runs []replay.Result, width int) *Page {
 	r := Results{Runs: runs}
 	r.Summarise()
 	p := brief(r.runs(width, false), note(legend(runs)))
-	p.Sections[0].add(named(groupsOf(runs)))
+	p.Sections[0].add(named(groupsOf(runs)), candidates(groupsOf(runs)))
 	for _, g := range groupsOf(runs) {
 		for _, say := range []func(*replay.Result) string{lateWarning, lateOutcomes, changeWarning} {
 			if text := warning(g, say); text != "" {

@@ -130,8 +130,9 @@ func broken(p *pack) (out []string) {
 			deny(to, "records are bytes to a log")
 		case strings.HasPrefix(path, "github.com/segmentio/kafka-go") && !slices.Contains(kafkaIn, name):
 			deny(to, "Kafka is behind pkg/stream/kafka")
-		case name == "internal/loop" && !slices.Contains([]string{"pkg/codec", "pkg/learner", "pkg/oracle"}, to):
-			deny(to, "the heart knows events, learners and oracles only")
+		case name == "internal/loop" && !slices.Contains([]string{"internal/ledger", "pkg/codec", "pkg/learner",
+			"pkg/oracle"}, to):
+			deny(to, "the heart knows events, learners, oracles and the ledger only")
 		}
 	}
 	if slices.Contains(apart, name) && slices.Contains(p.Deps, module+"internal/service") {

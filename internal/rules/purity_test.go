@@ -12,14 +12,14 @@ import (
 )
 
 // heart are the packages that must be pure.
-var heart = []string{"pkg/oracle", "pkg/learner", "internal/loop"}
+var heart = []string{"pkg/oracle", "pkg/learner", "internal/ledger", "internal/loop"}
 
 // allowedImports of the heart. What is not here brings a clock, I/O, goroutines, a
 // random source, or an order that changes from run to run (maps).
 var allowedImports = []string{
 	"bytes", "cmp", "crypto/sha256", "encoding", "encoding/binary", "encoding/hex", "errors", "fmt", "math", "math/bits",
 	"slices", "strconv", "strings", "unicode/utf8", "unsafe",
-	"hindsight/pkg/codec", "hindsight/pkg/learner", "hindsight/pkg/oracle",
+	"hindsight/internal/ledger", "hindsight/pkg/codec", "hindsight/pkg/learner", "hindsight/pkg/oracle",
 }
 
 // allowedMath are the functions of package math that give the same bits on every

@@ -3,6 +3,7 @@ package scan
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -36,11 +37,7 @@ func NewCSV(file string, r io.Reader) *CSV {
 	start, _ := buffered.Peek(separatorBytes) // an error comes again when it is read
 	start = bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\ufeff")), "\r\n")
 	header, _, _ := bytes.Cut(start, []byte("\n"))
-	c := &CSV{File: file, comma: Separator(header), lines: NewLines(buffered)}
-	if c.comma == 0 {
-		c.comma = ','
-	}
-	return c
+	return &CSV{File: file, comma: cmp.Or(Separator(header), ','), lines: NewLines(buffered)}
 }
 
 // Row returns the cells of the next row that is not blank, valid until the next call, or io.EOF. A

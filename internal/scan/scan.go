@@ -380,22 +380,16 @@ func (s *JSON) Whole() int {
 	return int(f)
 }
 
-func (s *JSON) Wholes(dst []int) []int {
-	if s.Null() || !s.Open('[') {
-		return dst
-	}
-	for first := true; s.More(&first, ']'); {
-		dst = append(dst, s.Whole())
-	}
-	return dst
-}
+func (s *JSON) Wholes(dst []int) []int          { return list(s, dst, (*JSON).Whole) }
+func (s *JSON) Numbers(dst []float64) []float64 { return list(s, dst, (*JSON).Number) }
 
-func (s *JSON) Numbers(dst []float64) []float64 {
+// list appends the values of a list; null is none.
+func list[T any](s *JSON, dst []T, one func(*JSON) T) []T {
 	if s.Null() || !s.Open('[') {
 		return dst
 	}
 	for first := true; s.More(&first, ']'); {
-		dst = append(dst, s.Number())
+		dst = append(dst, one(s))
 	}
 	return dst
 }

@@ -1,4 +1,4 @@
-// Package secret reads secrets from files that nobody else can use, and takes them out
+// Package secret reads secrets from files that no other user can use, and takes them out
 // of what others can see.
 package secret
 
@@ -55,7 +55,7 @@ func Warn(logger *slog.Logger, path, what string) {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return // whoever reads it will say so
+		return // its reader reports it
 	}
 	if mode := info.Mode().Perm(); exposed(mode) {
 		logger.Warn("a file with a secret can be used by others", "what", what, "file", path, "mode",

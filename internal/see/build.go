@@ -55,6 +55,9 @@ func (s *See) state(now time.Time) *state {
 		codec.ReasonMalformed, codec.ReasonDuplicateID} {
 		out.Refused[reason] = m.values["hindsight_rejects_total"].sum(`reason="` + reason + `"`)
 	}
+	if page := s.o.Control.Judged(); page != nil && len(page.Candidates) > 0 {
+		out.Candidates = page
+	}
 	v := l.scope.View()
 	out.scope(&v, m)
 	if mode := m.first("hindsight_mode"); mode != nil {
@@ -127,6 +130,7 @@ func (out *state) scope(v *watch.View, m *moment) {
 			out.Actions.Others += a.Decisions
 		}
 	}
+	out.Assigned = assigned(v.Assigned)
 	out.Verdict = verdict(v) + guarded(v.Rewards, m.there("hindsight_guard_excess_loss"))
 	r := &v.Recent
 	e := &out.Exploration

@@ -32,12 +32,8 @@ func (v vector) sum(labels ...string) (sum float64) {
 
 // matches reports whether labels have these values. No value has a comma.
 func matches(have string, labels []string) bool {
-	for _, l := range labels {
-		if !slices.Contains(strings.Split(have, ","), l) {
-			return false
-		}
-	}
-	return true
+	all := strings.Split(have, ",")
+	return !slices.ContainsFunc(labels, func(l string) bool { return !slices.Contains(all, l) })
 }
 
 // sample is what all metrics showed at one moment, by name. Of a histogram it is the count.

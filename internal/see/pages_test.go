@@ -101,7 +101,7 @@ This list is made from the code by ~go test ./internal/see -run Reference -updat
 	return b.String()
 }
 
-// comments returns what the comments of this package say of the fields of its structs, by TYPE.FIELD.
+// comments returns what the comments of this package, and of the page /candidates, say of the fields of its structs, by TYPE.FIELD.
 func comments(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -109,7 +109,7 @@ func comments(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	out := map[string]string{}
-	for _, name := range files {
+	for _, name := range append(files, "../service/candidates.go", "../ledger/ledger.go") {
 		f, err := goparser.ParseFile(gotoken.NewFileSet(), name, nil, goparser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

@@ -37,6 +37,7 @@ type Options struct {
 	Model   string
 	Health  *watch.Health
 	Insight *service.Insight // nil: no decider is here
+	Control *service.Control // nil: no joiner is here
 }
 
 // See answers the pages of one process.

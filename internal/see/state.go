@@ -22,9 +22,10 @@ type state struct {
 	Idle      idle      `json:"idle"`       // what of this process is not at work now, and why
 	Mode      string    `json:"mode"`       // live, shadow, apprentice or paused; empty: no decider is at work here
 
-	Flow    flows   `json:"flow"`    // what passes a second, over the last 5 to 10 seconds
-	Waiting waits   `json:"waiting"` // what waits where
-	Actions actions `json:"actions"` // what was played in the last 1,000 decisions known here
+	Flow     flows    `json:"flow"`     // what passes a second, over the last 5 to 10 seconds
+	Waiting  waits    `json:"waiting"`  // what waits where
+	Actions  actions  `json:"actions"`  // what was played in the last 1,000 decisions known here
+	Assigned assigned `json:"assigned"` // decisions of others, since the start; they count nowhere else but in fates and delays
 	// how widely those explore, and whether draws follow their propensities
 	Exploration exploration `json:"exploration"`
 	// what the learner would have done in the last rounds of mode shadow
@@ -33,6 +34,9 @@ type state struct {
 	Apprentice apprentice `json:"apprentice"`
 	Losses     losses     `json:"losses"`  // what rounds were worth beside uniform play
 	Budgets    []budget   `json:"budgets"` // how each budget of the model is kept; looked at every 5 s
+	// as /candidates: what the policies that the model names are worth; null: the joiner is not at work here, or the
+	// model names none
+	Candidates *service.CandidatesPage `json:"candidates"`
 	// how late outcomes come, and how many feedbacks decisions did without
 	Delays delays `json:"delays"`
 	// rounds released since the start, or since the snapshot that the process started from, by fate
@@ -102,6 +106,12 @@ type actionShare struct {
 	Share     float64  `json:"share"`     // of those decisions
 	Rounds    int      `json:"rounds"`    // of the last 1,000 released, those with it that have a loss
 	Mean      *float64 `json:"mean"`      // their mean loss or reward, as losses.of says
+}
+
+// assigned counts the rounds that somebody else decided.
+type assigned struct {
+	Rounds  int64 `json:"rounds"`
+	Unknown int64 `json:"without_propensity"` // of them: no estimate takes them
 }
 
 // exploration is how widely the last decisions explore.

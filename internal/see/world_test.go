@@ -55,7 +55,9 @@ func newWorldOf(t testing.TB, yaml string, files map[string][]byte) *world {
 		t.Fatal(err)
 	}
 	health, insight, reg := watch.NewHealth(watch.RoleDecider), service.NewInsight(), prometheus.NewRegistry()
-	w.see = New(Options{Program: "decider", Version: "test", Model: "shop", Health: health, Insight: insight})
+	control := &service.Control{}
+	w.see = New(Options{Program: "decider", Version: "test", Model: "shop", Health: health, Insight: insight,
+		Control: control})
 	mux := http.NewServeMux()
 	for _, p := range w.see.Pages() {
 		mux.HandleFunc("GET "+p.Path, p.Answer)
@@ -72,7 +74,8 @@ func newWorldOf(t testing.TB, yaml string, files map[string][]byte) *world {
 	go func() {
 		ended <- service.RunSystem(ctx, service.SystemConfig{Log: w.log, Bus: w.log, Name: "shop", Source: source,
 			Build: model.Epoch, Seed: seed, Partitions: 1,
-			Owner: planted, Logger: slog.New(slog.DiscardHandler), Metrics: metrics, Health: health, Insight: insight},
+			Owner: planted, Logger: slog.New(slog.DiscardHandler), Metrics: metrics, Health: health, Insight: insight,
+			Control: control},
 			func() { close(ready) })
 	}()
 	t.Cleanup(func() {

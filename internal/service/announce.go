@@ -138,8 +138,12 @@ func (j *Joiner) readClaims(ctx context.Context, claim func(era, n, epoch int64)
 	})
 }
 
+// mostClaims is how many of the last decisions are looked at for one that tells of its epoch's mode, as those of
+// somebody else do not. What a feedback log has lost is of its last moments.
+const mostClaims = 100_000
+
 func (j *Joiner) readDecisionClaims(ctx context.Context, p int, claim func(era, n, epoch int64)) error {
-	found := false
+	found, looked := false, 0
 	var d codec.Decision
 	return stream.ScanBack(ctx, j.cfg.Log, j.topics.Decisions, p, math.MaxInt64, 512, func(r *stream.Record) error {
 		switch r.Type {
@@ -147,8 +151,12 @@ func (j *Joiner) readDecisionClaims(ctx context.Context, p int, claim func(era, 
 			if err := codec.ParseDecision(&d, r.Value); err != nil || d.Partition != p {
 				return nil // said when it is read
 			}
-			found = true
 			claim(d.Era, d.LearnedThrough, d.Epoch)
+			if looked++; d.Mode == codec.External {
+				j.lost.epoch = max(j.lost.epoch, d.Epoch)
+				return nil
+			}
+			found = true
 			j.lost.see(d.Epoch, d.Mode)
 		case codec.TypeMark:
 			m, err := codec.ParseDecisionMark(r.Value)
@@ -161,5 +169,5 @@ func (j *Joiner) readDecisionClaims(ctx context.Context, p int, claim func(era, 
 			}
 		}
 		return nil
-	}, func() bool { return found })
+	}, func() bool { return found || looked >= mostClaims })
 }

@@ -25,6 +25,7 @@ type Control struct {
 	joiner *Joiner // at work in this process; nil: none
 	mode   ModePage
 	guard  GuardPage
+	judged *CandidatesPage // no one changes it; nil: not yet known
 }
 
 // ErrElsewhere reports that the joiner is at work in another process.
@@ -64,14 +65,14 @@ func (c *Control) enter(j *Joiner) (leave func()) {
 	}
 }
 
-// see stores the joiner's mode and guard for the pages.
-func (c *Control) see(m ModePage, g GuardPage) {
+// see stores the joiner's mode, guard and candidates for the pages.
+func (c *Control) see(m ModePage, g GuardPage, judged *CandidatesPage) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mode, c.guard = m, g
+	c.mode, c.guard, c.judged = m, g, judged
 }
 
 // ask sends an order to the joiner, and returns the number of the epoch at work afterwards.

@@ -43,6 +43,8 @@ type Joiner struct {
 	ended    sync.Once
 	shownAt  time.Time // the last look at the guard
 	alarmed  int64     // the epoch from which the guard counts whose alarm was told; 0: none
+	judged   judged    // for the page
+	promoted int64     // the epoch from which candidates are judged whose promotion was told; 0: none
 
 	m       *watch.JoinerMetrics
 	others  *follow.Strangers

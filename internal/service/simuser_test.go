@@ -25,6 +25,7 @@ type users struct {
 	stored  []string   // outcome ids whose outcomes are acknowledged
 	quiet   bool       // no more guesses and mistakes
 	greed   *rand.Rand // of those who use ids that are minted for others; nil: nobody does
+	others  *rand.Rand // of those who decide themselves and tell; nil: nobody does
 }
 
 // request is a request for a decision.
@@ -70,6 +71,9 @@ func (u *users) context(id string) []byte {
 	for i := range 1 + r.IntN(len(actionNames)) {
 		c.Actions = append(c.Actions, codec.Action{Name: actionNames[i]})
 	}
+	if u.others != nil && !u.quiet && u.others.IntN(3) == 0 && (id != "" || u.others.IntN(8) == 0) {
+		c.Assigned = u.assigned(len(c.Actions))
+	}
 	switch r.IntN(10) {
 	case 0, 1, 2:
 		return codec.AppendContext(nil, &c)
@@ -81,6 +85,27 @@ func (u *users) context(id string) []byte {
 		}
 	}
 	return codec.AppendContextJSON(nil, &c)
+}
+
+// assigned says what somebody else decided among the first k actions, sometimes one that is not among them.
+func (u *users) assigned(k int) codec.Assigned {
+	r := u.others
+	a := codec.Assigned{Action: actionNames[r.IntN(k)], By: "router"}
+	switch r.IntN(8) {
+	case 0, 1, 2:
+		a.Propensity = float64(1+r.IntN(10)) / 10
+	case 3, 4, 5:
+		left := 1.0
+		for _, name := range actionNames[:k-1] {
+			p := left * r.Float64()
+			left -= p
+			a.Law = append(a.Law, codec.Share{Name: name, P: p})
+		}
+		a.Law = append(a.Law, codec.Share{Name: actionNames[k-1], P: left})
+	case 6:
+		a.Action = actionNames[len(actionNames)-1]
+	}
+	return a
 }
 
 var badContexts = []string{"", "{", "garbage", `{"actions":[]}`, `{"actions":["a","a"]}`,
@@ -221,6 +246,9 @@ func (u *users) look() {
 				var d codec.Decision
 				if r.Type == "" && codec.ParseDecision(&d, append([]byte(nil), r.Value...)) == nil {
 					u.seen = append(u.seen, d)
+					if d.Mode == codec.External {
+						u.s.counted[[]string{"assigned", "assigned without the rest", "assigned without a propensity"}[d.Unknown]]++
+					}
 					if strings.Count(strings.TrimPrefix(d.ID, "r-"), "-") == 2 {
 						u.s.counted["minted anew"]++
 					}
@@ -336,6 +364,9 @@ func newUsers(s *sim) *users {
 	u := &users{s: s, rng: s.rng}
 	if s.seed%4 == 2 {
 		u.greed = rand.New(rand.NewPCG(uint64(s.seed), 4)) // not of rng, as whim
+	}
+	if s.seed%4 == 3 {
+		u.others = rand.New(rand.NewPCG(uint64(s.seed), 5))
 	}
 	for p := range s.o.partitions {
 		r, err := s.log.Read(context.Background(), s.topics.Decisions, p, stream.Earliest)

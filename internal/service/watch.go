@@ -199,7 +199,7 @@ func (j *Joiner) showControl(now time.Time) {
 	j.shownAt = now
 	guard := j.Heart().Guard()
 	page := guardPage(guard, j.epochs.Last.Rec.Alarm())
-	j.cfg.Control.see(modePage(j.epochs.Last), page)
+	j.cfg.Control.see(modePage(j.epochs.Last), page, j.showCandidates())
 	j.m.Guard(guard, page.Alarm)
 }
 

@@ -3,6 +3,7 @@
 package spill
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -143,12 +144,7 @@ type rowFile struct {
 }
 
 // onHeap returns how many bytes a column has on the heap.
-func (s *Files) onHeap() int {
-	if s.Most > 0 {
-		return s.Most
-	}
-	return columnBytes
-}
+func (s *Files) onHeap() int { return cmp.Or(s.Most, columnBytes) }
 
 // open makes another file; nil if that cannot be here.
 func (s *Files) open() *rowFile {

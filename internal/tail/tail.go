@@ -164,7 +164,7 @@ func (t *Tail) take(r reader, record *stream.Record) error {
 		return nil
 	}
 	err := r.take(record)
-	if codec.Foreign(err) { // whoever is at work passes over it, too
+	if codec.Foreign(err) { // the joiner and the deciders pass over it, too
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.now.rejects[strings.TrimPrefix(r.topic, t.cfg.Name+".")+"/foreign"]++
@@ -182,7 +182,7 @@ func (t *Tail) decision(r *stream.Record) error {
 		return err
 	}
 	if d.Partition < 0 || d.Partition >= len(t.decided) {
-		return nil // of somebody else: the log has no such partition
+		return nil // of another program: the log has no such partition
 	}
 	t.scope.Decision(&d)
 	t.mu.Lock()

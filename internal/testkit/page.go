@@ -24,6 +24,22 @@ func Page(t testing.TB, update bool, path, want string) {
 	}
 }
 
+// Block returns what a page shows behind a mark, whatever its language.
+func Block(t testing.TB, page, mark string) string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "<!-- "+mark+" -->\n```")
+	_, rest, _ = strings.Cut(rest, "\n") // its language
+	out, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatalf("%s has no block marked %q", page, mark)
+	}
+	return out
+}
+
 // Flags returns the page of a program's help, of each of its commands.
 func Flags(t testing.TB, program string, command func(*daemon.Env) *cobra.Command, commands ...string) string {
 	t.Helper()

@@ -9,8 +9,9 @@ import (
 // in it is that of bytes that are there.
 // https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 type thriftWalk struct {
-	b []byte
-	i int
+	b   []byte
+	i   int
+	bad bool // a size is not there: from then on there are no bytes
 }
 
 var errThrift = errors.New("a structure of Parquet that is damaged: it names a size that is not there, or nests " +
@@ -36,113 +37,87 @@ const (
 // checkThrift returns how long the struct is with which b begins.
 func checkThrift(b []byte) (int, error) {
 	w := thriftWalk{b: b}
-	err := w.structure(0)
-	return w.i, err
-}
-
-func (w *thriftWalk) byte() (byte, error) {
-	if w.i >= len(w.b) {
-		return 0, errThrift
+	if w.structure(0); w.bad {
+		return w.i, errThrift
 	}
-	w.i++
-	return w.b[w.i-1], nil
+	return w.i, nil
 }
 
-func (w *thriftWalk) varint() (uint64, error) {
-	v, n := binary.Uvarint(w.b[w.i:])
-	if n <= 0 {
-		return 0, errThrift
-	}
-	w.i += n
-	return v, nil
-}
-
-// pass passes n bytes.
-func (w *thriftWalk) pass(n uint64) error {
-	if n > uint64(len(w.b)-w.i) {
-		return errThrift
+// take takes n bytes.
+func (w *thriftWalk) take(n uint64) []byte {
+	if w.bad = w.bad || n > uint64(len(w.b)-w.i); w.bad {
+		return nil
 	}
 	w.i += int(n)
-	return nil
+	return w.b[w.i-int(n) : w.i]
 }
 
-func (w *thriftWalk) structure(depth int) error {
-	for {
-		head, err := w.byte()
-		if err != nil || head&15 == thriftStop {
-			return err
+func (w *thriftWalk) byte() byte {
+	if b := w.take(1); !w.bad {
+		return b[0]
+	}
+	return 0
+}
+
+func (w *thriftWalk) varint() uint64 {
+	v, n := binary.Uvarint(w.b[w.i:])
+	w.bad = w.bad || n <= 0
+	w.take(uint64(n))
+	return v
+}
+
+func (w *thriftWalk) structure(depth int) {
+	for !w.bad {
+		head := w.byte()
+		t := head & 15
+		if t == thriftStop {
+			return
 		}
 		if head>>4 == 0 { // the field's number follows
-			if _, err := w.varint(); err != nil {
-				return err
-			}
+			w.varint()
 		}
-		if t := head & 15; t != thriftTrue && t != thriftFalse { // whose type is their value
-			if err := w.value(t, depth); err != nil {
-				return err
-			}
+		if t != thriftTrue && t != thriftFalse { // whose type is their value
+			w.value(t, depth)
 		}
 	}
 }
 
 // value passes a value, in which structs, lists and maps nest to a depth that is bounded.
-func (w *thriftWalk) value(t byte, depth int) error {
-	if depth > 64 {
-		return errThrift
-	}
+func (w *thriftWalk) value(t byte, depth int) {
+	w.bad = w.bad || depth > 64
 	switch t {
 	case thriftTrue, thriftFalse, thriftByte:
-		return w.pass(1)
+		w.take(1)
 	case thriftI16, thriftI32, thriftI64:
-		_, err := w.varint()
-		return err
+		w.varint()
 	case thriftDouble:
-		return w.pass(8)
+		w.take(8)
 	case thriftBinary:
-		n, err := w.varint()
-		if err != nil {
-			return err
-		}
-		return w.pass(n)
+		w.take(w.varint())
 	case thriftList, thriftSet:
-		head, err := w.byte()
-		if err != nil {
-			return err
-		}
+		head := w.byte()
 		n := uint64(head >> 4)
 		if n == 15 {
-			if n, err = w.varint(); err != nil {
-				return err
-			}
+			n = w.varint()
 		}
-		return w.values(n, depth, head&15)
+		w.values(n, depth, head&15)
 	case thriftMap:
-		n, err := w.varint()
-		if err != nil || n == 0 {
-			return err
+		if n := w.varint(); n > 0 {
+			types := w.byte()
+			w.values(n, depth, types>>4, types&15)
 		}
-		types, err := w.byte()
-		if err != nil {
-			return err
-		}
-		return w.values(n, depth, types>>4, types&15)
 	case thriftStruct:
-		return w.structure(depth + 1)
+		w.structure(depth + 1)
+	default:
+		w.bad = true
 	}
-	return errThrift
 }
 
 // values passes n entries of values of these types. Each takes a byte at least.
-func (w *thriftWalk) values(n uint64, depth int, types ...byte) error {
-	if n > uint64(len(w.b)-w.i) {
-		return errThrift
-	}
-	for range n {
+func (w *thriftWalk) values(n uint64, depth int, types ...byte) {
+	for w.bad = w.bad || n > uint64(len(w.b)-w.i); n > 0 && !w.bad; n-- {
 		for _, t := range types {
-			if err := w.value(t, depth+1); err != nil {
-				return err
-			}
+			w.value(t, depth+1)
 		}
 	}
-	return nil
 }

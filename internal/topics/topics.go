@@ -51,7 +51,7 @@ func createBy(ctx context.Context, log stream.Log, name string, partitions int, 
 func Ensure(ctx context.Context, log stream.Log, name string, partitions int, keep Retention) (int, error) {
 	have, err := Partitions(ctx, log, name)
 	create := createAtLeast
-	if errors.Is(err, stream.ErrNotFound) { // to a new model nobody has added anything
+	if errors.Is(err, stream.ErrNotFound) { // nothing was added to a new model
 		have, err = log.Partitions(ctx, join.TopicsOf(name).Contexts)
 		create = stream.Log.Create
 	}
@@ -67,7 +67,7 @@ func Ensure(ctx context.Context, log stream.Log, name string, partitions int, ke
 	return have, createBy(ctx, log, name, have, keep, create)
 }
 
-// createAtLeast is [stream.Log.Create], but that somebody may have added partitions.
+// createAtLeast is [stream.Log.Create], but that partitions may have been added.
 func createAtLeast(log stream.Log, ctx context.Context, topic string, partitions int, o stream.TopicOptions) error {
 	err := log.Create(ctx, topic, partitions, o)
 	if !errors.Is(err, stream.ErrPartitions) {

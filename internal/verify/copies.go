@@ -125,7 +125,7 @@ func (k *copyCheck) check(ctx context.Context, r *stream.Record, got *codec.Feed
 	w := &k.want
 	w.ID, w.Epoch, w.LearnedThrough, w.Gamma, w.Time = d.ID, d.Epoch, d.LearnedThrough, d.Gamma, c.time
 	w.Actions, w.Propensities, w.Action, w.Context = d.Actions, d.Propensities, d.Action, d.Context
-	w.Mode, w.Would = d.Mode, d.Would
+	w.Mode, w.Would, w.Unknown = d.Mode, d.Would, d.Unknown
 	if k.buf = codec.Like(r.Value, codec.AppendFeedback(k.buf[:0], w)); !bytes.Equal(k.buf, r.Value) {
 		field, want, have := differs(w, got, k.buf, r.Value)
 		wrong(field, want, have)

@@ -375,4 +375,5 @@ func (f *fateCheck) begin(r *stream.Record) {
 		f.wrong(r, "cause", codec.AlarmCause(raised), rec.Cause)
 	}
 	guard.Begin(rec.Epoch, rec.Continues > 0, rules)
+	f.heart.Judge().Begin(rec.Epoch, rec.Continues > 0, rules)
 }

@@ -35,7 +35,7 @@ func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string, lost bo
 			_, want, have := bytesField(l.raw, got.Context)
 			l.wrong("context", want, have)
 		}
-		if a := v.draw(l, got.Propensities); a != got.Action {
+		if a := v.draw(l, got.Propensities); a != got.Action && got.Mode != codec.External {
 			l.wrong("action", got.Actions[a], got.Actions[got.Action])
 		}
 		return nil
@@ -47,7 +47,9 @@ func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string, lost bo
 	ok, err := d.again(l, l.ruled, src, id)
 	if ok {
 		l.learned()
-		l.want.Action = v.draw(l, l.want.Propensities)
+		if l.want.Mode != codec.External {
+			l.want.Action = v.draw(l, l.want.Propensities)
+		}
 		l.compare()
 	}
 	return err
@@ -56,7 +58,10 @@ func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string, lost bo
 // learned takes from the decision at the head what only its learner knew.
 func (l *decisionLane) learned() {
 	want, got := &l.want, &l.head
-	want.LearnedThrough, want.Era, want.Learned, want.Gamma = got.LearnedThrough, got.Era, got.Learned, got.Gamma
+	want.LearnedThrough, want.Era, want.Learned = got.LearnedThrough, got.Era, got.Learned
+	if want.Mode != codec.External { // which has none
+		want.Gamma = got.Gamma
+	}
 	if want.Mode == codec.Live && len(got.Propensities) == len(want.Propensities) {
 		copy(want.Propensities, got.Propensities)
 	}

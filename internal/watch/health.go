@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -75,72 +76,59 @@ func (h *Health) Join(role, name string) *Part {
 	return p
 }
 
-// Leave takes a part away: it ended because it was told to.
-func (p *Part) Leave() {
+// locked runs f with the lock on all parts; of a nil *Part nothing is run.
+func (p *Part) locked(f func()) {
 	if p == nil {
 		return
 	}
 	p.h.mu.Lock()
 	defer p.h.mu.Unlock()
-	for i, x := range p.h.parts {
-		if x == p {
-			p.h.parts = append(p.h.parts[:i:i], p.h.parts[i+1:]...)
-			return
-		}
-	}
+	f()
+}
+
+// Leave takes a part away: it ended because it was told to.
+func (p *Part) Leave() {
+	p.locked(func() { p.h.parts = slices.DeleteFunc(p.h.parts, func(x *Part) bool { return x == p }) })
 }
 
 // End says that a part was told to stop.
 func (p *Part) End() {
-	if p == nil {
-		return
-	}
 	p.Set(StandingBy, "shutting down")
-	p.h.mu.Lock()
-	defer p.h.mu.Unlock()
-	p.ended = true
+	p.locked(func() { p.ended = true })
 }
 
+// Set says what a part is up to, and why; once it was told to stop that stays.
 func (p *Part) Set(is Condition, why string) {
-	if p == nil {
-		return
-	}
-	p.h.mu.Lock()
-	defer p.h.mu.Unlock()
-	if p.ended {
-		return
-	}
-	p.is, p.why = is, why
-	if is == Recovering || is == Stopped || is == StandingBy {
-		p.loops, p.away = nil, ""
-	}
+	p.locked(func() {
+		if p.ended {
+			return
+		}
+		p.is, p.why = is, why
+		if is == Recovering || is == Stopped || is == StandingBy {
+			p.loops, p.away = nil, ""
+		}
+	})
 }
 
 // Reach notes what the log is known to hold up, and whether it answers.
 func (p *Part) Reach(held, err error) {
-	if p == nil {
-		return
-	}
-	p.h.mu.Lock()
-	defer p.h.mu.Unlock()
-	switch p.away = ""; {
-	case held != nil:
-		p.away = "the log stands: " + held.Error()
-	case err != nil:
-		p.away = "the log is away: " + err.Error()
-	}
+	p.locked(func() {
+		switch p.away = ""; {
+		case held != nil:
+			p.away = "the log stands: " + held.Error()
+		case err != nil:
+			p.away = "the log is away: " + err.Error()
+		}
+	})
 }
 
 // Loop begins the watch over a loop that calls Beat at least each BeatEvery.
-func (p *Part) Loop(name string) *Heartbeat {
-	if p == nil {
-		return nil
-	}
-	l := &Heartbeat{name: name, now: p.h.now}
-	l.Beat()
-	p.h.mu.Lock()
-	defer p.h.mu.Unlock()
-	p.loops = append(p.loops, l)
+func (p *Part) Loop(name string) (l *Heartbeat) {
+	p.locked(func() {
+		l = &Heartbeat{name: name, now: p.h.now}
+		l.Beat()
+		p.loops = append(p.loops, l)
+	})
 	return l
 }
 

@@ -19,7 +19,7 @@ const (
 	RoleJoiner  = "joiner"
 )
 
-// Who wants a switch of the mode.
+// Causes of a switch of the mode.
 const (
 	CauseAdmin = "admin"
 	CauseGuard = "guard"
@@ -84,6 +84,7 @@ func NewMetrics(reg prometheus.Registerer, health *Health) *Metrics {
 	m.scope = newScope(c)
 	d.declareMode()
 	j.declareGuard()
+	j.candidates = newCandidates(j.owner)
 	m.switches = c.counter("hindsight_mode_switches_total", "Switches of the mode by this process, by who wanted them.",
 		"cause guard grows", label{"cause", []string{CauseAdmin, CauseGuard}})
 	for _, cause := range []string{CauseAdmin, CauseGuard} {
@@ -93,17 +94,11 @@ func NewMetrics(reg prometheus.Registerer, health *Health) *Metrics {
 	joiner.reset()
 	m.storeMetrics(c)
 	c.gaugeFunc("hindsight_ready", "1 if /readyz says ready, else 0.", "0 for 2 minutes", func() float64 {
-		if health == nil || health.Ready() != nil {
-			return 0
-		}
-		return 1
+		return truth(health != nil && health.Ready() == nil)
 	})
 	c.gaugeFunc("hindsight_standing_by", "1 if the process is not ready only because others do the work that it is "+
 		"there for, else 0.", "", func() float64 {
-		if health != nil && errors.Is(health.Ready(), errStandingBy) {
-			return 1
-		}
-		return 0
+		return truth(health != nil && errors.Is(health.Ready(), errStandingBy))
 	})
 	return m
 }
@@ -119,6 +114,7 @@ func (m *Metrics) Decider(partition int) *DeciderMetrics {
 func (m *Metrics) Joiner() *JoinerMetrics {
 	j := newJoiner(&owner{c: m.c})
 	j.declareGuard()
+	j.candidates = newCandidates(j.owner)
 	return j
 }
 
@@ -204,7 +200,7 @@ func (m *Metrics) Reject(topic, reason string) {
 	}
 }
 
-// NoteReject counts a reject that was written, and keeps it for who looks.
+// NoteReject counts a reject that was written, and stores it for the status page.
 func (m *Metrics) NoteReject(r *codec.Reject) {
 	m.Reject(r.Topic, r.Reason)
 	m.scope.Reject(r)
@@ -239,8 +235,8 @@ func (m *Metrics) AppendError(kind string, err error) {
 	}
 }
 
-// LogTo makes refused requests be logged, for who asks for debugging: by code and round id,
-// without what was asked. It must come before the services.
+// LogTo logs refused requests at level debug, by code and round id and without their content. Call it before
+// the services start.
 func (m *Metrics) LogTo(l *slog.Logger) { m.log = l }
 
 // RefuseID is Refuse of a request whose round has an id.

@@ -95,13 +95,7 @@ func (d *DeciderMetrics) declareMode() {
 }
 
 // Missed shows whether a budget is missed.
-func (d *DeciderMetrics) Missed(missed bool) {
-	x := 0.0
-	if missed {
-		x = 1
-	}
-	d.missed.Set(x)
-}
+func (d *DeciderMetrics) Missed(missed bool) { d.missed.Set(truth(missed)) }
 
 // Mode shows the mode of the epoch at work.
 func (d *DeciderMetrics) Mode(m codec.Mode) { d.mode.Set(float64(m)) }

@@ -9,7 +9,7 @@ import (
 
 // lineAge knows how old the head of the line is, also while the joiner's loop stands still:
 // log time is then taken to go on from what was read last, by how much time has passed here
-// since. What this process's clock says plays no part: a wrong one alarms nobody.
+// since. This process's clock plays no part: a wrong one raises no alarm.
 type lineAge struct {
 	mu    sync.Mutex
 	waits bool

@@ -26,6 +26,7 @@ type JoinerMetrics struct {
 	lane, round, overdue, window           *gauge // of the head of the line
 	delay                                  prometheus.Observer
 	losses                                 lossMetrics
+	candidates                             candidateMetrics
 	guardAlarm, guardEvidence, guardExcess *gauge
 
 	line    lineAge

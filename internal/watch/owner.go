@@ -20,23 +20,26 @@ type owner struct {
 	closed bool
 }
 
-// reset takes away all that was counted, of everybody.
+// reset removes all counts, of all owners.
 func (o *owner) reset() {
 	for _, f := range o.resets {
 		f()
 	}
 }
 
-// by returns the labels of a metric that has one more, if that has a name, and their values for each
-// value of that label.
-func (o *owner) by(l label) (labels []label, values [][]string) {
-	if l.name == "" {
-		return o.labels, [][]string{o.values}
+// each declares a metric with one more label, if that has a name, and returns what it is for each value of that.
+func each[V interface{ Reset() }, M any](o *owner, l label, declare func(labels []label) V,
+	of func(metric V, values ...string) M) (out []M) {
+	labels, values := o.labels, [][]string{nil}
+	if l.name != "" {
+		labels, values = append(slices.Clone(labels), l), slices.Collect(slices.Chunk(l.values, 1))
 	}
-	for _, v := range l.values {
-		values = append(values, append(slices.Clone(o.values), v))
+	vec := declare(labels)
+	o.resets = append(o.resets, vec.Reset)
+	for _, v := range values {
+		out = append(out, of(vec, slices.Concat(o.values, v)...))
 	}
-	return append(slices.Clone(o.labels), l), values
+	return out
 }
 
 func (o *owner) counter(name, help, alert string) prometheus.Counter {
@@ -45,24 +48,15 @@ func (o *owner) counter(name, help, alert string) prometheus.Counter {
 
 // counters returns one for each value of a label.
 func (o *owner) counters(name, help, alert string, l label) (out []prometheus.Counter) {
-	labels, values := o.by(l)
-	vec := o.c.counter(name, help, alert, labels...)
-	o.resets = append(o.resets, vec.Reset)
-	for _, v := range values {
-		out = append(out, vec.WithLabelValues(v...))
-	}
-	return out
+	return each(o, l, func(all []label) *prometheus.CounterVec { return o.c.counter(name, help, alert, all...) },
+		(*prometheus.CounterVec).WithLabelValues)
 }
 
 // histograms returns one for each value of a label.
 func (o *owner) histograms(name, help, alert string, buckets []float64, l label) (out []prometheus.Observer) {
-	labels, values := o.by(l)
-	vec := o.c.histogram(name, help, alert, buckets, labels...)
-	o.resets = append(o.resets, vec.Reset)
-	for _, v := range values {
-		out = append(out, vec.WithLabelValues(v...))
-	}
-	return out
+	return each(o, l, func(all []label) *prometheus.HistogramVec {
+		return o.c.histogram(name, help, alert, buckets, all...)
+	}, (*prometheus.HistogramVec).WithLabelValues)
 }
 
 // gauge is gone when its owner is.
@@ -88,13 +82,10 @@ func (o *owner) later(name, help, alert string) *gauge {
 
 // laterBy returns one for each value of a label.
 func (o *owner) laterBy(name, help, alert string, l label) (out []*gauge) {
-	labels, values := o.by(l)
-	vec := o.c.gauge(name, help, alert, labels...)
-	o.resets = append(o.resets, vec.Reset)
-	for _, v := range values {
-		out = append(out, &gauge{owner: o, vec: vec, values: v})
-	}
-	return out
+	return each(o, l, func(all []label) *prometheus.GaugeVec { return o.c.gauge(name, help, alert, all...) },
+		func(vec *prometheus.GaugeVec, values ...string) *gauge {
+			return &gauge{owner: o, vec: vec, values: values}
+		})
 }
 
 // gauge returns a gauge that is shown from now on.

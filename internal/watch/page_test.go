@@ -57,7 +57,9 @@ var units = map[string]string{
 	"hindsight_guard_excess_loss": "loss", "hindsight_mode": "0 to 3",
 	"hindsight_ready": "0 or 1", "hindsight_standing_by": "0 or 1", "hindsight_class_refuted": "0 or 1",
 	"hindsight_late_losses_differ": "0 or 1", "hindsight_guard_alarm": "0 or 1",
-	"hindsight_budget_missed": "0 or 1",
+	"hindsight_budget_missed": "0 or 1", "hindsight_promotion": "0 or 1",
+	"hindsight_candidate_loss": "loss", "hindsight_candidate_loss_low": "loss", "hindsight_candidate_loss_high": "loss",
+	"hindsight_candidate_gain": "loss", "hindsight_candidate_gain_low": "loss", "hindsight_candidate_gain_high": "loss",
 }
 
 // unitOf returns the unit of a metric: what its name ends with, as the convention has it.

@@ -41,6 +41,7 @@ type Scope struct {
 	rounds    []int64 // by partition: the last decision taken
 	decisions decisionWindow
 	draws     drawCheck
+	assigned  Assigned
 
 	last     int64 // feedback taken
 	fates    [codec.WithdrawnRound + 1]int64
@@ -85,6 +86,10 @@ func (s *Scope) Decision(d *codec.Decision) {
 		return
 	}
 	s.rounds[d.Partition] = d.N
+	if d.Mode == codec.External {
+		s.assigned.add(d)
+		return
+	}
 	s.decisions.add(d.Propensities, d.Actions[d.Action], shadow(d.Would, d.Propensities, d.Action))
 	s.draws.add(d.Propensities, d.Action)
 }
@@ -103,20 +108,36 @@ func (s *Scope) Feedback(f *codec.Feedback) {
 	}
 	s.last = f.N
 	s.fates[f.Fate]++
+	s.released.add(float64(max(0, f.N-1-f.LearnedThrough)))
+	if f.Fate == codec.Observed {
+		s.delays.add(max(0, time.Duration(f.ClosedAt-f.Time).Seconds()))
+	}
+	if f.Mode == codec.External {
+		return
+	}
 	r := released{fate: f.Fate, loss: f.Loss, shadow: shadow(f.Would, f.Propensities, f.Action)}
 	if p := f.Propensities[f.Action]; p > 0 {
 		r.weight = 1 / (float64(len(f.Propensities)) * p)
 	}
 	s.feedback.add(r, f.Actions[f.Action])
-	s.released.add(float64(max(0, f.N-1-f.LearnedThrough)))
-	if f.Fate == codec.Observed {
-		s.delays.add(max(0, time.Duration(f.ClosedAt-f.Time).Seconds()))
-	}
 	if f.Fate == codec.Observed || f.Fate == codec.Imputed {
 		s.losses.add(f.Time, f.Loss, r.weight)
 		if f.Mode == codec.Live {
 			s.live.add(f.Loss, r.weight)
 		}
+	}
+}
+
+// Assigned counts decisions that somebody else made. What a scope says of play, draws and losses leaves them out.
+type Assigned struct {
+	Rounds  int64
+	Unknown int64 // of them, those without a propensity: no estimate takes them
+}
+
+func (a *Assigned) add(d *codec.Decision) {
+	a.Rounds++
+	if d.Unknown == codec.UnknownLaw {
+		a.Unknown++
 	}
 }
 
@@ -199,6 +220,7 @@ type View struct {
 	Worths      map[string]actionWorth // of the last rounds released, by action
 	Match       matchRate              // of the last rounds of an apprentice
 	Exploration exploration
+	Assigned    Assigned
 	Draws       int64
 	Evidence    float64 // that draws do not follow their laws
 	Refuted     bool
@@ -225,7 +247,7 @@ func (s *Scope) View() View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := View{Actions: s.decisions.actions(), Worths: s.feedback.worths(), Match: s.match(),
-		Exploration: s.decisions.exploration(), Draws: s.draws.count(), Evidence: s.draws.evidence(),
+		Exploration: s.decisions.exploration(), Assigned: s.assigned, Draws: s.draws.count(), Evidence: s.draws.evidence(),
 		Refuted: s.draws.refuted(), Shadow: s.shadow(), Fates: map[codec.Fate]int64{},
 		Recent: s.feedback.recent(), Live: s.live.worth(), Rewards: s.rewards,
 		LossStart: s.losses.start, LossWidth: s.losses.width,

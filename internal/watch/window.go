@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"hindsight/internal/ope"
 	"hindsight/pkg/codec"
 )
 
@@ -229,28 +230,23 @@ type Worth struct {
 
 // worthSums are what worth is computed from: of rounds with loss ℓ and weight w of uniform play.
 type worthSums struct {
-	n, loss      float64 // Σ ℓ
-	w, wl        float64 // Σ w, Σ wℓ
-	ww, wwl, wll float64 // Σ w², Σ w²ℓ, Σ w²ℓ²
+	ope.Weighted
+	loss float64 // Σ ℓ
 }
 
 func (s *worthSums) add(loss, w float64) {
-	s.n++
+	s.Add(w, loss)
 	s.loss += loss
-	s.w += w
-	s.wl += w * loss
-	s.ww += w * w
-	s.wwl += w * w * loss
-	s.wll += w * w * loss * loss
 }
 
 // worth returns NaN where there is no round: quotients by 0.
 func (s *worthSums) worth() Worth {
-	m := s.loss / s.n
-	excess := m*s.w/s.n - s.wl/s.n
-	squares := m*m*s.ww - 2*m*s.wwl + s.wll
-	return Worth{Losses: int(s.n), Loss: m, Uniform: s.wl / s.w, Excess: excess,
-		StdErr: math.Sqrt(max(0, squares/s.n-excess*excess) / s.n), Effective: s.w * s.w / (s.n * s.ww)}
+	n := float64(s.N)
+	m := s.loss / n
+	excess := m*s.W/n - s.WL/n
+	squares := m*m*s.WW - 2*m*s.WWL + s.WWLL
+	return Worth{Losses: int(s.N), Loss: m, Uniform: s.WL / s.W, Excess: excess,
+		StdErr: math.Sqrt(max(0, squares/n-excess*excess) / n), Effective: s.W * s.W / (n * s.WW)}
 }
 
 func (w *feedbackWindow) recent() Recent {
@@ -269,5 +265,5 @@ func (w *feedbackWindow) recent() Recent {
 			largest = max(largest, x.weight)
 		}
 	}
-	return Recent{Rounds: w.n, JoinRatio: observed / asked, Largest: largest / sums.w, Worth: sums.worth()}
+	return Recent{Rounds: w.n, JoinRatio: observed / asked, Largest: largest / sums.W, Worth: sums.worth()}
 }

@@ -11,20 +11,18 @@ type Rewards struct {
 }
 
 // Of names what is shown: reward or loss.
-func (r *Rewards) Of() string {
+func (r *Rewards) Of() string { return r.either("loss", "reward") }
+
+// either chooses between what is said of losses and of rewards.
+func (r *Rewards) either(losses, rewards string) string {
 	if r == nil {
-		return "loss"
+		return losses
 	}
-	return "reward"
+	return rewards
 }
 
 // Beyond says on which side of the best the others are.
-func (r *Rewards) Beyond() string {
-	if r == nil {
-		return "above"
-	}
-	return "below"
-}
+func (r *Rewards) Beyond() string { return r.either("above", "below") }
 
 // Shown returns a loss in [0,1] as it is shown.
 func (r *Rewards) Shown(loss float64) float64 {
@@ -57,17 +55,7 @@ func (r *Rewards) Regret() string {
 }
 
 // Lost says what was done with what regret sums.
-func (r *Rewards) Lost() string {
-	if r == nil {
-		return "lost"
-	}
-	return "missed"
-}
+func (r *Rewards) Lost() string { return r.either("lost", "missed") }
 
 // Missed names what regret sums.
-func (r *Rewards) Missed() string {
-	if r == nil {
-		return "loss"
-	}
-	return "missed reward"
-}
+func (r *Rewards) Missed() string { return r.either("loss", "missed reward") }

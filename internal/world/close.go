@@ -2,7 +2,6 @@ package world
 
 import (
 	"hindsight/internal/grammar"
-	"hindsight/internal/model"
 	"hindsight/internal/random"
 )
 
@@ -17,18 +16,13 @@ func newClose(seed uint64, rounds int, args []float64) *World {
 	e.Name = grammar.Write("close", args...)
 	centre, away := random.New(seed, "close centre"), random.New(seed, "close functions")
 	for j := range n {
-		f := model.Function{Prior: 1, W: make([][]float64, k)}
-		for a := range f.W {
-			f.W[a] = make([]float64, d+1)
-			for i := range f.W[a] {
-				at := uint64(a*(d+1) + i)
-				f.W[a][i] = float64(scale * centre.Normal(0, at))
-				if i < d {
-					f.W[a][i] += float64(args[0] * away.Normal(uint64(j), at))
-				}
+		e.function(k, d, func(i int, at uint64) float64 {
+			w := float64(scale * centre.Normal(0, at))
+			if i < d {
+				w += float64(args[0] * away.Normal(uint64(j), at))
 			}
-		}
-		e.Class.Functions = append(e.Class.Functions, f)
+			return w
+		})
 	}
 	return e
 }

@@ -24,16 +24,21 @@ func NewSigmoid(seed uint64, rounds int, o SigmoidOptions) *World {
 	e := newSigmoid("sigmoid", seed, rounds, k, d)
 	coefficients := random.New(seed, "sigmoid coefficients")
 	for j := range n {
-		f := model.Function{Prior: 1, W: make([][]float64, k)}
-		for a := range f.W {
-			f.W[a] = make([]float64, d+1)
-			for i := range f.W[a] {
-				f.W[a][i] = float64(scale * coefficients.Normal(uint64(j), uint64(a*(d+1)+i)))
-			}
-		}
-		e.Class.Functions = append(e.Class.Functions, f)
+		e.function(k, d, func(_ int, at uint64) float64 { return float64(scale * coefficients.Normal(uint64(j), at)) })
 	}
 	return e
+}
+
+// function adds one to the class, of k actions and d features: w is coefficient i of an action, the last of them
+// the intercept, and its place among those of all actions.
+func (w *World) function(k, d int, coefficient func(i int, at uint64) float64) {
+	f := model.Function{Prior: 1, W: make([][]float64, k)}
+	for a := range f.W {
+		for i := range d + 1 {
+			f.W[a] = append(f.W[a], coefficient(i, uint64(a*(d+1)+i)))
+		}
+	}
+	w.Class.Functions = append(w.Class.Functions, f)
 }
 
 // newSigmoid returns a world with a class of logistic functions that is still empty, whose streams begin

@@ -132,7 +132,8 @@ type Action struct {
 //
 // JSON and MessagePack: {"id", "features": {name: number|text|bool|[number…]} or
 // [number…], "actions": [name | {"name", "features"}…], "baseline": name |
-// {name: probability…}, "logged_propensity": p}. All keys are optional; a missing id is
+// {name: probability…}, "logged_propensity": p, "assigned": {"action", "propensity" or
+// "propensities": {name: probability…}, "by"}}. All keys are optional; a missing id is
 // minted, missing actions are the model's list, a missing baseline is the model's.
 type Context struct {
 	ID       string
@@ -145,6 +146,9 @@ type Context struct {
 	// it: it is kept for whoever reads the log, and nothing is weighted by it. 0: not said.
 	LoggedPropensity float64
 
+	// Assigned is what somebody else decided. Then the context needs an id, nothing is drawn, and no baseline counts.
+	Assigned Assigned
+
 	numbers []byte // of the features that are vectors: memory that parsing reuses
 }
 
@@ -155,6 +159,7 @@ type Context struct {
 // "propensity", "propensities": {name: p…} in the order of the intervals,
 // "context": bytes}, of a round that was not decided live "mode" and, of one in
 // shadow, "would": [p…] in the same order, "era" unless it is 0, and of a model with budgets "prices": {name: x…}.
+// Propensities of mode external that nobody said are null.
 // As a reply, and in JSON, it is the short form of [AppendDecisionJSON].
 type Decision struct {
 	Partition       int     // of the decisions topic
@@ -171,7 +176,8 @@ type Decision struct {
 	Propensities    []float64 // multiples of 2^-53 that sum to exactly 1, one per action
 	Action          int       // index into Actions of the drawn action
 	Context         []byte    // as it came
-	Mode            Mode      // other than Live: Propensities are the baseline's
+	Mode            Mode      // other than Live: Propensities are the baseline's, or of External what was said
+	Unknown         Unknown   // of External: what was not
 	Would           []float64 // the law that the learner would have drawn from; empty but in Shadow
 	Era             int64     // of the feedback log at LearnedThrough
 	Prices          []Price   // of a model with budgets, in the order of their names
@@ -298,6 +304,7 @@ type Feedback struct {
 	Context          []byte  // as it came
 	Mode             Mode    // of the decision
 	Would            []float64
+	Unknown          Unknown
 
 	// Outcomes are those that the model names, in the order of their names: in the record of the last stage all,
 	// in that of an earlier one those of that stage. Empty: the model has one loss.

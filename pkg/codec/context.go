@@ -24,8 +24,12 @@ func AppendContext(dst []byte, c *Context) []byte {
 	if c.LoggedPropensity != 0 {
 		n++
 	}
+	version := int64(Version)
+	if c.Assigned.Action != "" {
+		n, version = n+1, assignedVersion
+	}
 	dst = appendMap(dst, n)
-	dst = appendInt(appendKey(dst, "v"), Version)
+	dst = appendInt(appendKey(dst, "v"), version)
 	if c.ID != "" {
 		dst = appendText(appendKey(dst, "id"), c.ID)
 	}
@@ -43,12 +47,19 @@ func AppendContext(dst []byte, c *Context) []byte {
 	if c.LoggedPropensity != 0 {
 		dst = appendFloat(appendKey(dst, "logged_propensity"), c.LoggedPropensity)
 	}
-	if c.Actions == nil {
-		return dst
+	if c.Actions != nil {
+		dst = appendActions(dst, c.Actions)
 	}
-	dst = appendList(appendKey(dst, "actions"), len(c.Actions))
-	for i := range c.Actions {
-		a := &c.Actions[i]
+	if c.Assigned.Action != "" {
+		dst = appendAssigned(dst, &c.Assigned)
+	}
+	return dst
+}
+
+func appendActions(dst []byte, actions []Action) []byte {
+	dst = appendList(appendKey(dst, "actions"), len(actions))
+	for i := range actions {
+		a := &actions[i]
 		if len(a.Features) == 0 {
 			dst = appendText(dst, a.Name)
 			continue
@@ -121,12 +132,20 @@ func AppendContextJSON(dst []byte, c *Context) []byte {
 	if c.LoggedPropensity != 0 {
 		dst = jsonFloat(jsonKey(dst, "logged_propensity"), c.LoggedPropensity)
 	}
-	if c.Actions == nil {
-		return append(dst, '}')
+	if c.Actions != nil {
+		dst = jsonActions(dst, c.Actions)
 	}
+	if c.Assigned.Action != "" {
+		dst = jsonAssigned(dst, &c.Assigned)
+		dst = jsonInt(jsonKey(dst, "v"), assignedVersion)
+	}
+	return append(dst, '}')
+}
+
+func jsonActions(dst []byte, actions []Action) []byte {
 	dst = append(jsonKey(dst, "actions"), '[')
-	for i := range c.Actions {
-		a := &c.Actions[i]
+	for i := range actions {
+		a := &actions[i]
 		dst = jsonComma(dst)
 		if len(a.Features) == 0 {
 			dst = jsonText(dst, a.Name)
@@ -136,7 +155,7 @@ func AppendContextJSON(dst []byte, c *Context) []byte {
 		dst = jsonFeatures(jsonKey(dst, "features"), a.Features)
 		dst = append(dst, '}')
 	}
-	return append(dst, ']', '}')
+	return append(dst, ']')
 }
 
 func jsonFeatures(dst []byte, features []Feature) []byte {
@@ -206,6 +225,7 @@ func (r *reader) context(c *Context) {
 	actions := c.Actions[:0]
 	c.ID, c.Features, c.Vector, c.Actions, c.Baseline = "", c.Features[:0], c.Vector[:0], nil, c.Baseline[:0]
 	c.LoggedPropensity, c.numbers = 0, c.numbers[:0]
+	c.Assigned = Assigned{Law: c.Assigned.Law[:0]}
 	r.numbers = &c.numbers
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
@@ -233,6 +253,9 @@ func (r *reader) context(c *Context) {
 			if !r.null() {
 				c.LoggedPropensity = r.float()
 			}
+		case "assigned":
+			r.once(&seen, 6)
+			r.assigned(&c.Assigned)
 		default:
 			if key == cloudMark && r.json && !r.inner {
 				r.cloud = true

@@ -1,5 +1,7 @@
 package codec
 
+import "slices"
+
 // decisionKeys are the keys of a decision in the order of the wire. A key's index
 // is its bit in the set of keys seen.
 var decisionKeys = []string{
@@ -17,6 +19,9 @@ func AppendDecision(dst []byte, d *Decision) []byte {
 	if len(d.Prices) > 0 {
 		n, version = n+1, namedVersion
 	}
+	if d.Mode == External {
+		version = assignedVersion
+	}
 	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), version)
 	dst = appendInt(appendKey(dst, "n"), d.N)
@@ -29,7 +34,7 @@ func AppendDecision(dst []byte, d *Decision) []byte {
 	dst = appendInt(appendKey(dst, "contexts_through"), d.ContextsThrough)
 	dst = appendInt(appendKey(dst, "source"), d.Source)
 	dst = appendInt(appendKey(dst, "time"), d.Time)
-	dst = appendDraw(dst, d.Actions, d.Propensities, d.Action)
+	dst = appendDraw(dst, d.Actions, d.Propensities, d.Action, d.Unknown)
 	dst = appendMode(appendBytes(appendKey(dst, "context"), d.Context), d.Mode, d.Would)
 	if d.Era != 0 {
 		dst = appendInt(appendKey(dst, "era"), d.Era)
@@ -41,12 +46,20 @@ func AppendDecision(dst []byte, d *Decision) []byte {
 }
 
 // appendDraw appends the keys action, propensity and propensities.
-func appendDraw(dst []byte, actions []string, law []float64, drawn int) []byte {
+func appendDraw(dst []byte, actions []string, law []float64, drawn int, unknown Unknown) []byte {
 	dst = appendText(appendKey(dst, "action"), actions[drawn])
-	dst = appendFloat(appendKey(dst, "propensity"), law[drawn])
+	if dst = appendKey(dst, "propensity"); unknown == UnknownLaw {
+		dst = append(dst, mpNil)
+	} else {
+		dst = appendFloat(dst, law[drawn])
+	}
 	dst = appendMap(appendKey(dst, "propensities"), len(actions))
 	for i, p := range law[:len(actions)] {
-		dst = appendFloat(appendText(dst, actions[i]), p)
+		if dst = appendText(dst, actions[i]); unknown.known(i == drawn) {
+			dst = appendFloat(dst, p)
+		} else {
+			dst = append(dst, mpNil)
+		}
 	}
 	return dst
 }
@@ -107,7 +120,7 @@ func (r *reader) decision(d *Decision) {
 			drawn = r.text()
 		case "propensity":
 			r.once(&seen, 12)
-			p = r.float()
+			p = r.known()
 		case "propensities":
 			r.once(&seen, 13)
 			d.Actions, d.Propensities = r.law(d.Actions, d.Propensities)
@@ -129,14 +142,14 @@ func (r *reader) decision(d *Decision) {
 		}
 	}
 	r.require(seen, decisionKeys)
-	d.Action = r.draw(d.Actions, d.Propensities, drawn, p)
+	d.Action, d.Unknown = r.draw(d.Actions, d.Propensities, drawn, p)
 }
 
 // law reads the propensities, in order, and appends names and values.
 func (r *reader) law(actions []string, law []float64) ([]string, []float64) {
 	for s := r.open(tokMap); r.more(&s); {
 		name := r.key()
-		actions, law = append(actions, name), append(law, r.float())
+		actions, law = append(actions, name), append(law, r.known())
 		if len(actions) > MaxActions {
 			r.fail(errManyActions)
 		}
@@ -147,22 +160,46 @@ func (r *reader) law(actions []string, law []float64) ([]string, []float64) {
 	return actions, law
 }
 
-// draw returns the index of the drawn action and checks its propensity.
-func (r *reader) draw(actions []string, law []float64, drawn string, p float64) int {
+// known reads a propensity; null, which is unknown, is -1.
+func (r *reader) known() float64 {
+	if r.null() {
+		return -1
+	}
+	return r.float()
+}
+
+// draw returns the index of the drawn action, checks its propensity, and fills in what is unknown of the law.
+func (r *reader) draw(actions []string, law []float64, drawn string, p float64) (action int, unknown Unknown) {
 	if r.err != nil {
-		return 0
+		return 0, 0
 	}
-	for i, name := range actions {
-		if name != drawn {
-			continue
-		}
-		if law[i] != p {
-			r.fail(errUnequal)
-			r.in("propensity")
-		}
-		return i
+	action = slices.Index(actions, drawn)
+	if action < 0 {
+		r.fail(errUnlisted)
+		r.in("action")
+		return 0, 0
 	}
-	r.fail(errUnlisted)
-	r.in("action")
-	return 0
+	if law[action] != p {
+		r.fail(errUnequal)
+		r.in("propensity")
+	}
+	others := 0
+	for _, x := range law {
+		if x == -1 {
+			others++
+		}
+	}
+	switch {
+	case others == 0:
+		return action, 0
+	case others == len(law):
+		unknown = UnknownLaw
+	case others == len(law)-1 && p > 0 && p < 1:
+		unknown = UnknownRest
+	default:
+		r.fail(errHalfLaw)
+		r.in("propensities")
+		return action, 0
+	}
+	return action, unknown.Fill(law, action, p)
 }

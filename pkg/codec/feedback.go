@@ -23,6 +23,9 @@ func AppendFeedback(dst []byte, f *Feedback) []byte {
 	if f.Stage > 0 {
 		n, version = n+1-bits.OnesCount32(fateKeys), namedVersion
 	}
+	if f.Mode == External {
+		version = assignedVersion
+	}
 	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), version)
 	dst = appendInt(appendKey(dst, "n"), f.N)
@@ -33,7 +36,7 @@ func AppendFeedback(dst []byte, f *Feedback) []byte {
 	dst = appendInt(appendKey(dst, "learned_through"), f.LearnedThrough)
 	dst = appendFloat(appendKey(dst, "gamma"), f.Gamma)
 	dst = appendInt(appendKey(dst, "time"), f.Time)
-	dst = appendDraw(dst, f.Actions, f.Propensities, f.Action)
+	dst = appendDraw(dst, f.Actions, f.Propensities, f.Action, f.Unknown)
 	if f.Stage == 0 {
 		dst = appendText(appendKey(dst, "fate"), f.Fate.name())
 		dst = appendText(appendKey(dst, "reason"), f.Reason)
@@ -110,7 +113,7 @@ func (r *reader) feedback(f *Feedback) {
 			drawn = r.text()
 		case "propensity":
 			r.once(&seen, 10)
-			p = r.float()
+			p = r.known()
 		case "propensities":
 			r.once(&seen, 11)
 			f.Actions, f.Propensities = r.law(f.Actions, f.Propensities)
@@ -131,7 +134,7 @@ func (r *reader) feedback(f *Feedback) {
 		f.OutcomePartition, f.OutcomeOffset = -1, -1
 	}
 	r.require(seen, feedbackKeys)
-	f.Action = r.draw(f.Actions, f.Propensities, drawn, p)
+	f.Action, f.Unknown = r.draw(f.Actions, f.Propensities, drawn, p)
 }
 
 // ending reads a key that tells how the round ended, or skips an unknown one.

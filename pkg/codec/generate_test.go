@@ -85,8 +85,23 @@ func genContext() *rapid.Generator[Context] {
 		if rapid.Bool().Draw(t, "logged") {
 			c.LoggedPropensity = rapid.Float64Range(0, 1).Draw(t, "logged propensity")
 		}
+		if rapid.Bool().Draw(t, "assigned") {
+			c.Assigned = genAssigned(t)
+		}
 		return c
 	})
+}
+
+func genAssigned(t *rapid.T) Assigned {
+	a := Assigned{Action: genName().Draw(t, "action"), By: genID().Draw(t, "by")}
+	switch rapid.IntRange(0, 2).Draw(t, "said") {
+	case 1:
+		a.Propensity = 1 - rapid.Float64Range(0, .999).Draw(t, "propensity")
+	case 2:
+		a.Law = genBaseline(t)
+		a.Action = rapid.SampledFrom(a.Law).Draw(t, "played").Name
+	}
+	return a
 }
 
 func genOutcome() *rapid.Generator[Outcome] {
@@ -154,6 +169,7 @@ func genDecision() *rapid.Generator[Decision] {
 		}
 		d.Actions, d.Propensities, d.Action = genLaw(t)
 		d.Mode, d.Would = genMode(t, d.Propensities)
+		d.Unknown = genUnknown(t, d.Mode, d.Propensities, d.Action)
 		for _, name := range genOrdered().Draw(t, "prices") {
 			d.Prices = append(d.Prices, Price{Name: name, X: math.Abs(genFloat().Draw(t, "price"))})
 		}
@@ -182,6 +198,7 @@ func genFeedback() *rapid.Generator[Feedback] {
 		}
 		f.Actions, f.Propensities, f.Action = genLaw(t)
 		f.Mode, f.Would = genMode(t, f.Propensities)
+		f.Unknown = genUnknown(t, f.Mode, f.Propensities, f.Action)
 		for _, name := range genOrdered().Draw(t, "outcomes") {
 			f.Outcomes = append(f.Outcomes, genClosed(t, name))
 		}
@@ -217,13 +234,22 @@ func genClosed(t *rapid.T, name string) Closed {
 
 // genMode draws a mode and, in shadow, the learner's law: here the other's, reversed.
 func genMode(t *rapid.T, law []float64) (Mode, []float64) {
-	m := Mode(rapid.IntRange(int(Live), int(Paused)).Draw(t, "mode"))
+	m := Mode(rapid.IntRange(int(Live), int(External)).Draw(t, "mode"))
 	if m != Shadow {
 		return m, nil
 	}
 	would := slices.Clone(law)
 	slices.Reverse(would)
 	return m, would
+}
+
+// genUnknown draws what nobody said of a law of mode external, and sets it.
+func genUnknown(t *rapid.T, m Mode, law []float64, action int) Unknown {
+	u := Unknown(rapid.IntRange(0, 2).Draw(t, "unknown"))
+	if m != External || u == 0 || u == UnknownRest && len(law) == 1 {
+		return 0
+	}
+	return u.Fill(law, action, law[action])
 }
 
 // genBaseline draws one action, or some with probabilities that sum to 1.

@@ -196,7 +196,7 @@ func TestParseDecisionCases(t *testing.T) {
 		{"\xa6action\xa1b", "\xa6action\xa1d", "action: corrupt record: the action is not among"},
 		{"\xa6action\xa1b", "\xa6action\xa1a", "propensity: corrupt record: differs"},
 		{"propensity\xcb\x3f\xe0", "propensity\xcb\x3f\xe1", "propensity: corrupt record: differs"},
-		{"\xa1c\xcb", "\xa1c\xc0", "propensities.c: corrupt record: want a number"},
+		{"\xa1c\xcb", "\xa1c\xc3", "propensities.c: corrupt record: want a number"},
 		{"\xa6source\xff", "\xa6source\xc3", "source: corrupt record: want a whole number"},
 		{"\xa7context\xc4", "\xa7context\xd9", ""}, // str for bin
 		{"\xa6source\xff", "\xa6source\xca\xbf\x80\x00\x00", ""},

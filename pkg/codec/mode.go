@@ -6,16 +6,19 @@ import "fmt"
 // the mode in which it was decided.
 type Mode uint8
 
-// The modes. All but Live answer the baseline's action, with the baseline's law as
+// The modes of a model. All but Live answer the baseline's action, with the baseline's law as
 // the logged propensities.
 const (
 	Live       Mode = iota // the learner's law is drawn from, and learned
 	Shadow                 // the baseline's is; the learner's is logged beside it; learned
 	Apprentice             // the baseline's is, and the learner is not asked; learned
 	Paused                 // the baseline's is; nothing is learned
+
+	// External is the mode of a round that somebody else decided ([Assigned]), whatever the model's is.
+	External
 )
 
-// Modes are the names of the modes, in their order.
+// Modes are the names of a model's modes, in their order.
 func Modes() []string { return []string{"live", "shadow", "apprentice", "paused"} }
 
 // String returns the mode's name in the model file and in records.
@@ -23,10 +26,15 @@ func (m Mode) String() string {
 	if int(m) < len(Modes()) {
 		return Modes()[m]
 	}
+	if m == External {
+		return external
+	}
 	return fmt.Sprintf("mode(%d)", uint8(m))
 }
 
-// ParseMode returns the mode of a name.
+const external = "external"
+
+// ParseMode returns the mode of a model by its name.
 func ParseMode(name string) (Mode, error) {
 	for i, s := range Modes() {
 		if s == name {
@@ -77,7 +85,11 @@ func (r *reader) modeKey(key string, seen *uint32, from int, m *Mode, would *[]f
 	switch key {
 	case "mode":
 		r.once(seen, from)
-		v, err := ParseMode(r.text())
+		name := r.text()
+		v, err := ParseMode(name)
+		if name == external {
+			v, err = External, nil
+		}
 		if err != nil && r.err == nil {
 			r.fail(errModeName)
 		}
@@ -96,10 +108,12 @@ func (r *reader) modeKey(key string, seen *uint32, from int, m *Mode, would *[]f
 }
 
 // checkMode checks the mode of a record whose law is valid.
-func checkMode(m Mode, actions []string, would []float64) (string, error) {
+func checkMode(m Mode, unknown Unknown, actions []string, would []float64) (string, error) {
 	switch {
-	case m > Paused:
+	case m > External:
 		return "mode", errUnknown
+	case unknown > UnknownLaw || unknown > 0 && m != External:
+		return "propensities", errUnsaid
 	case len(would) == 0:
 		return "", nil
 	case m != Shadow:
@@ -153,17 +167,7 @@ func (r *reader) baseline(dst []Share) []Share {
 	case tokText, tokBytes:
 		dst = append(dst, Share{Name: r.text(), P: 1})
 	case tokMap:
-		for s := r.open(tokMap); r.more(&s); {
-			if len(dst) == MaxActions {
-				r.fail(errManyActions)
-				return dst
-			}
-			name := r.key()
-			dst = append(dst, Share{Name: name, P: r.float()})
-			if r.err != nil {
-				r.inKey(name)
-			}
-		}
+		return r.shares(dst)
 	case tokList: // as rounds of logs have it: the first is what would be played
 		for s := r.open(tokList); r.more(&s); {
 			name := r.text()
@@ -179,6 +183,22 @@ func (r *reader) baseline(dst []Share) []Share {
 	return dst
 }
 
+// shares reads actions with their probabilities and appends them.
+func (r *reader) shares(dst []Share) []Share {
+	for s := r.open(tokMap); r.more(&s); {
+		if len(dst) == MaxActions {
+			r.fail(errManyActions)
+			return dst
+		}
+		name := r.key()
+		dst = append(dst, Share{Name: name, P: r.float()})
+		if r.err != nil {
+			r.inKey(name)
+		}
+	}
+	return dst
+}
+
 // oneAction reports whether a baseline is one action that is always played.
 func oneAction(b []Share) bool { return len(b) == 1 && b[0].P == 1 }
 
@@ -187,6 +207,10 @@ func appendBaseline(dst []byte, b []Share) []byte {
 	if oneAction(b) {
 		return appendText(dst, b[0].Name)
 	}
+	return appendShares(dst, b)
+}
+
+func appendShares(dst []byte, b []Share) []byte {
 	dst = appendMap(dst, len(b))
 	for i := range b {
 		dst = appendFloat(appendText(dst, b[i].Name), b[i].P)
@@ -199,6 +223,10 @@ func jsonBaseline(dst []byte, b []Share) []byte {
 	if oneAction(b) {
 		return jsonText(dst, b[0].Name)
 	}
+	return jsonShares(dst, b)
+}
+
+func jsonShares(dst []byte, b []Share) []byte {
 	dst = append(dst, '{')
 	for i := range b {
 		dst = jsonFloat(jsonKey(dst, b[i].Name), b[i].P)
@@ -206,30 +234,29 @@ func jsonBaseline(dst []byte, b []Share) []byte {
 	return append(dst, '}')
 }
 
-// baselineSlack is how far the probabilities of a baseline may sum from 1: writers
-// round them.
-const baselineSlack = 1e-6
+// sharesSlack is how far probabilities that others give may sum from 1: writers round them.
+const sharesSlack = 1e-6
 
-// checkBaseline returns the field of a baseline that breaks a rule, and the rule.
-func checkBaseline(b []Share) (string, error) {
+// checkShares returns the field of a law in the named one that breaks a rule, and the rule. No law is fine.
+func checkShares(field string, b []Share) (string, error) {
 	if len(b) == 0 {
 		return "", nil
 	}
 	sum := 0.0
 	for i := range b {
 		if err := checkName(b[i].Name, MaxNameBytes); err != nil {
-			return "baseline." + label(b[i].Name), err
+			return field + "." + label(b[i].Name), err
 		}
 		if !(b[i].P >= 0 && b[i].P <= 1) {
-			return "baseline." + label(b[i].Name), errProbability
+			return field + "." + label(b[i].Name), errProbability
 		}
 		sum += b[i].P
 	}
-	if !(sum >= 1-baselineSlack && sum <= 1+baselineSlack) {
-		return "baseline", errBaselineSum
+	if !(sum >= 1-sharesSlack && sum <= 1+sharesSlack) {
+		return field, errSharesSum
 	}
 	if i := Repeated(len(b), func(i int) string { return b[i].Name }); i >= 0 {
-		return "baseline." + label(b[i].Name), errDuplicate
+		return field + "." + label(b[i].Name), errDuplicate
 	}
 	return "", nil
 }

@@ -47,7 +47,7 @@ func TestModeIsChecked(t *testing.T) {
 		mode  Mode
 		would []float64
 	}{
-		{"mode", 4, nil}, {"would", Live, []float64{0.5, 0.25, 0.25}}, {"would", Paused, []float64{0.5, 0.25, 0.25}},
+		{"mode", 5, nil}, {"would", Live, []float64{0.5, 0.25, 0.25}}, {"would", Paused, []float64{0.5, 0.25, 0.25}},
 		{"would", Shadow, []float64{1}}, {"would", Shadow, []float64{0.5, 0.5, 0.5}},
 		{"would", Shadow, []float64{0.1, 0.2, 0.7}}, {"would", Shadow, []float64{2, -1, 0}},
 	} {
@@ -71,7 +71,7 @@ func TestBaselineIsChecked(t *testing.T) {
 	for text, want := range map[string]error{
 		`"a"`: nil, `{"a":1}`: nil, `{"a":0.5,"b":0.5}`: nil, `{"a":0.3333333,"b":0.6666666}`: nil, `null`: nil,
 		`["a","b"]`: nil, `[]`: nil,
-		`{"a":0.5}`: errBaselineSum, `{"a":1,"b":1}`: errBaselineSum, `{"a":-1,"b":2}`: errProbability,
+		`{"a":0.5}`: errSharesSum, `{"a":1,"b":1}`: errSharesSum, `{"a":-1,"b":2}`: errProbability,
 		`{"a":0.5,"a":0.5}`: errDuplicate,
 		`""`:                errEmpty, `7`: errBaseline, `{"a":"b"}`: errWantNum, `[7]`: errWantText,
 		`{"a":null}`: errWantNum,

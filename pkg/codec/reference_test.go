@@ -20,7 +20,20 @@ import (
 // law is an ordered map of propensities.
 type law struct {
 	names []string
-	p     []float64
+	p     []*float64 // nil: unknown
+}
+
+// refLaw returns the propensities of a round and of its action.
+func refLaw(actions []string, p []float64, action int, u Unknown) (l law, own *float64) {
+	l.names = actions
+	for i := range p {
+		if u == UnknownLaw || u == UnknownRest && i != action {
+			l.p = append(l.p, nil)
+		} else {
+			l.p = append(l.p, &p[i])
+		}
+	}
+	return l, l.p[action]
 }
 
 func (l law) EncodeMsgpack(e *msgpack.Encoder) error {
@@ -31,7 +44,7 @@ func (l law) EncodeMsgpack(e *msgpack.Encoder) error {
 		if err := e.EncodeString(name); err != nil {
 			return err
 		}
-		if err := e.EncodeFloat64(l.p[i]); err != nil {
+		if err := e.Encode(l.p[i]); err != nil {
 			return err
 		}
 	}
@@ -42,9 +55,9 @@ func (l *law) DecodeMsgpack(d *msgpack.Decoder) error {
 	n, err := d.DecodeMapLen()
 	for i := 0; i < n && err == nil; i++ {
 		var name string
-		var p float64
+		var p *float64
 		if name, err = d.DecodeString(); err == nil {
-			p, err = d.DecodeFloat64()
+			err = d.Decode(&p)
 		}
 		l.names, l.p = append(l.names, name), append(l.p, p)
 	}
@@ -52,21 +65,21 @@ func (l *law) DecodeMsgpack(d *msgpack.Decoder) error {
 }
 
 type refDecision struct {
-	V               int     `msgpack:"v"`
-	N               int64   `msgpack:"n"`
-	Partition       int     `msgpack:"partition"`
-	ID              string  `msgpack:"id"`
-	Epoch           int64   `msgpack:"epoch"`
-	LearnedThrough  int64   `msgpack:"learned_through"`
-	Learned         int64   `msgpack:"learned"`
-	Gamma           float64 `msgpack:"gamma"`
-	ContextsThrough int64   `msgpack:"contexts_through"`
-	Source          int64   `msgpack:"source"`
-	Time            int64   `msgpack:"time"`
-	Action          string  `msgpack:"action"`
-	Propensity      float64 `msgpack:"propensity"`
-	Propensities    law     `msgpack:"propensities"`
-	Context         []byte  `msgpack:"context"`
+	V               int      `msgpack:"v"`
+	N               int64    `msgpack:"n"`
+	Partition       int      `msgpack:"partition"`
+	ID              string   `msgpack:"id"`
+	Epoch           int64    `msgpack:"epoch"`
+	LearnedThrough  int64    `msgpack:"learned_through"`
+	Learned         int64    `msgpack:"learned"`
+	Gamma           float64  `msgpack:"gamma"`
+	ContextsThrough int64    `msgpack:"contexts_through"`
+	Source          int64    `msgpack:"source"`
+	Time            int64    `msgpack:"time"`
+	Action          string   `msgpack:"action"`
+	Propensity      *float64 `msgpack:"propensity"`
+	Propensities    law      `msgpack:"propensities"`
+	Context         []byte   `msgpack:"context"`
 	refMode
 	Era    int64 `msgpack:"era,omitempty"`
 	Prices *law  `msgpack:"prices,omitempty"`
@@ -78,11 +91,15 @@ func newRefDecision(d *Decision) refDecision {
 		version, prices = namedVersion, &law{}
 	}
 	for _, p := range d.Prices {
-		prices.names, prices.p = append(prices.names, p.Name), append(prices.p, p.X)
+		prices.names, prices.p = append(prices.names, p.Name), append(prices.p, &p.X)
 	}
+	if d.Mode == External {
+		version = assignedVersion
+	}
+	all, own := refLaw(d.Actions, d.Propensities, d.Action, d.Unknown)
 	return refDecision{
 		version, d.N, d.Partition, d.ID, d.Epoch, d.LearnedThrough, d.Learned, d.Gamma, d.ContextsThrough, d.Source,
-		d.Time, d.Actions[d.Action], d.Propensities[d.Action], law{d.Actions, d.Propensities}, d.Context,
+		d.Time, d.Actions[d.Action], own, all, d.Context,
 		newRefMode(d.Mode, d.Would), d.Era, prices,
 	}
 }
@@ -98,7 +115,7 @@ type refFeedback struct {
 	Gamma            float64  `msgpack:"gamma"`
 	Time             int64    `msgpack:"time"`
 	Action           string   `msgpack:"action"`
-	Propensity       float64  `msgpack:"propensity"`
+	Propensity       *float64 `msgpack:"propensity"`
 	Propensities     law      `msgpack:"propensities"`
 	Fate             *string  `msgpack:"fate,omitempty"` // nil, as the next ones, in the record of an earlier stage
 	Reason           *string  `msgpack:"reason,omitempty"`
@@ -169,9 +186,13 @@ func newRefFeedback(f *Feedback) refFeedback {
 	if len(f.Outcomes) > 0 {
 		version = namedVersion
 	}
+	if f.Mode == External {
+		version = assignedVersion
+	}
+	all, own := refLaw(f.Actions, f.Propensities, f.Action, f.Unknown)
 	ref := refFeedback{
 		version, f.N, f.Partition, f.Round, f.ID, f.Epoch, f.LearnedThrough, f.Gamma, f.Time, f.Actions[f.Action],
-		f.Propensities[f.Action], law{f.Actions, f.Propensities}, nil, nil, nil, nil, nil,
+		own, all, nil, nil, nil, nil, nil,
 		f.ClosedAt, f.Context, newRefMode(f.Mode, f.Would), f.Outcomes, f.Stage,
 	}
 	if f.Stage == 0 {
@@ -355,6 +376,23 @@ func tree(c *Context) map[string]any {
 	if c.LoggedPropensity != 0 {
 		m["logged_propensity"] = c.LoggedPropensity
 	}
+	if a := &c.Assigned; a.Action != "" {
+		said := map[string]any{"action": a.Action}
+		if a.Propensity != 0 {
+			said["propensity"] = a.Propensity
+		}
+		if len(a.Law) > 0 {
+			law := map[string]any{}
+			for _, s := range a.Law {
+				law[s.Name] = s.P
+			}
+			said["propensities"] = law
+		}
+		if a.By != "" {
+			said["by"] = a.By
+		}
+		m["assigned"] = said
+	}
 	return m
 }
 
@@ -370,8 +408,12 @@ func TestReferenceContext(t *testing.T) {
 		if !reflect.DeepEqual(packed, want) {
 			t.Fatalf("the reference reads\n%v\nwant\n%v", packed, want)
 		}
-		if err := json.Unmarshal(AppendContextJSON(nil, &c), &text); err != nil || !reflect.DeepEqual(text, want) {
-			t.Fatalf("encoding/json reads\n%v\n%v\nwant\n%v", text, err, want)
+		if err := json.Unmarshal(AppendContextJSON(nil, &c), &text); err != nil {
+			t.Fatal(err)
+		}
+		delete(text, "v")
+		if !reflect.DeepEqual(text, want) {
+			t.Fatalf("encoding/json reads\n%v\nwant\n%v", text, want)
 		}
 		var back Context
 		if err := ParseContext(&back, theirs(t, want)); err != nil || !reflect.DeepEqual(tree(&back), want) {

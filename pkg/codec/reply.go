@@ -9,10 +9,10 @@ package codec
 func AppendDecisionJSON(dst []byte, d *Decision, unread string, duplicate bool) []byte {
 	dst = jsonText(jsonKey(append(dst, '{'), "id"), d.ID)
 	dst = jsonText(jsonKey(dst, "action"), d.Actions[d.Action])
-	dst = jsonFloat(jsonKey(dst, "propensity"), d.Propensities[d.Action])
+	dst = jsonKnown(jsonKey(dst, "propensity"), d, d.Action)
 	dst = append(jsonKey(dst, "propensities"), '{')
-	for i, p := range d.Propensities {
-		dst = jsonFloat(jsonKey(dst, d.Actions[i]), p)
+	for i := range d.Propensities {
+		dst = jsonKnown(jsonKey(dst, d.Actions[i]), d, i)
 	}
 	dst = append(dst, '}')
 	dst = jsonInt(jsonKey(dst, "partition"), int64(d.Partition))
@@ -38,6 +38,14 @@ func AppendDecisionJSON(dst []byte, d *Decision, unread string, duplicate bool) 
 	return append(jsonKey(dst, "duplicate"), "false}"...)
 }
 
+// jsonKnown appends the propensity of an action, null if nobody said it.
+func jsonKnown(dst []byte, d *Decision, action int) []byte {
+	if d.Unknown.known(action == d.Action) {
+		return jsonFloat(dst, d.Propensities[action])
+	}
+	return append(dst, "null"...)
+}
+
 // AppendDecisionReply appends the short form of d as MessagePack, with the keys
 // of [AppendDecisionJSON].
 func AppendDecisionReply(dst []byte, d *Decision, unread string, duplicate bool) []byte {
@@ -49,7 +57,7 @@ func AppendDecisionReply(dst []byte, d *Decision, unread string, duplicate bool)
 		keys++
 	}
 	dst = appendText(appendKey(appendMap(dst, keys), "id"), d.ID)
-	dst = appendDraw(dst, d.Actions, d.Propensities, d.Action)
+	dst = appendDraw(dst, d.Actions, d.Propensities, d.Action, d.Unknown)
 	dst = appendInt(appendKey(dst, "partition"), int64(d.Partition))
 	dst = appendInt(appendKey(dst, "n"), d.N)
 	dst = appendInt(appendKey(dst, "epoch"), d.Epoch)

@@ -3,6 +3,7 @@ package codec
 import (
 	"errors"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -28,7 +29,8 @@ type Round struct {
 	Action       string
 	Propensity   float64 // 0: not said
 	LawActions   []string
-	Propensities []float64 // aligned with LawActions
+	Propensities []float64 // aligned with LawActions; empty: not all are known
+	Unsaid       bool      // propensities are there, and that of the action is unknown
 
 	Kind        OutcomeKind // 0: no outcome
 	Value       float64
@@ -151,10 +153,13 @@ func (r *reader) round(o *Round) {
 	if o.Kind == noOutcome {
 		o.Kind = 0
 	}
+	if slices.Contains(o.Propensities, -1) {
+		o.Propensities, o.Unsaid = o.Propensities[:0], o.Propensity == 0
+	}
 	if o.Kind == 0 && len(o.Values) > 0 {
 		o.Kind = Named
 	}
-	o.Decided = o.Action != "" && (asked || o.Propensity != 0 || len(o.Propensities) > 0 || o.Time != NoTime ||
+	o.Decided = o.Action != "" && (asked || o.Propensity != 0 || len(o.LawActions) > 0 || o.Time != NoTime ||
 		o.Weight != 0)
 }
 
@@ -173,6 +178,7 @@ func (r *reader) roundContext(c *Context, actions []Action) {
 	if id != "" {
 		inner.ID = id
 	}
+	inner.Assigned = Assigned{} // the round's own keys say it
 	*c = inner
 }
 
@@ -203,7 +209,7 @@ func (r *reader) decided(o *Round, key string, seen *uint32) bool {
 		if !r.null() {
 			for s := r.open(tokMap); r.more(&s); {
 				o.LawActions = append(o.LawActions, r.key())
-				o.Propensities = append(o.Propensities, r.float())
+				o.Propensities = append(o.Propensities, r.known())
 			}
 		}
 	case "weight":

@@ -33,6 +33,36 @@ func sampleVector() Context {
 	return Context{ID: "v", Vector: []float64{0, -1, 0.1, 1e300}}
 }
 
+// sampleAssigned tells of a decision of somebody else with its law, sampleAssignedAlone with the propensity alone.
+func sampleAssigned() Context {
+	c := sampleContext()
+	c.Assigned = Assigned{Action: "b", Law: []Share{{"b", 0.25}, {"a", 0.75}}, By: "router 2"}
+	return c
+}
+
+func sampleAssignedAlone() Context {
+	return Context{ID: "8f3a", Assigned: Assigned{Action: "größe", Propensity: 0.3}}
+}
+
+// sampleExternal is the decision of somebody else whose law is known, known in part, or not known.
+func sampleExternal(u Unknown) Decision {
+	d := sampleEraDecision()
+	d.Mode, d.Gamma = External, 0
+	if u > 0 {
+		d.Unknown = u.Fill(d.Propensities, d.Action, 0.3)
+	}
+	return d
+}
+
+func sampleExternalFeedback(u Unknown) Feedback {
+	f := sampleFeedback()
+	f.Mode, f.Gamma = External, 0
+	if u > 0 {
+		f.Unknown = u.Fill(f.Propensities, f.Action, 0.3)
+	}
+	return f
+}
+
 func sampleOutcome() Outcome {
 	return Outcome{ID: "8f3a", Kind: Loss, Value: 0.3, Action: "b", OutcomeID: "o-1"}
 }
@@ -221,6 +251,15 @@ func packedKinds() []kind {
 		hot("context", sampleContext(), AppendContext, ParseContext),
 		hot("context-vector", sampleVector(), AppendContext, ParseContext),
 		hot("context-json", sampleContext(), AppendContextJSON, ParseContext),
+		hot("context-assigned", sampleAssigned(), AppendContext, ParseContext),
+		hot("context-assigned-json", sampleAssigned(), AppendContextJSON, ParseContext),
+		hot("context-assigned-alone", sampleAssignedAlone(), AppendContext, ParseContext),
+		hot("decision-external", sampleExternal(0), AppendDecision, ParseDecision),
+		hot("decision-external-rest", sampleExternal(UnknownRest), AppendDecision, ParseDecision),
+		hot("decision-external-law", sampleExternal(UnknownLaw), AppendDecision, ParseDecision),
+		hot("feedback-external", sampleExternalFeedback(0), AppendFeedback, ParseFeedback),
+		hot("feedback-external-rest", sampleExternalFeedback(UnknownRest), AppendFeedback, ParseFeedback),
+		hot("feedback-external-law", sampleExternalFeedback(UnknownLaw), AppendFeedback, ParseFeedback),
 		hot("outcome", sampleOutcome(), AppendOutcome, ParseOutcome),
 		hot("outcome-json", sampleOutcome(), AppendOutcomeJSON, ParseOutcome),
 		hot("outcome-reward", Outcome{ID: "r", Kind: Reward, Value: 1}, AppendOutcome, ParseOutcome),

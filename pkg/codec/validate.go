@@ -115,7 +115,10 @@ func (c *Context) ValidateFor(long func(name string) bool) error {
 	if !(c.LoggedPropensity >= 0 && c.LoggedPropensity <= 1) {
 		return wrong("context", "logged_propensity", errProbability)
 	}
-	field, err := checkBaseline(c.Baseline)
+	field, err := checkShares("baseline", c.Baseline)
+	if err == nil {
+		field, err = c.Assigned.check()
+	}
 	return wrong("context", field, err)
 }
 
@@ -235,7 +238,7 @@ func (d *Decision) check() (string, error) {
 	if field, err := checkLaw(d.Actions, d.Propensities, d.Action); err != nil {
 		return field, err
 	}
-	if field, err := checkMode(d.Mode, d.Actions, d.Would); err != nil {
+	if field, err := checkMode(d.Mode, d.Unknown, d.Actions, d.Would); err != nil {
 		return field, err
 	}
 	return checkPrices(d.Prices)
@@ -291,7 +294,7 @@ func (f *Feedback) Validate() error {
 		field, err = checkLaw(f.Actions, f.Propensities, f.Action)
 	}
 	if err == nil {
-		field, err = checkMode(f.Mode, f.Actions, f.Would)
+		field, err = checkMode(f.Mode, f.Unknown, f.Actions, f.Would)
 	}
 	if err == nil {
 		field, err = checkClosed(f.Outcomes, f.Stage)

@@ -9,6 +9,9 @@ const Newest = namedVersion
 // over them would take a record of one stage for a round's feedback, or an outcome for one that says nothing.
 const namedVersion = 4
 
+// assignedVersion is the version of a record of what somebody else decided. An older program would decide anew.
+const assignedVersion = 4
+
 // markVersion is the version of a mark of the joiner with long lists ([Position]). An older
 // program that passed over them would take rounds and outcomes that are done for such as wait.
 const markVersion = 3

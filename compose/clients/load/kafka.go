@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -38,21 +39,15 @@ func overKafka(ctx context.Context, p *plan) error {
 		if err != nil {
 			return context.Cause(ctx)
 		}
-		if control(m.Headers) {
-			continue
+		if slices.ContainsFunc(m.Headers, func(h kafka.Header) bool { return h.Key == "hindsight-type" }) {
+			continue // a record of the system's own
 		}
 		var d decision
 		if err := msgpack.Unmarshal(m.Value, &d); err != nil {
 			return fmt.Errorf("decision at offset %d: %w", m.Offset, err)
 		}
 		l.seen.decisions.Add(1)
-		go func() {
-			if err := l.reward(ctx, &d); err != nil && ctx.Err() == nil {
-				stop(err)
-			} else if l.seen.all(p.enough) {
-				stop(errEnough)
-			}
-		}()
+		go l.seen.played(ctx, p, stop, func() error { return l.reward(ctx, &d) })
 	}
 }
 
@@ -91,16 +86,6 @@ type decision struct {
 	ID      string          `msgpack:"id"`
 	Action  string          `msgpack:"action"`
 	Context json.RawMessage `msgpack:"context"`
-}
-
-// control reports whether a record is the system's own.
-func control(headers []kafka.Header) bool {
-	for _, h := range headers {
-		if h.Key == "hindsight-type" {
-			return true
-		}
-	}
-	return false
 }
 
 // reward writes the outcomes of a decision.

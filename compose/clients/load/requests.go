@@ -50,13 +50,7 @@ func byRequests(ctx context.Context, p *plan) error {
 			return context.Cause(ctx)
 		case <-tick.C:
 		}
-		go func() {
-			if err := a.round(ctx, run, i); err != nil && ctx.Err() == nil {
-				stop(err)
-			} else if a.seen.all(p.enough) {
-				stop(errEnough)
-			}
-		}()
+		go a.seen.played(ctx, p, stop, func() error { return a.round(ctx, run, i) })
 	}
 }
 

@@ -100,8 +100,14 @@ func (c *counts) outcome(adds [2]float64) {
 	}
 }
 
-// all reports whether as many outcomes as were asked for are written.
-func (c *counts) all(enough int64) bool { return enough > 0 && c.outcomes.Load() >= enough }
+// played plays a round, and stops all of them where it fails, or where it had the last of the outcomes asked for.
+func (c *counts) played(ctx context.Context, p *plan, stop context.CancelCauseFunc, round func() error) {
+	if err := round(); err != nil && ctx.Err() == nil {
+		stop(err)
+	} else if p.enough > 0 && c.outcomes.Load() >= p.enough {
+		stop(errEnough)
+	}
+}
 
 // later draws a log-normal delay.
 func later(median time.Duration) time.Duration {

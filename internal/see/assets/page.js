@@ -179,6 +179,24 @@ function budgetFigure(id) {
   return f;
 }
 
+// Candidates: what policies are worth on what was played, and whether one should take over.
+function drawCandidates(s) {
+  const c = s.candidates;
+  byId("candidates").hidden = !c;
+  if (!changed("candidates", c) || !c) return;
+  const ends = (i) => `${num(i.mean)} (${num(i.low)} to ${num(i.high)})`;
+  const head = make("tr", {}, ...["candidate", "rounds", "loss", "gain over what is played", ""].map((h) => make("th", { scope: "col" }, h)));
+  show(byId("candidates-table"), make("table", {}, head, ...c.candidates.map((p) => make("tr", {}, make("td", {}, p.policy), make("td", {}, num(p.rounds)),
+    make("td", {}, p.rounds ? ends(p.loss) : "–"), make("td", {}, p.rounds ? ends(p.gain) : "–"), make("td", {}, p.beaten ? "beaten" : p.gain.low > 0 ? "better than what is played" : "")))));
+  const r = c.promote, says = [];
+  if (r) says.push(r.feedback ? `${r.of} is better than what is played by ${num(r.better_by)}: the rule has held since feedback ${r.feedback}.` : `The rule waits until ${r.of} is better than what is played by ${num(r.better_by)}.`);
+  if (c.without_loss) says.push(`${num(c.without_loss)} of ${num(c.rounds)} rounds have no loss. Assumption: ${c.assumes}.`);
+  byId("candidates-says").textContent = says.join(" ");
+  const at = c.points.map((p) => p.rounds), of = (i, end) => c.points.map((p) => p.losses[i][end]);
+  if (at.length > 1) plot("candidates", { kind: "lines", x: { label: "final rounds" }, y: { label: "loss a round" }, at, views: c.candidates.map((p, i) => (
+    { name: p.policy, series: [{ name: "estimate", y: of(i, "mean") }, { name: "lower end", y: of(i, "low"), aside: true }, { name: "upper end", y: of(i, "high"), aside: true }] })) });
+}
+
 function bars(into, rows, total) {
   show(into, make("div", { class: rows.some((r) => r[2] !== null && r[2] !== undefined) ? "rows valued" : "rows" }, ...rows.flatMap(([name, n, value, means]) => {
     const fill = make("div", { class: "fill" });
@@ -189,13 +207,16 @@ function bars(into, rows, total) {
 }
 
 function drawActions(s) {
-  if (!changed("actions", [s.actions, s.shadow, s.apprentice, s.losses.of])) return;
+  if (!changed("actions", [s.actions, s.assigned, s.shadow, s.apprentice, s.losses.of])) return;
   const a = s.actions, means = a.most.some((x) => x.rounds > 0);
   const rows = a.most.map((x) => [x.action, x.decisions, means ? num(x.mean) : null, `mean ${s.losses.of} of ${num(x.rounds)} rounds`]);
   if (a.others) rows.push(["all others", a.others, means ? "" : null]);
   bars(byId("actions"), rows, a.decisions);
-  byId("actions-says").textContent = (a.decisions ? `Of the last ${num(a.decisions)} decisions known here.` : "No decision yet.") + (means ? ` The last figure is the mean ${s.losses.of} of an action's rounds released.` : "") + apprenticeSays(s.apprentice) + shadowSays(s.shadow);
+  byId("actions-says").textContent = (a.decisions ? `Of the last ${num(a.decisions)} decisions known here.` : "No decision yet.") + (means ? ` The last figure is the mean ${s.losses.of} of an action's rounds released.` : "") + assignedSays(s.assigned) + apprenticeSays(s.apprentice) + shadowSays(s.shadow);
 }
+
+// Rounds that somebody else decided.
+const assignedSays = (x) => (x.rounds ? ` ${num(x.rounds)} more were assigned by others, ${num(x.without_propensity)} of them without a propensity: those are in no estimate.` : "");
 
 // How near an apprentice is to its baseline.
 const apprenticeSays = (x) => (x.rounds ? ` As an apprentice (${num(x.rounds)} rounds) the learner would have done what the baseline did with a probability of ${percent(x.match)} on average.` : "");
@@ -307,7 +328,7 @@ async function look() {
     if (!answer.ok) throw new Error("answer " + answer.status);
     const s = await answer.json();
     document.body.classList.remove("stale");
-    for (const draw of [drawHeader, drawAlarms, drawLoop, drawLoss, drawBudgets, drawActions, drawDelays, drawFates, drawExploration, drawCertificate, drawRejects]) draw(s);
+    for (const draw of [drawHeader, drawAlarms, drawLoop, drawLoss, drawBudgets, drawCandidates, drawActions, drawDelays, drawFates, drawExploration, drawCertificate, drawRejects]) draw(s);
     document.body.dataset.looks = String(Number(document.body.dataset.looks || 0) + 1);
   } catch (e) {
     document.body.classList.add("stale");

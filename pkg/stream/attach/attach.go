@@ -35,14 +35,14 @@ type Connect struct {
 	URL            string `json:"url"`
 	User           string `json:"user"` // may do everything
 	Password       string `json:"password"`
-	Inbox          string `json:"inbox"`       // prefix of inboxes for User: nobody else can read them
+	Inbox          string `json:"inbox"`       // prefix of inboxes for User: no other user can read them
 	ClientUser     string `json:"client_user"` // may ask for decisions and report outcomes
 	ClientPassword string `json:"client_password"`
 	ClientInbox    string `json:"client_inbox"` // prefix of inboxes for ClientUser that those without a name cannot read
 	PID            int    `json:"pid"`
 }
 
-// Prefixes of inboxes. Whoever connects without a name may read all below the usual
+// Prefixes of inboxes. A client without a name may read all below the usual
 // _INBOX, so nothing of the logs is delivered there.
 const (
 	ServiceInbox = "_INBOX_service"
@@ -52,7 +52,7 @@ const (
 // ErrInUse reports a folder that another process holds.
 var ErrInUse = errors.New("in use by process")
 
-// ErrNotRunning reports a folder that nobody serves.
+// ErrNotRunning reports a folder that no process serves.
 var ErrNotRunning = errors.New("nobody serves it")
 
 // Lock takes the lock of a folder that exists, and that [Own] allows. unlock releases it.
@@ -77,9 +77,9 @@ func Lock(dir string) (unlock func() error, err error) {
 	return f.Close, nil // closing unlocks; the file stays, for removing it would race with another Lock
 }
 
-// Share keeps everybody from serving a folder that exists while it is read, as others may
+// Share keeps all processes from serving a folder that exists while it is read, as others may
 // at the same time. unlock ends that. In a copy without a lock file none is made: it would
-// belong to whoever reads, who need not be who serves it later.
+// belong to the reader, which need not be the user that serves it later.
 func Share(dir string) (unlock func() error, err error) {
 	name := filepath.Join(dir, LockFile)
 	f, err := os.OpenFile(name, os.O_RDWR|itself, 0)
@@ -115,14 +115,14 @@ func hold(f *os.File, dir string, lock func(*os.File) error) error {
 	return fmt.Errorf("lock %s: %w", f.Name(), err)
 }
 
-// sign writes into a lock file who holds it.
+// sign writes this process into a lock file.
 func sign(f *os.File) error {
 	text := fmt.Sprintf("%d (%s)\n", os.Getpid(), filepath.Base(os.Args[0]))
 	_, err := f.WriteAt([]byte(text), 0)
 	return errors.Join(err, f.Truncate(int64(len(text))))
 }
 
-// holder reads who wrote the lock file last: "1234 (decider)".
+// holder reads which process wrote the lock file last: "1234 (decider)".
 func holder(dir string) string {
 	text, err := os.ReadFile(filepath.Join(dir, LockFile))
 	if s := strings.TrimSpace(string(text)); err == nil && s != "" {
@@ -198,7 +198,7 @@ func current(dir string) (Connect, error) {
 // dialTimeout bounds one attempt to connect.
 const dialTimeout = 2 * time.Second
 
-// folder connects to whoever serves it at that moment.
+// folder connects to the process that serves it at that moment.
 type folder struct{ dir string }
 
 // Dial implements [natsgo.CustomDialer]; the address is that of the first server.

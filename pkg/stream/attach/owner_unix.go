@@ -17,7 +17,7 @@ import (
 func Own(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
-		return nil // whoever opens it will say so
+		return nil // opening it reports that
 	}
 	if err := ownedBy(info, "folder", dir); err != nil {
 		return err

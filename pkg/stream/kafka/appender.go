@@ -46,7 +46,7 @@ type appender struct {
 	flushed error  // what Flush returns when all is told
 
 	ackMu sync.Mutex // held while fates are told
-	mute  bool       // nobody is told any more
+	mute  bool       // no fate is reported any more
 }
 
 // newAppender makes an appender that has no producer yet and does not run.
@@ -169,7 +169,7 @@ func (a *appender) run() {
 					len(b.b), err)
 			}
 			if err != nil {
-				if a.ctx.Err() == nil { // else who closes tells
+				if a.ctx.Err() == nil { // else Close reports
 					a.kill(err, err)
 				}
 				return

@@ -205,7 +205,7 @@ func TestKafkaRealForgets(t *testing.T) {
 	kafkatest.Heavy(t)
 	t.Parallel() // on a cluster of its own
 	k := kafkatest.Start(t, kafkatest.Options{Properties: map[string]string{
-		"producer.id.expiration.ms": "300", "producer.id.expiration.check.interval.ms": "50"}})
+		"producer.id.expiration.ms": "5000", "producer.id.expiration.check.interval.ms": "50"}})
 	c := dialed(t, k.Brokers(), Options{})
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

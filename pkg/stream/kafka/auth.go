@@ -25,7 +25,7 @@ var (
 	ErrTLS = errors.New("TLS failed")
 )
 
-// authenticate proves who we are. Its errors never hold what was sent.
+// authenticate logs in by SASL. Its errors never hold what was sent.
 func (cn *conn) authenticate(ctx context.Context, m sasl.Mechanism) error {
 	if err := cn.chooseMechanism(ctx, m.Name()); err != nil {
 		return err

@@ -21,7 +21,7 @@ type claim struct {
 // sticky balances partitions so that those at work stay where they are: it moves only
 // what makes the shares even, and in two steps. First the owner is not given the
 // partition any more; when it has stopped, and joined without it, another one gets
-// it. So nobody is fenced in the middle of its work (KIP-429's idea, on the eager
+// it. So no process is fenced in the middle of its work (KIP-429's idea, on the eager
 // protocol). What no member claims is given away at once.
 type sticky struct {
 	topic      string
@@ -60,18 +60,18 @@ func (s *sticky) AssignGroups(members []kafkago.GroupMember,
 // share is one member's part of the work.
 type share struct {
 	id    string
-	own   []int // claimed, and by nobody later
+	own   []int // claimed, and by no later generation
 	quota int
 	gets  []int
 }
 
-// assign says which partitions each member may work on. A partition that somebody
-// claims is given to nobody else.
+// assign says which partitions each member may work on. A partition that a member
+// claims is given to no other.
 func assign(partitions []int, claims map[string]claim) map[string][]int {
 	partitions = slices.Clone(partitions)
 	slices.Sort(partitions)
 	shares, free := owners(partitions, claims)
-	slices.SortFunc(shares, func(a, b *share) int { // who has most keeps what is left over
+	slices.SortFunc(shares, func(a, b *share) int { // the member with most keeps what is left over
 		return cmp.Or(cmp.Compare(len(b.own), len(a.own)), cmp.Compare(a.id, b.id))
 	})
 	for i, s := range shares {
@@ -95,9 +95,9 @@ func assign(partitions []int, claims map[string]claim) map[string][]int {
 	return out
 }
 
-// owners returns what each member owns, in order, and what nobody claims. Of two that
+// owners returns what each member owns, in order, and what no member claims. Of two that
 // claim a partition the one with the later assignment owns it: the other one was away
-// when it was given to somebody else.
+// when it was given to another.
 func owners(partitions []int, claims map[string]claim) (shares []*share, free []int) {
 	byID := make(map[string]*share, len(claims))
 	for id := range claims {

@@ -18,6 +18,7 @@ import (
 // they do until all replicas in sync have it: the end is told when that can be read. A
 // new leader may have dropped some of it.
 func TestBoundsWaitForReplicas(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name              string
 		readable, written []int64 // by question; the last one stays
@@ -31,6 +32,7 @@ func TestBoundsWaitForReplicas(t *testing.T) {
 		{"a replica hangs", []int64{1}, []int64{3}, 0, 10, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			k := fake(t)
 			defer k.Close()
 			l := client(t, k, Options{RequestTimeout: 2 * time.Second})

@@ -223,6 +223,7 @@ func every(k *kfake.Cluster, n int, f kfake.Fault) {
 // When no broker takes an append for too long, it says whether the append may be
 // stored.
 func TestAppendGivesUp(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct {
 		err  *kerr.Error
 		want error

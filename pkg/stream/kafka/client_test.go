@@ -190,6 +190,7 @@ func TestPasswords(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	ca, other := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
 	cert, key := ca.Issue("broker")
 	pair, err := tls.LoadX509KeyPair(cert, key)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -130,11 +131,7 @@ func (c *Client) ask(ctx context.Context, addr string, m protocol.Message) (answ
 func (k *cluster) addresses() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var all []string
-	for _, a := range k.brokers {
-		all = append(all, a)
-	}
-	slices.Sort(all)
+	all := slices.Sorted(maps.Values(k.brokers))
 	for _, a := range k.seeds {
 		if !slices.Contains(all, a) {
 			all = append(all, a)

@@ -63,7 +63,7 @@ func (s *leaderSource) try(ctx context.Context, offset int64, into *chunk, fresh
 	if err != nil {
 		return err
 	}
-	_ = cn.SetDeadline(time.Now().Add(s.c.o.RequestTimeout/4 + waitMillis*time.Millisecond)) // who hangs may lead no more
+	_ = cn.SetDeadline(time.Now().Add(s.c.o.RequestTimeout/4 + waitMillis*time.Millisecond)) // a broker that hangs may lead no more
 	cn.in = into.memory
 	r, err := cn.fetch(&s.p, offset, waitMillis, readBytes, committed)
 	into.memory, cn.in = cn.in, nil

@@ -55,7 +55,7 @@ type Group struct {
 }
 
 // Group returns the group of that name, whose members share the partitions of topic.
-// logger is told who works on what; it may be nil.
+// logger gets the assignments; it may be nil.
 func (c *Client) Group(name, topic string, o GroupOptions, logger *slog.Logger) *Group {
 	a := c.o
 	a.Brokers, a.Logger = c.cluster.addresses(), logger

@@ -204,6 +204,7 @@ func TestGroupShares(t *testing.T) {
 // TestGroupMemberDies cuts a member off: after the session the others have its part,
 // and it knows that it has lost it. When its network is back it gets a part again.
 func TestGroupMemberDies(t *testing.T) {
+	t.Parallel()
 	o := newOffice(t, 2)
 	o.doubly = true // who is cut off works until its time is over
 	o.member("a", &cable{})
@@ -236,6 +237,7 @@ func TestGroupMemberDies(t *testing.T) {
 // TestGroupHiccups ends generations in every way a coordinator can; none of the runs
 // is touched by that.
 func TestGroupHiccups(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		key  kmsg.Key
@@ -248,6 +250,7 @@ func TestGroupHiccups(t *testing.T) {
 		{"a rebalance", kmsg.SyncGroup, kerr.RebalanceInProgress},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			o := newOffice(t, 2)
 			o.member("a", &cable{})
 			o.until("alone", 2)
@@ -313,6 +316,7 @@ func TestGroupWaitsForOthers(t *testing.T) {
 // TestGroupForgets has the coordinator forget a member: it stops at once, knowing that
 // it has lost what it had, and joins anew.
 func TestGroupForgets(t *testing.T) {
+	t.Parallel()
 	o := newOffice(t, 2)
 	o.member("a", &cable{})
 	o.until("alone", 2)

@@ -40,6 +40,7 @@ func (c *hangingConn) Read(b []byte) (int, error) {
 // A broker that hangs is left for another within seconds, however long a request may
 // take: by who appends, reads, opens and asks.
 func TestHungBroker(t *testing.T) {
+	t.Parallel()
 	k := fake(t, kfake.NumBrokers(3))
 	defer k.Close()
 	var h hanging

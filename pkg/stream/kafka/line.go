@@ -13,7 +13,7 @@ type line struct {
 	c *Client
 	p place
 
-	mu     sync.Mutex // guards what follows; who asks for connections alone sets cn
+	mu     sync.Mutex // guards what follows; only connection sets cn
 	cn     *conn
 	closed bool
 }

@@ -22,7 +22,7 @@ type Log struct {
 
 	mu     sync.Mutex
 	open   map[closer]struct{}
-	held   map[place]error // partitions that nobody can read on
+	held   map[place]error // partitions whose next records cannot be read
 	at     map[place]int64 // what was reported, and no group has taken yet
 	closed bool
 

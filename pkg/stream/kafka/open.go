@@ -107,6 +107,7 @@ func (l *Log) openAs(ctx context.Context, p place, o stream.OpenOptions) (*appen
 func (a *appender) own(ctx context.Context, o stream.OpenOptions) (stream.Tail, error) {
 	c, p := a.log.c, &a.sender.p
 	var tried owner
+	taken := 0 // probes
 	id := ownerID(p.Topic, p.Partition)
 	for try := range maxOpens {
 		last, first, err := c.lastOwner(ctx, p)
@@ -126,7 +127,11 @@ func (a *appender) own(ctx context.Context, o stream.OpenOptions) (stream.Tail, 
 		if err != nil {
 			return stream.Tail{}, err
 		}
-		if err := a.tryFence(ctx, me); err != nil {
+		err = a.tryFence(ctx, me, o)
+		if taken++; errors.Is(err, errNoFence) && taken < maxTaken {
+			continue
+		}
+		if err != nil {
 			return stream.Tail{}, err
 		}
 		a.producer, a.epoch, a.sequence, a.sender.search, a.stirred = me.id, me.epoch, 1, at+1, wallClock()
@@ -139,20 +144,25 @@ func (a *appender) own(ctx context.Context, o stream.OpenOptions) (stream.Tail, 
 var errNoFence = errors.New("this broker takes records of an owner that another has replaced: " +
 	"without that fence two processes could write to one partition")
 
-// tryFence sees, once, that the broker refuses the epoch before the owner's: a service that was never
-// tried is not believed.
-func (a *appender) tryFence(ctx context.Context, me owner) error {
+// maxTaken is how many probes in a row prove that a broker has no fence. One does not: a broker also
+// takes the probe if it forgot the owner since its open record, because producers expire there faster
+// than this process got on. The owner must open again then, since the broker remembers the probe.
+const maxTaken = 3
+
+// tryFence checks once that the broker refuses the epoch before the owner's: the fence of a service is
+// not believed untested. The probe is an open record, which no reader minds if it is stored.
+func (a *appender) tryFence(ctx context.Context, me owner, o stream.OpenOptions) error {
 	if me.epoch == 0 || a.log.fences.Load() {
 		return nil
 	}
-	r := stream.Record{Type: "probe"}
-	var b batch
-	b.reset()
-	b.add(&r, nil)
+	b, _, err := a.openBatch(o)
+	if err != nil {
+		return err
+	}
 	b.seal(me.id, me.epoch-1, 0, time.Now().UnixMilli())
 	p, c := &a.sender.p, a.log.c
 	return c.atLeader(ctx, p, func(cn *conn) (int16, error) {
-		answer, _, err := cn.produce(p, int32(c.o.RequestTimeout/time.Millisecond), b.b)
+		answer, err := cn.produce(p, int32(c.o.RequestTimeout/time.Millisecond), b.b)
 		switch code := kafkago.Error(answer.code); {
 		case err != nil:
 			return 0, err
@@ -168,20 +178,11 @@ func (a *appender) tryFence(ctx context.Context, me owner) error {
 }
 
 // fence stores an open record as the first of an owner's epoch, and reads it back: the
-// offset we are told may be that of another's who took the same epoch.
+// offset in the answer may be that of another owner with the same epoch.
 func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (int64, error) {
-	r := stream.Record{Type: stream.TypeOpen, Value: o.Value}
-	if o.Owner != "" {
-		r.Headers = []stream.Header{{Key: stream.HeaderOwner, Value: o.Owner}}
-	}
-	var random [8]byte
-	_, _ = rand.Read(random[:]) // never fails
-	nonce := hex.EncodeToString(random[:])
-	var b batch
-	b.reset()
-	b.add(&r, append(slices.Clip(a.more(&r)), stream.Header{Key: headerNonce, Value: nonce}))
-	if len(b.b) > a.hard {
-		return 0, fmt.Errorf("%w: %d bytes, the limit is %d", stream.ErrTooLarge, len(b.b), a.hard)
+	b, nonce, err := a.openBatch(o)
+	if err != nil {
+		return 0, err
 	}
 	b.seal(me.id, me.epoch, 0, time.Now().UnixMilli())
 	answer, err := a.sender.deliver(ctx, b.b)
@@ -191,7 +192,7 @@ func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (i
 		return 0, errOpenAgain
 	case err != nil:
 		return 0, err
-	case me.epoch == lastEpoch: // whoever stored it: the id is closed
+	case me.epoch == lastEpoch: // the id is closed, by this process or another
 		return answer.base, nil
 	}
 	found, err := a.log.c.nonceAt(ctx, &a.sender.p, answer.base)
@@ -199,6 +200,24 @@ func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (i
 		err = errOpenAgain
 	}
 	return answer.base, err
+}
+
+// openBatch returns a batch of one open record, not sealed yet, and its random number.
+func (a *appender) openBatch(o stream.OpenOptions) (b *batch, nonce string, err error) {
+	r := stream.Record{Type: stream.TypeOpen, Value: o.Value}
+	if o.Owner != "" {
+		r.Headers = []stream.Header{{Key: stream.HeaderOwner, Value: o.Owner}}
+	}
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never fails
+	nonce = hex.EncodeToString(random[:])
+	b = new(batch)
+	b.reset()
+	b.add(&r, append(slices.Clip(a.more(&r)), stream.Header{Key: headerNonce, Value: nonce}))
+	if len(b.b) > a.hard {
+		err = fmt.Errorf("%w: %d bytes, the limit is %d", stream.ErrTooLarge, len(b.b), a.hard)
+	}
+	return b, nonce, err
 }
 
 // lastOwner finds the last owner of a partition: by what its leader remembers of

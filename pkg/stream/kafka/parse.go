@@ -17,7 +17,7 @@ import (
 // releases. A few KB can become any size.
 const maxInflated = 16 << 20
 
-// errInflated reports a batch beyond that. Who reads gets its text in place of each of its records.
+// errInflated reports a batch beyond that. Its text takes the place of each of its records.
 var errInflated = fmt.Errorf("%w: it is more than %d bytes when inflated", ErrCorrupt, maxInflated)
 
 // stored is a batch as a broker returns it.
@@ -185,7 +185,7 @@ func (d *decoder) record(r *stream.Record) error {
 	return nil
 }
 
-// Room for headers is made for so many, and for so many bytes of their values, at once: who keeps one keeps as much.
+// Room for headers is made for so many, and for so many bytes of their values, at once: a caller that keeps one keeps all of it.
 const (
 	manyHeaders = 64
 	manyText    = 4 << 10

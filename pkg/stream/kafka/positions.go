@@ -6,7 +6,7 @@ import (
 )
 
 // Report implements [stream.Reporter]. A group commits what it is told, so that the usual tools
-// show lags; nobody reads it back.
+// show lags; it is not read back.
 func (l *Log) Report(topic string, partition int, next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

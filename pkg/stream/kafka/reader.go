@@ -93,7 +93,7 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 			return dst, nil
 		}
 		if r.pos > began {
-			return dst, nil // markers, or what was aborted: who waits for the end must hear of it
+			return dst, nil // markers, or aborted records: a caller that waits for the end needs the position
 		}
 		if err := r.advance(ctx, nil); err != nil {
 			switch {
@@ -167,7 +167,7 @@ func (r *reader) nextBatch() (more bool, err error) {
 // mostSkew is by how much a time may be ahead that is not the brokers' before that is said.
 const mostSkew = time.Minute
 
-// lookAtTime tells of a batch with the time of its producer that is ahead: somebody has changed the topic.
+// lookAtTime tells of a batch with the time of its producer that is ahead: the topic's settings were changed.
 func (r *reader) lookAtTime(s *stored) {
 	if s.attrs&appendTimeBit != 0 || r.times || time.Until(time.UnixMilli(s.maxTime)) < mostSkew {
 		return

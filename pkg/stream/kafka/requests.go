@@ -27,7 +27,7 @@ var needed = map[protocol.ApiKey]int16{
 	protocol.ListOffsets: listOffsetsVersion,
 }
 
-// describeProducers asks who writes to a partition; kafka-go does not have it.
+// describeProducers lists the producers of a partition; kafka-go does not have it.
 const describeProducers protocol.ApiKey = 61
 
 // Times that ListOffsets takes for the ends of a partition.
@@ -45,24 +45,20 @@ type produced struct {
 	message    string
 }
 
-// produce sends a batch and reads the answer. sent says that the broker may have it.
-func (cn *conn) produce(p *place, timeoutMillis int32, batch []byte) (r produced, sent bool, err error) {
+// produce sends a batch and reads the answer. After an error the broker may have it.
+func (cn *conn) produce(p *place, timeoutMillis int32, batch []byte) (r produced, err error) {
 	cn.begin(protocol.Produce, produceVersion)
 	b := appendInt16(cn.out, -1)                       // no transaction
 	b = appendInt32(appendInt16(b, -1), timeoutMillis) // acks from all in-sync replicas
 	b = appendString(appendInt32(b, 1), p.Topic)
 	b = appendInt32(appendInt32(b, 1), int32(p.Partition))
 	cn.out = append(appendInt32(b, int32(len(batch))), batch...)
-	if err := cn.send(); err != nil {
-		return r, true, err
-	}
-	body, err := cn.receive(cn.corr)
+	f, err := cn.exchange()
 	if err != nil {
-		return r, true, err
+		return r, err
 	}
-	f := fields{b: body}
 	if !f.partition(p) {
-		return r, true, cn.lost(errShort)
+		return r, cn.lost(errShort)
 	}
 	r.code, r.base, r.appendTime, r.start = f.int16(), f.int64(), f.int64(), f.int64()
 	for range max(0, f.int32()) {
@@ -78,9 +74,17 @@ func (cn *conn) produce(p *place, timeoutMillis int32, batch []byte) (r produced
 		r.message = string(m)
 	}
 	if f.bad {
-		return r, true, cn.lost(errShort)
+		return r, cn.lost(errShort)
 	}
-	return r, true, nil
+	return r, nil
+}
+
+// exchange sends the question in out and returns the answer.
+func (cn *conn) exchange() (f fields, err error) {
+	if err = cn.send(); err == nil {
+		f.b, err = cn.receive(cn.corr)
+	}
+	return f, err
 }
 
 // partition reads the head of an answer about topics down to its first partition,
@@ -105,7 +109,7 @@ type fetched struct {
 // aborted is a transaction that was aborted, of which batches may hold records.
 type aborted struct{ producer, first int64 }
 
-// isolation says whether who reads waits for the end of transactions.
+// isolation says whether a reader waits for the end of transactions.
 type isolation byte
 
 const (
@@ -126,14 +130,10 @@ func (cn *conn) fetch(p *place, offset int64, waitMillis, maxBytes int32, read i
 	b = appendInt64(appendInt32(b, -1), offset) // any epoch of the leader
 	b = appendInt32(appendInt64(b, -1), maxBytes)
 	cn.out = appendInt16(appendInt32(b, 0), 0) // nothing forgotten, no rack
-	if err := cn.send(); err != nil {
-		return r, err
-	}
-	body, err := cn.receive(cn.corr)
+	f, err := cn.exchange()
 	if err != nil {
 		return r, err
 	}
-	f := fields{b: body}
 	f.int32() // throttled for
 	if r.code = f.int16(); r.code != 0 {
 		return r, nil
@@ -155,7 +155,7 @@ func (cn *conn) fetch(p *place, offset int64, waitMillis, maxBytes int32, read i
 	return r, nil
 }
 
-// position is an offset to ask for: by what of a partition, and by who asks.
+// position is a fetch offset for one partition and one kind of caller.
 type position struct {
 	replica int32 // -1: a client
 	time    int64
@@ -253,14 +253,10 @@ func (cn *conn) deleteRecords(p *place, before int64, timeoutMillis int32) (code
 	b := appendString(appendInt32(cn.out, 1), p.Topic)
 	b = appendInt32(appendInt32(b, 1), int32(p.Partition))
 	cn.out = appendInt32(appendInt64(b, before), timeoutMillis)
-	if err := cn.send(); err != nil {
-		return 0, err
-	}
-	body, err := cn.receive(cn.corr)
+	f, err := cn.exchange()
 	if err != nil {
 		return 0, err
 	}
-	f := fields{b: body}
 	f.int32() // throttled for
 	if !f.partition(p) {
 		return 0, cn.lost(errShort)
@@ -347,7 +343,7 @@ func (c *Client) ends(ctx context.Context, p *place) (first, next int64, err err
 
 // settledEnds returns the bounds of a partition when all can be read that was written
 // before the call. A leader gives a record its time before the other replicas have it
-// and anybody can read it: until then nobody may think that there is none of that time.
+// and any reader gets it: until then no caller may conclude that there is no record of that time.
 func (c *Client) settledEnds(ctx context.Context, p *place) (first, next int64, err error) {
 	written := int64(math.MaxInt64)
 	err = c.atLeader(ctx, p, func(cn *conn) (int16, error) {
@@ -357,7 +353,7 @@ func (c *Client) settledEnds(ctx context.Context, p *place) (first, next int64, 
 				err != nil {
 				return code, err
 			}
-			written = min(written, at[0]) // less: a new leader has dropped what nobody could read
+			written = min(written, at[0]) // less: a new leader has dropped what no reader could get
 			if first, next = at[1], at[2]; next >= written {
 				return 0, nil
 			}

@@ -70,7 +70,7 @@ func (s *sender) try(ctx context.Context, batch []byte, fresh bool) (r produced,
 	limit := s.c.o.RequestTimeout
 	_ = cn.SetDeadline(time.Now().Add(limit + limit/4))
 	s.wait(true)
-	r, sent, err = cn.produce(&s.p, int32(limit/time.Millisecond), batch)
+	r, err = cn.produce(&s.p, int32(limit/time.Millisecond), batch)
 	s.wait(false)
 	if err != nil {
 		s.drop(cn)
@@ -78,7 +78,7 @@ func (s *sender) try(ctx context.Context, batch []byte, fresh bool) (r produced,
 		kafkago.Error(r.code) == kafkago.UnknownTopicOrPartition {
 		s.drop(cn) // another broker leads
 	}
-	return r, sent, err
+	return r, true, err
 }
 
 // lateAfter is how long an answer may take before we ask whether another broker leads.
@@ -175,8 +175,8 @@ func (s *sender) undecided(err error, maybe bool) error {
 
 // find looks for a batch in the log. It is called when the broker takes no more of the
 // producer's epoch, so that what is not there now never will be. A leader says so as soon as
-// it has the next owner's open record itself: both may wait for its replicas, and nobody can
-// read them yet.
+// it has the next owner's open record itself: both may wait for its replicas, and cannot be
+// read yet.
 func (s *sender) find(ctx context.Context, batch []byte) (base int64, found bool, err error) {
 	first, next, err := s.c.settledEnds(ctx, &s.p)
 	if err != nil {

@@ -37,7 +37,7 @@ func trimmable(topic string) bool { return strings.HasSuffix(topic, ".snapshots"
 // messageBytes is the largest batch of the topics we make: records of 1 MiB fit.
 const messageBytes = 1<<20 + 16<<10
 
-// defaultMessageBytes is the brokers' own, for who may not ask.
+// defaultMessageBytes is the brokers' own, for users that may not read settings.
 const defaultMessageBytes = 1<<20 + 12
 
 // parts is into how many segments a limit is divided: only whole ones are dropped.

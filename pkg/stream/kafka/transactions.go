@@ -40,7 +40,7 @@ func (u *undone) skips(s *stored) bool {
 // Until then it is nothing unusual: stream processors end theirs with each checkpoint.
 const longestTransaction = 15 * time.Minute
 
-// noteOpen names the producer of a transaction that everybody has been waiting for.
+// noteOpen names the producer of a transaction that holds up all readers.
 func (s *leaderSource) noteOpen(ctx context.Context, r *fetched) {
 	switch {
 	case len(r.batches) > 0 || r.stable >= r.high:

@@ -25,25 +25,16 @@ func (f *fields) take(n int) []byte {
 	return b
 }
 
-func (f *fields) int16() int16 {
-	if b := f.take(2); b != nil {
-		return int16(binary.BigEndian.Uint16(b))
-	}
-	return 0
-}
+func (f *fields) int16() int16 { return int16(f.number(2)) }
+func (f *fields) int32() int32 { return int32(f.number(4)) }
+func (f *fields) int64() int64 { return int64(f.number(8)) }
 
-func (f *fields) int32() int32 {
-	if b := f.take(4); b != nil {
-		return int32(binary.BigEndian.Uint32(b))
+// number reads one of so many bytes.
+func (f *fields) number(bytes int) (v uint64) {
+	for _, b := range f.take(bytes) {
+		v = v<<8 | uint64(b)
 	}
-	return 0
-}
-
-func (f *fields) int64() int64 {
-	if b := f.take(8); b != nil {
-		return int64(binary.BigEndian.Uint64(b))
-	}
-	return 0
+	return v
 }
 
 // stringBytes reads a string that may be null, which reads as empty.
@@ -92,13 +83,8 @@ func (f *fields) varbytes() []byte {
 	if n == -1 {
 		return nil
 	}
-	if n < 0 || n > int64(len(f.b)) {
-		f.b, f.bad = nil, true
-		return nil
-	}
-	b := f.b[:n:n]
-	f.b = f.b[n:]
-	return b
+	b := f.take(int(n))
+	return b[:len(b):len(b)]
 }
 
 func appendInt16(b []byte, v int16) []byte { return binary.BigEndian.AppendUint16(b, uint16(v)) }

@@ -18,7 +18,7 @@ type value struct {
 	Since  uint64 `json:"since,omitempty"` // revision at which it was made; 0: the entry's own
 }
 
-// Claim is a lease that somebody holds.
+// Claim is a lease that a process holds.
 type Claim struct {
 	Key    string
 	Holder string // for people
@@ -246,7 +246,7 @@ func (h *Held) renew() error {
 // anybody else can have it, so that what is done under it can stop.
 func (h *Held) over(sent time.Time) time.Time { return sent.Add(h.k.TTL() * 7 / 8) }
 
-// free removes the entry, so that nobody has to wait for it.
+// free removes the entry, so that no process has to wait for it.
 func (h *Held) free() {
 	ctx, cancel := context.WithTimeout(context.Background(), h.k.TTL()/3)
 	defer cancel()

@@ -1,11 +1,11 @@
-// Package lease says which process does which part of the work, so that there is
-// somebody for each part, and mostly one only.
+// Package lease says which process does which part of the work, so that each part has a
+// process, and mostly one only.
 //
 // A lease gives liveness, not safety: a process that was paused may go on with a
 // lease that another one has by now. What it writes then is rejected by the fence
 // of the log ([stream.Log.Open]).
 //
-// Leases lie in a [Store], which forgets an entry that nobody renewed for its TTL. A
+// Leases lie in a [Store], which drops an entry that was not renewed for its TTL. A
 // [Keeper] renews those of one process and says when one is lost. Without a store
 // (one process owns everything, by a lock on the folder) every lease is held always.
 package lease
@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	// ErrTaken reports an entry that somebody else made or changed.
+	// ErrTaken reports an entry that another process made or changed.
 	ErrTaken = errors.New("taken")
 	// ErrNone reports an entry that is not there.
 	ErrNone = errors.New("not there")

@@ -43,7 +43,7 @@ type Access struct {
 	CA       string       // file with the certificates that sign the servers'
 	Cert     string       // file with a certificate of our own
 	Key      string       // file with its key
-	Log      *slog.Logger // told when connections are lost and found; nil: nobody is
+	Log      *slog.Logger // logs connections lost and restored; nil: disabled
 }
 
 // Redact returns a text in which users and passwords of URLs are masked: all between
@@ -96,16 +96,14 @@ func (a *Access) Check() error {
 	if _, _, err := a.servers(); err != nil {
 		return err
 	}
-	if (a.Cert == "") != (a.Key == "") {
+	switch {
+	case (a.Cert == "") != (a.Key == ""):
 		return errors.New("a client certificate and its key go together")
-	}
-	if a.Creds != "" && a.NKey != "" {
+	case a.Creds != "" && a.NKey != "":
 		return errors.New("credentials and an nkey exclude each other")
-	}
-	if a.User != "" && (a.Creds != "" || a.NKey != "") {
+	case a.User != "" && (a.Creds != "" || a.NKey != ""):
 		return errors.New("a user with a password, and credentials or an nkey, exclude each other")
-	}
-	if a.User != "" && Redact(a.URL) != a.URL {
+	case a.User != "" && Redact(a.URL) != a.URL:
 		return errors.New("the URL names a user already")
 	}
 	for _, f := range []struct{ what, name string }{
@@ -226,9 +224,8 @@ func explain(err error) error {
 	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &check):
 		return fmt.Errorf("%w: the server's is not what the given CA and the host's name ask for: %w", ErrCertificate, text)
 	case errors.As(err, &alert), errors.As(err, &record), strings.Contains(err.Error(), "tls: "),
-		strings.Contains(err.Error(), "tls error"): // the server may hang up before its alert is read
-		return fmt.Errorf("%w: %w", ErrCertificate, text)
-	case errors.Is(err, natsgo.ErrSecureConnRequired), errors.Is(err, natsgo.ErrSecureConnWanted):
+		strings.Contains(err.Error(), "tls error"), // the server may hang up before its alert is read
+		errors.Is(err, natsgo.ErrSecureConnRequired), errors.Is(err, natsgo.ErrSecureConnWanted):
 		return fmt.Errorf("%w: %w", ErrCertificate, text)
 	case errors.Is(err, natsgo.ErrNoServers):
 		return fmt.Errorf("%w: no server answers there: %w", stream.ErrUnavailable, text)

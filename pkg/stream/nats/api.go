@@ -185,7 +185,7 @@ type streamInfo struct {
 		Last  uint64 `json:"last_seq"`
 	} `json:"state"`
 	Cluster struct {
-		Leader   string     `json:"leader"` // "": none, and whoever answers may lag behind
+		Leader   string     `json:"leader"` // "": none, and the server that answers may lag behind
 		Replicas []struct { // but for the leader
 			Active time.Duration `json:"active"` // since it spoke to the leader; 0: it never did
 		} `json:"replicas"`

@@ -30,8 +30,8 @@ const maxHeaders = 1<<16 - 1 - headerReserve
 // appender publishes the records of one partition.
 //
 // One goroutine appends; the acknowledgements arrive in the goroutine of the
-// subscription, and the watcher of the log may kill at any time. Who decides the
-// fate of an append holds ackMu, so that fates come in order and once.
+// subscription, and the watcher of the log may kill at any time. The goroutine that decides
+// the fate of an append holds ackMu, so that fates come in order and once.
 type appender struct {
 	place
 	log      *Log
@@ -217,7 +217,7 @@ func (a *appender) wait(ctx context.Context, n uint64) error {
 	}
 }
 
-// signal wakes who waits, if enough is acknowledged or the appender is dead.
+// signal wakes Append or Flush, if enough is acknowledged or the appender is dead.
 func (a *appender) signal() {
 	if n := a.waitFor.Load(); n >= 0 && (int64(a.sent.Load()-a.acked.Load()) <= n || a.dead.Load() != nil) {
 		select {
@@ -353,7 +353,7 @@ func (a *appender) Close() error {
 	a.ackMu.Lock()
 	err := a.fail(stream.ErrClosed)
 	a.flushed = err
-	a.dead.Store(&deadAppender{err}) // from here on nobody is told anything
+	a.dead.Store(&deadAppender{err}) // from here on no fate is reported
 	a.ackMu.Unlock()
 	a.release()
 	return nil

@@ -85,7 +85,7 @@ func (l *Log) settle(ctx context.Context, conn *natsgo.Conn, p *place, i *stream
 		if err != nil {
 			return 0, 0, err
 		}
-		taken = min(taken, t) // less: a new leader has dropped what nobody could read
+		taken = min(taken, t) // less: a new leader has dropped what no reader could get
 		if first, next = i.bounds(); next > taken && i.fresh() {
 			return first, next, nil
 		}

@@ -20,8 +20,8 @@ type Bus struct {
 	conn *natsgo.Conn
 	life atomic.Pointer[spell] // between two losses of the connection
 
-	logger    *slog.Logger                         // told of refused requests; nil: nobody is
-	onRefused atomic.Pointer[func(subject string)] // called for each; nil: nobody is
+	logger    *slog.Logger                         // logs refused requests; nil: disabled
+	onRefused atomic.Pointer[func(subject string)] // called for each; nil: disabled
 }
 
 var (
@@ -81,7 +81,7 @@ func (b *Bus) Serve(subject, queue string, h func(stream.Message)) (stop func(),
 // accountReply begins the subject that stands for an inbox in another account.
 const accountReply = "_R_."
 
-// Where replies may be sent. Who asks chooses the subject of the reply, and servers do not
+// Where replies may be sent. The client chooses the subject of the reply, and servers do not
 // check whether it may publish there, but we may publish to the topics and to the API of
 // the store: a reply there would be ours.
 var inboxes = []string{
@@ -116,7 +116,7 @@ func (b *Bus) refuse(m *natsgo.Msg) {
 // drain ends a subscription after the requests that had arrived. Without a connection
 // they are gone, and so must be the subscription, at once: one that is being drained
 // is made again by a reconnect and then forgotten here only, and the server would go on
-// to send requests to nobody. Where a reconnect came in between all the same, another
+// to send requests that no handler gets. Where a reconnect came in between all the same, another
 // one ends what the server has.
 func (b *Bus) drain(sub *natsgo.Subscription, drained <-chan struct{}) {
 	lives := b.conn.Stats().Reconnects

@@ -19,8 +19,8 @@ func newSpell() *spell {
 	return &spell{ctx, end}
 }
 
-// Hold makes whatever appends fail with why, at once and until [Log.Resume]: for who knows
-// that the server stores nothing and does not say so. What is on its way is unknown; an
+// Hold makes whatever appends fail with why, at once and until [Log.Resume]: for a caller
+// that knows that the server stores nothing and does not say so. What is on its way is unknown; an
 // appender without such records lives on if it appends nothing meanwhile. Reading goes on.
 func (l *Log) Hold(why error) {
 	l.mu.Lock()

@@ -21,13 +21,13 @@ import (
 // no fence for an owner with several records on their way: after the next owner's open
 // record its next but one has the right sequence by accident.
 //
-// So whoever opens a replicated partition leaps: its open record comes as the last
+// So an Open of a replicated partition leaps: its open record comes as the last
 // of an atomic batch, behind as many fillers as an owner may have records on their way.
 // All sequences that the earlier owner expects lie before the end of the batch, and
 // its late records are refused, each of them. Readers do not see the fillers: they are
 // holes in the numbering.
 //
-// What this does not hold off is a foreign record, of somebody who is no owner: it costs
+// What this does not hold off is a foreign record, of a program that is no owner: it costs
 // the owner its partition, and of the records on their way then one is refused and the
 // next may be stored. Only the service may have the right to write there.
 

@@ -61,7 +61,7 @@ type Options struct {
 	MaxStore   int64         // bytes that the server's store may hold, for Fill; 0: not known
 	ReadConn   *natsgo.Conn  // readers use it, so that writes do not wait behind reads; nil: the same
 	BoundsConn *natsgo.Conn  // Bounds uses it, so that it does not wait behind either; nil: the same
-	Logger     *slog.Logger  // told of requests that a [Client]'s bus refuses; nil: nobody is
+	Logger     *slog.Logger  // logs requests that a [Client]'s bus refuses; nil: disabled
 }
 
 func (o Options) withDefaults(conn *natsgo.Conn) Options {

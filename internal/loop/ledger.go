@@ -1,0 +1,184 @@
+package loop
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"hindsight/internal/ledger"
+	"hindsight/pkg/codec"
+)
+
+// CandidateKind says what a candidate plays.
+type CandidateKind uint8
+
+// The kinds of candidates.
+const (
+	BaselineCandidate CandidateKind = iota // what the baseline would answer
+	UniformCandidate                       // all eligible actions alike
+	AlwaysCandidate                        // one action; all alike where it is not eligible
+	LearnerCandidate                       // what the learner plays, or would play in shadow mode
+)
+
+// CandidateKinds returns the names of the kinds in the model file, in their order.
+func CandidateKinds() []string { return []string{"baseline", "uniform", "always", "learner"} }
+
+// Candidate is a policy that is judged on what was played.
+type Candidate struct {
+	Kind   CandidateKind
+	Action string // of AlwaysCandidate
+}
+
+// String returns the name by which a candidate is shown.
+func (c Candidate) String() string {
+	if c.Kind == AlwaysCandidate {
+		return "always:" + c.Action
+	}
+	return CandidateKinds()[c.Kind]
+}
+
+// Promotion says when a candidate should take over.
+type Promotion struct {
+	Of       Candidate
+	BetterBy float64 // what its mean loss is to be below that of what is played, in [0,1)
+	Alpha    float64 // chance that it is ever promoted although it is not; 0: there is no rule
+}
+
+// On reports whether there is a rule.
+func (p Promotion) On() bool { return p.Alpha > 0 }
+
+// Judge judges the candidates of a model on final rounds ([ledger.Ledger] says how, and what it proves). The joiner
+// gives it each feedback in the order of the log, so its state is a function of the log: a mark keeps it.
+//
+// Rounds that were withdrawn, those of an id that an earlier round used, and those that somebody else decided, are no
+// rounds of it. Its evidence is of one learner in one mode, of one baseline, and of one list of candidates: where one of
+// them changes it starts anew.
+type Judge struct {
+	epoch  int64 // the last that began
+	since  int64 // the first whose rounds it counts
+	rules  *Rules
+	reader *reader
+	ledger *ledger.Ledger // nil: there are no candidates
+
+	laws    [][]float64 // of candidates; nil: not known of this round
+	scratch [][]float64
+}
+
+// Begin tells the judge of an epoch, in the order of the log.
+func (j *Judge) Begin(number int64, continues bool, rules *Rules) {
+	if number <= j.epoch || rules == nil {
+		return
+	}
+	was := j.rules
+	j.epoch, j.rules, j.reader = number, rules, newReader(rules)
+	if continues && was != nil && was.Mode == rules.Mode && was.Baseline == rules.Baseline &&
+		was.Promote == rules.Promote && slices.Equal(was.Candidates, rules.Candidates) {
+		return
+	}
+	j.since = number
+	j.ledger = newLedger(rules)
+	j.laws, j.scratch = make([][]float64, len(rules.Candidates)), make([][]float64, len(rules.Candidates))
+}
+
+func newLedger(r *Rules) *ledger.Ledger {
+	if len(r.Candidates) == 0 {
+		return nil
+	}
+	rule := ledger.Rule{BetterBy: r.Promote.BetterBy, Alpha: r.Promote.Alpha}
+	rule.Candidate = max(0, slices.Index(r.Candidates, r.Promote.Of))
+	return ledger.New(len(r.Candidates), rule)
+}
+
+// Rules returns the rules at work; nil before the first epoch.
+func (j *Judge) Rules() *Rules { return j.rules }
+
+// Since returns the first epoch whose rounds count.
+func (j *Judge) Since() int64 { return j.since }
+
+// Ledger returns what is known of the candidates, in the order of the rules; nil without any.
+func (j *Judge) Ledger() *ledger.Ledger { return j.ledger }
+
+// Estimates returns what is known of each candidate; nil without any.
+func (j *Judge) Estimates() (out []ledger.Estimate) {
+	if j.ledger == nil {
+		return nil
+	}
+	out = j.ledger.Estimates(nil)
+	for i := range out {
+		out[i].Policy = j.rules.Candidates[i].String()
+	}
+	return out
+}
+
+// Add takes the next feedback of the log.
+func (j *Judge) Add(f *codec.Feedback) {
+	if j.ledger == nil || f.Epoch < j.since || f.Fate == codec.WithdrawnRound || f.Reason == codec.ReasonDuplicateID ||
+		f.Mode == codec.External || !(f.Propensities[f.Action] > 0) {
+		return
+	}
+	for i, c := range j.rules.Candidates {
+		j.laws[i] = j.law(i, c, f)
+	}
+	r := ledger.Round{N: f.N, Actions: f.Actions, Law: f.Propensities, Action: f.Action, Loss: f.Loss,
+		Known: f.Fate == codec.Observed || f.Fate == codec.Imputed}
+	j.ledger.Add(&r, j.laws)
+}
+
+// law returns the probabilities with which candidate i would have played a round; nil: the log does not tell.
+func (j *Judge) law(i int, c Candidate, f *codec.Feedback) []float64 {
+	switch {
+	case c.Kind == LearnerCandidate && f.Mode == codec.Live:
+		return f.Propensities
+	case c.Kind == LearnerCandidate && len(f.Would) == len(f.Actions):
+		return f.Would
+	case c.Kind == LearnerCandidate:
+		return nil
+	case c.Kind == BaselineCandidate:
+		if j.reader.parseAgain(f.Context) != nil { // of a backtest that keeps no contexts: none names a baseline
+			j.reader.own = codec.Context{}
+		}
+		if _, err := j.reader.played(f.Actions); err != nil {
+			return nil
+		}
+		j.scratch[i] = j.reader.baseline(j.scratch[i][:0])
+		return j.scratch[i]
+	}
+	p := j.scratch[i][:0]
+	for range f.Actions {
+		p = append(p, 0)
+	}
+	if a := slices.Index(f.Actions, c.Action); c.Kind == AlwaysCandidate && a >= 0 {
+		p[a] = 1
+	} else {
+		normalise(p)
+	}
+	j.scratch[i] = p
+	return p
+}
+
+// Append appends the state for a mark; nothing without candidates.
+func (j *Judge) Append(b []byte) []byte {
+	if j.ledger == nil {
+		return b
+	}
+	return j.ledger.Append(binary.AppendUvarint(b, uint64(j.since)))
+}
+
+// Restore makes a judge the one that appended b for a mark, in an epoch with these rules.
+func (j *Judge) Restore(b []byte, epoch int64, rules *Rules) error {
+	*j = Judge{}
+	j.Begin(epoch, false, rules)
+	if len(b) == 0 || j.ledger == nil {
+		return nil
+	}
+	since, n := binary.Uvarint(b)
+	if n <= 0 || int64(since) < 0 {
+		return fmt.Errorf("candidates: %w", codec.ErrCorrupt)
+	}
+	j.since = int64(since)
+	if err := j.ledger.Restore(b[n:]); err != nil {
+		return fmt.Errorf("candidates: %w", errors.Join(err, codec.ErrCorrupt))
+	}
+	return nil
+}

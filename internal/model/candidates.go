@@ -1,0 +1,138 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"hindsight/internal/loop"
+)
+
+// maxCandidates bounds what a feedback costs.
+const maxCandidates = 16
+
+const candidateExample = "candidates: [baseline, uniform, {always: red}]"
+
+// candidate is one policy that is judged.
+type candidate struct {
+	at    *loop.Candidate
+	where string
+}
+
+func (c candidate) read(p *parser, n *yaml.Node) {
+	names := loop.CandidateKinds()
+	p.parameter(n, c.where, candidateExample, func(name, arg string, has bool) error {
+		kind := loop.CandidateKind(slices.Index(names, name))
+		switch {
+		case !slices.Contains(names, name):
+			return fmt.Errorf("expected baseline | uniform | learner | {always: ACTION}, found %q%s; for example: %s", name,
+				didYouMean(name, names), candidateExample)
+		case has != (kind == loop.AlwaysCandidate):
+			return fmt.Errorf("always takes the name of an action and the others nothing; for example: %s", candidateExample)
+		case has && checkText(arg) != nil:
+			return fmt.Errorf("the name of the action %w; for example: %s", checkText(arg), candidateExample)
+		}
+		*c.at = loop.Candidate{Kind: kind, Action: arg}
+		return nil
+	})
+}
+
+func (c candidate) canonical() string {
+	if c.at.Kind == loop.AlwaysCandidate {
+		return "{always: " + strconv.Quote(c.at.Action) + "}"
+	}
+	return c.at.String()
+}
+
+// candidates are the policies that are judged, in the order of the file.
+type candidates struct{ at *[]loop.Candidate }
+
+func (c candidates) read(p *parser, n *yaml.Node) {
+	if *c.at = nil; isWord(n, "none") {
+		return
+	}
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 || len(n.Content) > maxCandidates {
+		p.expected(n, "candidates", fmt.Sprintf("none or a list of 1 to %d policies", maxCandidates), candidateExample)
+		return
+	}
+	for _, item := range n.Content {
+		var one loop.Candidate
+		candidate{&one, "candidates"}.read(p, item)
+		if slices.Contains(*c.at, one) {
+			p.errorf(item, "candidates: %s is there twice", one)
+		}
+		*c.at = append(*c.at, one)
+	}
+}
+
+func (c candidates) canonical() string {
+	var s strings.Builder
+	for i := range *c.at {
+		s.WriteString("\n  - " + candidate{at: &(*c.at)[i]}.canonical())
+	}
+	return s.String()
+}
+
+// promotion is the rule by which a candidate is said to be better than what is played.
+type promotion struct{ at *loop.Promotion }
+
+// defaultPromotion is what a rule has that the file does not say.
+var defaultPromotion = loop.Promotion{BetterBy: 0.01, Alpha: 0.05}
+
+func (r promotion) fields() []field {
+	return []field{
+		{key: "of", into: candidate{&r.at.Of, "promote.of"}},
+		{key: "better_by", into: &r.at.BetterBy, example: "better_by: 0.01"},
+		{key: "alpha", into: &r.at.Alpha, example: "alpha: 0.05"},
+		{key: "only", into: choice{[]string{"tell"}, 0, func(int) {}}},
+	}
+}
+
+func (r promotion) read(p *parser, n *yaml.Node) {
+	const example = "promote: {of: baseline, better_by: 0.01, alpha: 0.05, only: tell}"
+	if isWord(n, "none") {
+		return
+	}
+	*r.at = defaultPromotion
+	p.group(n, "promote", "none, or of, better_by, alpha and only", example, r.fields())
+	if bad := r.problem(); bad != "" {
+		p.errorf(n, "promote: %s; for example: %s", bad, example)
+	}
+}
+
+func (r promotion) canonical() string { return braces(r.fields()) }
+
+func (r promotion) problem() string {
+	switch {
+	case !(r.at.BetterBy >= 0 && r.at.BetterBy < 1):
+		return fmt.Sprintf("better_by: expected a loss in [0,1), on the scale where 1 is worst, found %v", r.at.BetterBy)
+	case !(r.at.Alpha > 0 && r.at.Alpha <= maxAlpha):
+		return fmt.Sprintf("alpha: expected a level in (0, 0.5], found %v", r.at.Alpha)
+	}
+	return ""
+}
+
+// candidateProblems are those of the candidates and of the rule of promotion.
+func (m *Model) candidateProblems(add adder) {
+	for _, c := range m.Candidates {
+		if c.Kind == loop.AlwaysCandidate && m.Actions != nil && !slices.Contains(m.Actions, c.Action) {
+			add("candidates", "always plays %q, which is not in actions; name one of them", c.Action)
+		}
+	}
+	if len(m.Candidates) > 0 && (m.Arrival || m.Early) {
+		add("candidates", "they are judged in the order of decisions, since outcomes that come early may be of certain "+
+			"losses; use order: fifo")
+	}
+	if m.Promote == (loop.Promotion{}) {
+		return
+	}
+	if bad := (promotion{&m.Promote}).problem(); bad != "" {
+		add("promote", "%s", bad)
+	}
+	if !slices.Contains(m.Candidates, m.Promote.Of) {
+		add("promote", "%s is not in candidates; add it there", m.Promote.Of)
+	}
+}

@@ -1,0 +1,173 @@
+package codec
+
+// Assigned says what somebody else decided: its context asks for no decision, it tells of one. The zero
+// value says nothing.
+type Assigned struct {
+	Action     string  // "": the context asks for a decision
+	Propensity float64 // of Action, in (0,1]; 0: not said
+	Law        []Share // all propensities: names unique, sums to 1; empty: not said
+	By         string  // who decided, for people
+}
+
+// Unknown says what of the law of a round of mode [External] nobody said. On the wire it is null.
+type Unknown uint8
+
+// What may be unknown of a law.
+const (
+	// UnknownRest: only the propensity of the action is known. The other actions have equal parts of the rest.
+	UnknownRest Unknown = iota + 1
+	// UnknownLaw: nothing is known, and nothing is estimated from it. The action has propensity 1.
+	UnknownLaw
+)
+
+// Fill sets a law that is not all known, aligned with the actions: p is that of the action, in [2^-53,1]. It returns
+// what is unknown of it, which is nothing where the action has all.
+func (u Unknown) Fill(law []float64, action int, p float64) Unknown {
+	own, left := uint64(one), uint64(len(law)-1)
+	if u == UnknownRest {
+		x := p * one // exact: a power of two
+		if own = uint64(x); x-float64(own) >= 0.5 {
+			own++
+		}
+		if own == one {
+			u = 0
+		}
+	}
+	rest := one - own
+	for i := range law {
+		if i == action {
+			law[i] = float64(own) / one
+			continue
+		}
+		part := rest / left
+		law[i] = float64(part) / one
+		rest -= part
+		left--
+	}
+	return u
+}
+
+// known reports whether the propensity of an action is.
+func (u Unknown) known(drawn bool) bool { return u == 0 || u == UnknownRest && drawn }
+
+func (a *Assigned) keys() int {
+	n := 1
+	if a.Propensity != 0 {
+		n++
+	}
+	if len(a.Law) > 0 {
+		n++
+	}
+	if a.By != "" {
+		n++
+	}
+	return n
+}
+
+func appendAssigned(dst []byte, a *Assigned) []byte {
+	dst = appendMap(appendKey(dst, "assigned"), a.keys())
+	dst = appendText(appendKey(dst, "action"), a.Action)
+	if a.Propensity != 0 {
+		dst = appendFloat(appendKey(dst, "propensity"), a.Propensity)
+	}
+	if len(a.Law) > 0 {
+		dst = appendShares(appendKey(dst, "propensities"), a.Law)
+	}
+	if a.By != "" {
+		dst = appendText(appendKey(dst, "by"), a.By)
+	}
+	return dst
+}
+
+func jsonAssigned(dst []byte, a *Assigned) []byte {
+	dst = append(jsonKey(dst, "assigned"), '{')
+	dst = jsonText(jsonKey(dst, "action"), a.Action)
+	if a.Propensity != 0 {
+		dst = jsonFloat(jsonKey(dst, "propensity"), a.Propensity)
+	}
+	if len(a.Law) > 0 {
+		dst = jsonShares(jsonKey(dst, "propensities"), a.Law)
+	}
+	if a.By != "" {
+		dst = jsonText(jsonKey(dst, "by"), a.By)
+	}
+	return append(dst, '}')
+}
+
+var assignedKeys = []string{"action"}
+
+// assigned reads what somebody else decided; null is nothing.
+func (r *reader) assigned(a *Assigned) {
+	if r.null() {
+		return
+	}
+	var seen uint32
+	for s := r.open(tokMap); r.more(&s); {
+		key := r.key()
+		switch key {
+		case "action":
+			r.once(&seen, 0)
+			if a.Action = r.text(); a.Action == "" {
+				r.fail(errEmpty)
+			}
+		case "propensity":
+			r.once(&seen, 1)
+			if r.null() {
+				break
+			}
+			if a.Propensity = r.float(); !(a.Propensity > 0 && a.Propensity <= 1) {
+				r.fail(errPossible)
+			}
+		case "propensities":
+			r.once(&seen, 2)
+			if !r.null() {
+				a.Law = r.shares(a.Law)
+			}
+		case "by":
+			r.once(&seen, 3)
+			a.By = r.textOrNull()
+		default:
+			r.stray("assigned.", key)
+		}
+		if r.err != nil {
+			r.inKey(key)
+			return
+		}
+	}
+	r.require(seen, assignedKeys)
+}
+
+// check returns the field that breaks a rule, and the rule. Whether the actions are those of the context is
+// for the model to say, which may have them.
+func (a *Assigned) check() (string, error) {
+	if a.Action == "" {
+		if a.Propensity != 0 || len(a.Law) > 0 || a.By != "" {
+			return "assigned.action", errEmpty
+		}
+		return "", nil
+	}
+	if err := checkText(a.Action, MaxNameBytes); err != nil {
+		return "assigned.action", err
+	}
+	if err := checkText(a.By, MaxNameBytes); err != nil {
+		return "assigned.by", err
+	}
+	if len(a.Law) == 0 {
+		if a.Propensity != 0 && !(a.Propensity > 0 && a.Propensity <= 1) {
+			return "assigned.propensity", errPossible
+		}
+		return "", nil
+	}
+	if a.Propensity != 0 {
+		return "assigned.propensity", errTwoLaws
+	}
+	if field, err := checkShares("assigned.propensities", a.Law); err != nil {
+		return field, err
+	}
+	for i := range a.Law {
+		if a.Law[i].Name == a.Action && a.Law[i].P > 0 {
+			return "", nil
+		}
+	}
+	return "assigned.propensities." + label(a.Action), errPossible
+}
