@@ -123,7 +123,8 @@ func (l *Losses) AddLate(epoch int64, rules *loop.Rules, kind codec.OutcomeKind,
 	return rules != nil && l.addLate(epoch, &rules.Range, rules.Outcomes, kind, value)
 }
 
-func (l *Losses) addLate(epoch int64, scale *loop.Range, take loop.Aggregate, kind codec.OutcomeKind, value float64) bool {
+func (l *Losses) addLate(epoch int64, scale *loop.Range, take loop.Aggregate, kind codec.OutcomeKind,
+	value float64) bool {
 	if kind != codec.Loss && kind != codec.Reward || take == loop.Sum {
 		return false
 	}

@@ -214,11 +214,11 @@ func TestFollowByHand(t *testing.T) {
 	}
 }
 
-// TestFollowNamed: each named outcome is compared by itself, live and from the log: of a round whose quality is late and
-// whose cost came in time, quality alone is late. Records of earlier stages do not count twice.
+// TestFollowNamed: each named outcome is compared by itself, live and from the log: of a round whose quality is late
+// and whose cost came in time, quality alone is late. Records of earlier stages do not count twice.
 func TestFollowNamed(t *testing.T) {
-	rules := &loop.Rules{Range: loop.Range{Min: -4, Max: 1}, Named: []loop.OutcomeRule{{Name: "cost", Range: loop.Range{Max: 4}},
-		{Name: "quality", Range: loop.Range{Max: 1}}}}
+	rules := &loop.Rules{Range: loop.Range{Min: -4, Max: 1}, Named: []loop.OutcomeRule{
+		{Name: "cost", Range: loop.Range{Max: 4}}, {Name: "quality", Range: loop.Range{Max: 1}}}}
 	w, x, all := NewFollow(1000, func(int64) *loop.Rules { return rules }), Outcomes{}, ByOutcome{}
 	late := func(id string, values ...codec.Value) {
 		o := codec.Outcome{ID: id, Kind: codec.Named, Values: values}
@@ -237,15 +237,16 @@ func TestFollowNamed(t *testing.T) {
 		cost := codec.Closed{Name: "cost", Fate: codec.Observed, Value: 1}
 		feed(codec.Feedback{ID: id, Stage: 1, Outcomes: []codec.Closed{cost}})
 		if i%2 == 0 {
-			feed(codec.Feedback{ID: id, Fate: codec.Observed, Loss: .25, Outcomes: []codec.Closed{cost, {Name: "quality",
-				Fate: codec.Observed, Value: .875}}})
+			feed(codec.Feedback{ID: id, Fate: codec.Observed, Loss: .25, Outcomes: []codec.Closed{cost,
+				{Name: "quality", Fate: codec.Observed, Value: .875}}})
 			continue
 		}
 		values := []codec.Value{{Name: "cost", X: 4}, {Name: "quality", X: .125}, {Name: "quality", X: .25}}
 		if i%4 == 1 { // before the feedback, which waits for its turn
 			late(id, values...)
 		}
-		feed(codec.Feedback{ID: id, Fate: codec.Skipped, Outcomes: []codec.Closed{cost, {Name: "quality", Fate: codec.Skipped}}})
+		feed(codec.Feedback{ID: id, Fate: codec.Skipped, Outcomes: []codec.Closed{cost,
+			{Name: "quality", Fate: codec.Skipped}}})
 		if i%4 == 3 {
 			late(id, append(values[:1:1], codec.Value{Name: "quality", Withdrawn: true})...)
 			late(id, values[1:]...)
@@ -260,10 +261,11 @@ func TestFollowNamed(t *testing.T) {
 			t.Errorf("%s: quality %s", of, q.Line(nil))
 		}
 		if c.OnTime.N != 200 || *c.OnTime.Mean != .75 || c.Late.N != 0 || one.Late.N != 0 || one.OnTime.N != 100 {
-			t.Errorf("%s: %d costs in time, %d late; %d and %d of the reward", of, c.OnTime.N, c.Late.N, one.OnTime.N, one.Late.N)
+			t.Errorf("%s: %d costs in time, %d late; %d and %d of the reward", of, c.OnTime.N, c.Late.N, one.OnTime.N,
+				one.Late.N)
 		}
-		if text := Warning(l, false); !strings.HasPrefix(text, "outcome quality, as losses in [0,1]: the losses that came late "+
-			"differ (0.875 ") {
+		if text := Warning(l, false); !strings.HasPrefix(text, "outcome quality, as losses in [0,1]: the losses that "+
+			"came late differ (0.875 ") {
 			t.Errorf("%s: %s", of, text)
 		}
 		if named := l.Named(); len(named) != 1 || !named["quality"].Differ {

@@ -10,8 +10,8 @@ type lossMetrics struct {
 }
 
 func newLosses(o *owner) lossMetrics {
-	const since = " since this joiner took over or the last mark before that, in the last epoch that has any. Of a model " +
-		"with named outcomes: of the outcome that differs, or of which most came late."
+	const since = " since this joiner took over or the last mark before that, in the last epoch that has any. Of a " +
+		"model with named outcomes: of the outcome that differs, or of which most came late."
 	came := label{"came", []string{"in-time", "late"}}
 	return lossMetrics{
 		count: o.gauges("hindsight_losses",
@@ -26,8 +26,8 @@ func newLosses(o *owner) lossMetrics {
 	}
 }
 
-// show publishes the losses of a joiner's heart, if there are more than there were: those of the outcome that differs, or of
-// which most came late.
+// show publishes the losses of a joiner's heart, if there are more than there were: those of the outcome that differs,
+// or of which most came late.
 func (m *lossMetrics) show(all latelosses.ByOutcome) {
 	shownTime, shownLate := int64(0), int64(0)
 	for _, l := range all {

@@ -24,7 +24,8 @@ func TestDecisionReply(t *testing.T) {
 	sameReply(t, AppendDecisionJSON(nil, &d, "", true), AppendDecisionReply(nil, &d, "", true))
 	sameReply(t, AppendDecisionJSON(nil, &d, "contry, vpi", true), AppendDecisionReply(nil, &d, "contry, vpi", true))
 	d.Prices = []Price{{"cost", .065}, {"speed", 0}}
-	if got := string(AppendDecisionJSON(nil, &d, "", false)); !strings.Contains(got, `,"prices":{"cost":0.065,"speed":0},"dup`) {
+	const prices = `,"prices":{"cost":0.065,"speed":0},"duplicate"`
+	if got := string(AppendDecisionJSON(nil, &d, "", false)); !strings.Contains(got, prices) {
 		t.Errorf("of a model with budgets: %s", got)
 	}
 	sameReply(t, AppendDecisionJSON(nil, &d, "vpi", false), AppendDecisionReply(nil, &d, "vpi", false))
