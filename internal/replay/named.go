@@ -90,14 +90,21 @@ func (r *Rounds) naming(m *model.Model) *Rounds {
 	return &out
 }
 
+// cell returns what the data has of outcome k of action a in round t, or of the recorded one: NaN if none came, +Inf if
+// it was withdrawn.
+func (r *Rounds) cell(k, t, a int) float64 {
+	at := r.Row(t)
+	if r.table.Arms {
+		at = at*len(r.table.Actions) + a
+	}
+	return r.named.of[k].Value[at]
+}
+
 // value returns outcome k of action a in round t, clipped as the model has it; NaN: it is not known, or never comes.
 func (r *Rounds) value(k, t, a int) float64 {
-	v, row := math.NaN(), r.Row(t)
-	switch b := r.table; {
-	case b.Arms:
-		v = r.named.of[k].Value[row*len(b.Actions)+a]
-	case a == b.Slot(row):
-		v = r.named.of[k].Value[row]
+	v := math.NaN()
+	if r.table.Arms || a == r.table.Slot(r.Row(t)) {
+		v = r.cell(k, t, a)
 	}
 	if math.IsInf(v, 1) {
 		return math.NaN()
@@ -302,19 +309,13 @@ func (m *Match) lay(t, a int) {
 
 // values appends what is reported of a part of a round.
 func (m *Match) values(dst []codec.Value, p part, t, a int) []codec.Value {
-	r := m.rounds
 	for _, k := range p.outcomes {
-		v := codec.Value{Name: r.named.rules[k].Name}
-		switch row := r.Row(t); {
-		case !r.table.Arms && math.IsInf(r.named.of[k].Value[row], 1):
-			v.Withdrawn = true
-		case r.table.Arms:
-			v.X = r.named.of[k].Value[row*len(r.Actions)+a]
-		default:
-			v.X = r.named.of[k].Value[row]
-		}
-		if !math.IsNaN(v.X) {
-			dst = append(dst, v)
+		name, x := m.rounds.named.rules[k].Name, m.rounds.cell(k, t, a)
+		switch {
+		case math.IsInf(x, 1):
+			dst = append(dst, codec.Value{Name: name, Withdrawn: true})
+		case !math.IsNaN(x):
+			dst = append(dst, codec.Value{Name: name, X: x})
 		}
 	}
 	return dst
