@@ -62,6 +62,7 @@ type Decider struct {
 	oldest  int     // in ring, once it is full
 
 	law    []float64
+	base   []float64 // scratch of holdBack
 	prices []float64
 	minted []byte
 

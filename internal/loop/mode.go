@@ -127,6 +127,7 @@ func (d *Decider) decideLaw(dst *codec.Decision, in *oracle.Input) (gamma float6
 	if dst.Mode == codec.Live {
 		d.law, gamma = r.epoch.Learner.Propensities(d.law[:0], in)
 		d.addPrices(dst)
+		d.holdBack(dst, in)
 		return gamma
 	}
 	if dst.Mode == codec.Shadow {

@@ -43,6 +43,7 @@ var numbers = map[string]struct {
 	"Certificate.Alpha":   {"certificate: {alpha: %s}", []string{"0", "0.6"}},
 	"Warm.Through":        {"warm: %s", []string{"0", "9007199254740993"}},
 	"Guard.Margin":        {"guard: {worse_by: %s}", []string{"-0.1", "1"}},
+	"Guard.LoseAtMost":    {"guard: {lose_at_most: %s}", []string{"-0.1", "1", ".nan"}},
 	"Guard.Alpha":         {"guard: {alpha: %s}", []string{"0", "0.6"}},
 	"Promote.BetterBy":    {"candidates: [uniform]\npromote: {of: uniform, better_by: %s}", []string{"-0.1", "1"}},
 	"Promote.Alpha":       {"candidates: [uniform]\npromote: {of: uniform, alpha: %s}", []string{"0", "0.6"}},

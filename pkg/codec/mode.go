@@ -10,7 +10,7 @@ type Mode uint8
 // the logged propensities.
 const (
 	Live       Mode = iota // the learner's law is drawn from, and learned
-	Shadow                 // the baseline's is; the learner's is logged beside it; learned
+	Shadow                 // the baseline's is, or a guard's mixture of both; the learner's is logged beside it; learned
 	Apprentice             // the baseline's is, and the learner is not asked; learned
 	Paused                 // the baseline's is; nothing is learned
 

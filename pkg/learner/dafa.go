@@ -28,6 +28,8 @@ type DAFA struct {
 	heads   *oracle.Heads // reg, where outcomes have names
 	budgets budgets
 
+	lose, delta float64 // of [DAFA.Conserve]; lose 0: nothing is conserved
+
 	fhat []float64 // scratch
 	p    []float64 // scratch
 
@@ -113,7 +115,13 @@ func (d *DAFA) Propensities(dst []float64, x *oracle.Input) ([]float64, float64)
 }
 
 // gamma returns γ of a round with k actions that is decided now.
-func (d *DAFA) gamma(k int) float64 { return clipGamma(d.s.Gamma(k, d.cert.Learned, d.reg.Regret())) }
+func (d *DAFA) gamma(k int) float64 {
+	learned := d.cert.Learned
+	if d.lose > 0 {
+		learned = d.learned
+	}
+	return clipGamma(d.s.Gamma(k, learned, d.reg.Regret()))
+}
 
 // predict sets dst to f̂, and what costs are charged beside it.
 func (d *DAFA) predict(dst []float64, x *oracle.Input, gamma float64) {
