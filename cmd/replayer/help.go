@@ -19,9 +19,9 @@ var groups = []string{"Data", "Learners and delays", "Policies", "Output", "Serv
 
 // rare are the flags that the first screen of help leaves out, beside those of servers; those of verbs
 // with few flags are all shown.
-var rare = strings.Fields(`mapping format csv outcome-time-column loss-column id-column feature-prefix rejects strict dedup twist
-	accept order oracle hold-out distance action-columns lambda crossfit bootstrap min-events at sweep keep-inactive
-	encoding sync`)
+var rare = strings.Fields(`mapping format csv outcome-time-column outcome-columns loss-column id-column
+	feature-prefix rejects strict dedup twist accept order oracle hold-out distance action-columns lambda crossfit
+	bootstrap min-events at sweep keep-inactive encoding sync`)
 
 // firstScreen is how many flags a verb may have before help shows the first screen only.
 const firstScreen = 25

@@ -155,9 +155,10 @@ func TestNamedPolicies(t *testing.T) {
 			}
 		}
 	}
-	// By quality the dear action is the best, by what is left of it after costs the cheap one: 1 and 0; 1 − 7 and 0 − 1.
+	// By quality the dear action is the best, by what is left of it after costs the cheap one.
 	page := filepath.Join(t.TempDir(), "out.html")
-	two := object(t, append(args(data), "--reward", "q", "--reward", "q - c", "--policy", "logging", "--report", page)...)
+	two := object(t, append(args(data), "--reward", "q", "--reward", "q - c", "--policy", "logging", "--report",
+		page)...)
 	values, lifts := map[string]float64{}, map[string]float64{}
 	for i, x := range need(t, two, "policies").([]any) {
 		p, s := x.(map[string]any), need(t, two, "standings").([]any)[i].(map[string]any)
@@ -170,7 +171,8 @@ func TestNamedPolicies(t *testing.T) {
 			t.Errorf("%s: %v, %v above logging; want %v", name, v, lift, want)
 		}
 	}
-	if html, err := os.ReadFile(page); err != nil || len(values) != 8 || !strings.Contains(string(html), "always:l, q - c") ||
+	if html, err := os.ReadFile(page); err != nil || len(values) != 8 ||
+		!strings.Contains(string(html), "always:l, q - c") ||
 		!strings.Contains(string(html), "Best policy: always:l, q") {
 		t.Errorf("%v: %d policies: %v", err, len(values), values)
 	}
@@ -219,8 +221,8 @@ func TestNamedCSV(t *testing.T) {
 		}
 		c := 1 + 6*(x>>30%2)
 		rows += fmt.Sprintf("e%d,%s,%d,%s,%s,%s,%d\n", i, made, x>>16%3, arm, q, judged, c)
-		lines += fmt.Sprintf(`{"id":"e%d","time":%q,"features":{"h":%d},"action":%q,"outcomes":{%s"c":{"value":%d,"time":%q}}}`+"\n",
-			i, made, x>>16%3, arm, event, c, made)
+		lines += fmt.Sprintf(`{"id":"e%d","time":%q,"features":{"h":%d},"action":%q,"outcomes":{%s`+
+			`"c":{"value":%d,"time":%q}}}`+"\n", i, made, x>>16%3, arm, event, c, made)
 	}
 	events, table := writeFile(t, "log.jsonl", lines), writeFile(t, "log.csv", rows)
 	model := writeFile(t, "m.yaml", "name: route\nactions: [s, l]\noutcomes: {q: {window: 1m}, c: {max: 10, window: 5s}}\n"+
@@ -239,7 +241,8 @@ func TestNamedCSV(t *testing.T) {
 		}
 	}
 	same("CSV", runs(t, append(append(args, table), columns...)...)[0].(map[string]any))
-	mapping := writeFile(t, "columns.yaml", "time-column: at\noutcome-time-column: at\naction-column: arm\noutcome-columns: ['outcomes.q:judged', c]\n"+
+	mapping := writeFile(t, "columns.yaml", "time-column: at\noutcome-time-column: at\n"+
+		"action-column: arm\noutcome-columns: ['outcomes.q:judged', c]\n"+
 		"features: h\nid-column: id\n")
 	_, out, _ := given(t, rows, append([]string{"backtest", "--json", "--mapping", mapping}, append(args, "-")...)...)
 	var piped struct{ Runs []map[string]any }
@@ -249,16 +252,20 @@ func TestNamedCSV(t *testing.T) {
 	same("standard input", piped.Runs[0])
 	for path, more := range map[string][]string{events: nil, table: columns} {
 		out := filepath.Join(t.TempDir(), "out")
-		if got := execute(t.Context(), append([]string{"convert", path, "--to", "jsonl", "--out", out}, more...)...); got.code != 0 {
+		convert := append([]string{"convert", path, "--to", "jsonl", "--out", out}, more...)
+		if got := execute(t.Context(), convert...); got.code != 0 {
 			t.Fatal(got)
 		}
 		same(path+" converted", runs(t, append(args, out)...)[0].(map[string]any))
 	}
 	for says, more := range map[string][]string{
-		"give one of them":                       {"--action-column", "arm", "--outcome-columns", "c", "--loss-column", "c"},
-		"--outcome-columns, or likewise":         {"--action-column", "arm"},
-		"the outcome q is there twice":           {"--action-column", "arm", "--outcome-columns", "outcomes.q,outcomes.q"},
-		"known after the decision only":          {"--action-column", "arm", "--outcome-columns", "c", "--features", "c"},
+		"in place of either": {"--action-column", "arm", "--outcome-columns", "c",
+			"--loss-column", "c"},
+		"outcomes: --outcome-columns": {"--action-column", "arm"},
+		"the outcome q is there twice": {"--action-column", "arm", "--outcome-columns",
+			"outcomes.q,outcomes.q"},
+		"known after the decision only": {"--action-column", "arm", "--outcome-columns", "c",
+			"--features", "c"},
 		`"d": there is no such column`:           {"--action-column", "arm", "--outcome-columns", "c:d"},
 		`arm: "s" is not a finite number; leave`: {"--action-column", "h", "--outcome-columns", "arm", "--strict"},
 	} {
@@ -271,8 +278,8 @@ func TestNamedCSV(t *testing.T) {
 
 // TestNamedWindow: the windows of one outcome are priced while the others keep theirs.
 func TestNamedWindow(t *testing.T) {
-	args := []string{"window", "--data", writeFile(t, "arms.jsonl", armsLog(600)), "--model", writeFile(t, "m.yaml", armsModel),
-		"--delays", "exp:40,c=exp:5", "--windows", "10,40,200", "--seeds", "2", "--json"}
+	args := []string{"window", "--data", writeFile(t, "arms.jsonl", armsLog(600)), "--model",
+		writeFile(t, "m.yaml", armsModel), "--delays", "exp:40,c=exp:5", "--windows", "10,40,200", "--seeds", "2", "--json"}
 	skipped := func(outcome string) (out []float64) {
 		for _, w := range need(t, object(t, append(args, "--outcome", outcome)...), "windows").([]any) {
 			out = append(out, w.(map[string]any)["skipped"].(float64))

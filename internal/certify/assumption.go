@@ -123,9 +123,16 @@ func late(l *latelosses.Comparison) Assumption {
 	case l.Late.N == 0:
 		return Assumption{LateLosses, Holds, "none was late"}
 	case l.Differ:
-		return Assumption{LateLosses, refuted, "mean loss " + l.Line(nil) + ": what is missing depends on the loss"}
+		return Assumption{LateLosses, refuted, lateText(l) + ": what is missing depends on the loss"}
 	}
-	return Assumption{LateLosses, NotRefuted, "mean loss " + l.Line(nil)}
+	return Assumption{LateLosses, NotRefuted, lateText(l)}
+}
+
+func lateText(l *latelosses.Comparison) string {
+	if l.Outcome != "" {
+		return "mean loss by " + l.Outcome + " alone " + l.Line(nil)
+	}
+	return "mean loss " + l.Line(nil)
 }
 
 // blind is what the additive bound needs of delays; the late-loss test is what there is to measure it.
@@ -133,5 +140,5 @@ func blind(l *latelosses.Comparison) Assumption {
 	if l == nil || l.Late.N == 0 {
 		return Assumption{Blind, assumed, "no loss came after its window, so nothing measures it"}
 	}
-	return Assumption{Blind, NotRefuted, "by the losses that came after the window: mean loss " + l.Line(nil)}
+	return Assumption{Blind, NotRefuted, "by the losses that came after the window: " + lateText(l)}
 }

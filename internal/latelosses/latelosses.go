@@ -20,9 +20,10 @@ import (
 // rate at most 1 in 100: [Moments.Radius]). What is learned is then biased, since it
 // leaves the late ones out.
 type Comparison struct {
-	OnTime Figures `json:"on_time"`
-	Late   Figures `json:"late"`
-	Differ bool    `json:"differ"`
+	Outcome string  `json:"outcome,omitempty" csv:"-"` // of a model that names them
+	OnTime  Figures `json:"on_time"`
+	Late    Figures `json:"late"`
+	Differ  bool    `json:"differ"`
 }
 
 // Figures are the mean of losses in [0,1], nil of none, and its standard error, nil
@@ -92,44 +93,41 @@ const Arrival = "with order: arrival the bounds by measured drift and a priori a
 	"bounds allow it, or eta: outstanding, which has one under any delays"
 
 // Warning is that of what has been counted, where feedback is in the order of arrival or not.
-func Warning(l *Losses, arrival bool) string {
-	c := Compare(l)
+func Warning(l ByOutcome, arrival bool) string {
+	name, worst := l.Worst()
+	c := Compare(worst)
 	text := c.Warning(nil)
-	if arrival && text != "" {
+	switch {
+	case text == "":
+	case name != "":
+		text = "outcome " + name + ", as losses in [0,1]: " + text
+	case arrival:
 		text += "; " + Arrival
 	}
 	return text
 }
 
-// Outcomes are the losses that rejects say came late, by round, in the order of the
+// Outcomes are the losses that rejects say came late, by round and outcome, in the order of the
 // rejects.
 type Outcomes map[string][]value
 
-type value struct {
-	kind  codec.OutcomeKind
-	value float64
-}
-
 // AddReject takes the reject of an outcome that was not rejected before.
 func (x Outcomes) AddReject(r *codec.Reject) {
-	var o codec.Outcome
-	if r.Reason != codec.ReasonLate || codec.ParseOutcome(&o, r.Bytes) != nil {
-		return // or its bytes were cut
-	}
-	if o.Kind == codec.Loss || o.Kind == codec.Reward {
-		id := strings.Clone(r.ID)
-		x[id] = append(x[id], value{o.Kind, o.Value})
+	for _, v := range lateValues(r) {
+		key := strings.Clone(keyOf(r.ID, v.name))
+		x[key] = append(x[key], v)
 	}
 }
 
-// AddFeedback adds the loss of a round to those in time, or to the late ones.
-func (x Outcomes) AddFeedback(l *Losses, f *codec.Feedback, rules *loop.Rules) {
-	switch {
-	case f.Fate == codec.Observed:
-		l.AddObserved(f.Epoch, f.Loss)
-	case (f.Fate == codec.Skipped || f.Fate == codec.Imputed) && f.Reason != codec.ReasonDuplicateID:
-		for _, o := range x[f.ID] {
-			if l.AddLate(f.Epoch, rules, o.kind, o.value) {
+// AddFeedback adds the losses of a round to those in time, or to the late ones.
+func (x Outcomes) AddFeedback(l ByOutcome, f *codec.Feedback, rules *loop.Rules) {
+	if f.Stage > 0 {
+		return
+	}
+	l.AddInTime(f, rules)
+	for name := range silences(f) {
+		for _, v := range x[keyOf(f.ID, name)] {
+			if l.addLate(f.Epoch, rules, &v) {
 				break
 			}
 		}

@@ -25,14 +25,14 @@ func TestLateOutcomesOfRejects(t *testing.T) {
 	add("b", codec.ReasonDuplicate, loss(0))
 	add("c", codec.ReasonLate, loss(0))
 	x.AddReject(&codec.Reject{ID: "b", Topic: "outcomes", Reason: codec.ReasonLate, Bytes: []byte(`{"id":"b","lo`)})
-	var l Losses
+	all := ByOutcome{}
 	rules := &loop.Rules{Range: loop.Range{Max: 1}}
 	for _, f := range []codec.Feedback{{ID: "a", Fate: codec.Imputed, Loss: 1}, {ID: "b", Fate: codec.Skipped},
 		{ID: "c", Fate: codec.Observed, Loss: 0.5},
 		{ID: "c", Fate: codec.Skipped, Reason: codec.ReasonDuplicateID}} {
-		x.AddFeedback(&l, &f, rules)
+		x.AddFeedback(all, &f, rules)
 	}
-	if l.OnTime.N != 1 || l.OnTime.Mean() != 0.5 || l.Late.N != 1 || l.Late.Mean() != 0.75 {
+	if l := all.Of(""); l.OnTime.N != 1 || l.OnTime.Mean() != 0.5 || l.Late.N != 1 || l.Late.Mean() != 0.75 {
 		t.Errorf("%d of %v on time, %d of %v late", l.OnTime.N, l.OnTime.Mean(), l.Late.N, l.Late.Mean())
 	}
 }

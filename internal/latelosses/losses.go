@@ -1,7 +1,11 @@
 package latelosses
 
 import (
+	"iter"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -116,10 +120,15 @@ func (l *Losses) AddObserved(epoch int64, loss float64) {
 // AddLate takes the first outcome after the window of a round that was skipped or
 // imputed. It reports false if that has no loss: the next one may.
 func (l *Losses) AddLate(epoch int64, rules *loop.Rules, kind codec.OutcomeKind, value float64) bool {
-	if kind != codec.Loss && kind != codec.Reward || rules == nil || rules.Outcomes == loop.Sum {
+	return rules != nil && l.addLate(epoch, &rules.Range, rules.Outcomes, kind, value)
+}
+
+func (l *Losses) addLate(epoch int64, scale *loop.Range, take loop.Aggregate, kind codec.OutcomeKind,
+	value float64) bool {
+	if kind != codec.Loss && kind != codec.Reward || take == loop.Sum {
 		return false
 	}
-	loss, err := rules.Range.ToLoss(kind, value)
+	loss, err := scale.ToLoss(kind, value)
 	if err != nil || !l.of(epoch) {
 		return false
 	}
@@ -133,4 +142,140 @@ func (l *Losses) of(epoch int64) bool {
 		*l = Losses{epoch: epoch}
 	}
 	return epoch == l.epoch
+}
+
+// ByOutcome are losses by the name of the outcome; "" is the round's own loss. A named outcome counts as if it were a
+// reward on its range.
+type ByOutcome map[string]*Losses
+
+// Of returns the losses of an outcome.
+func (b ByOutcome) Of(name string) *Losses {
+	l := b[name]
+	if l == nil {
+		l = new(Losses)
+		b[strings.Clone(name)] = l
+	}
+	return l
+}
+
+// AddInTime adds what the feedback that ends a round tells of losses in time.
+func (b ByOutcome) AddInTime(f *codec.Feedback, rules *loop.Rules) {
+	if f.Fate == codec.Observed {
+		b.Of("").AddObserved(f.Epoch, f.Loss)
+	}
+	for i := range f.Outcomes {
+		o := &f.Outcomes[i]
+		if rule := ruleOf(rules, o.Name); o.Fate == codec.Observed && rule != nil {
+			if loss, err := rule.Range.ToLoss(codec.Reward, o.Value); err == nil {
+				b.Of(o.Name).AddObserved(f.Epoch, loss)
+			}
+		}
+	}
+}
+
+// addLate is [Losses.AddLate] of an outcome.
+func (b ByOutcome) addLate(epoch int64, rules *loop.Rules, v *value) bool {
+	if v.name == "" {
+		return rules != nil && rules.Named == nil && b.Of("").AddLate(epoch, rules, v.kind, v.value)
+	}
+	rule := ruleOf(rules, v.name)
+	return rule != nil && b.Of(v.name).addLate(epoch, &rule.Range, rule.Take, v.kind, v.value)
+}
+
+// AddLate adds what a record tells that came after the windows of all that it tells.
+func (b ByOutcome) AddLate(epoch int64, rules *loop.Rules, o *codec.Outcome) {
+	for _, v := range valuesOf(o) {
+		b.addLate(epoch, rules, &v)
+	}
+}
+
+// Named returns the comparisons of named outcomes of which one came late; nil: there is none.
+func (b ByOutcome) Named() (out map[string]Comparison) {
+	for name, l := range b {
+		if name == "" || l.Late.N == 0 {
+			continue
+		}
+		if out == nil {
+			out = map[string]Comparison{}
+		}
+		out[name] = Compare(l)
+	}
+	return out
+}
+
+// Worst returns the outcome whose late losses differ, else the one of which most are late.
+func (b ByOutcome) Worst() (name string, l *Losses) {
+	l = b.Of("")
+	for _, n := range slices.Sorted(maps.Keys(b)) {
+		x := b[n]
+		if d, e := x.Differ(), l.Differ(); d && !e || d == e && x.Late.N > l.Late.N {
+			name, l = n, x
+		}
+	}
+	return name, l
+}
+
+// ruleOf returns what the model says of an outcome; nil: it names no such outcome.
+func ruleOf(rules *loop.Rules, name string) *loop.OutcomeRule {
+	if rules == nil {
+		return nil
+	}
+	for k := range rules.Named {
+		if rules.Named[k].Name == name {
+			return &rules.Named[k]
+		}
+	}
+	return nil
+}
+
+// value is what a record tells of an outcome.
+type value struct {
+	name  string // "": the round's own
+	kind  codec.OutcomeKind
+	value float64
+}
+
+// valuesOf returns what a record tells.
+func valuesOf(o *codec.Outcome) (all []value) {
+	if o.Kind == codec.Loss || o.Kind == codec.Reward {
+		all = append(all, value{"", o.Kind, o.Value})
+	}
+	for _, v := range o.Values {
+		if !v.Withdrawn {
+			all = append(all, value{strings.Clone(v.Name), codec.Reward, v.X})
+		}
+	}
+	return all
+}
+
+// lateValues returns what a reject says came late.
+func lateValues(r *codec.Reject) []value {
+	var o codec.Outcome
+	if r.Reason != codec.ReasonLate || codec.ParseOutcome(&o, r.Bytes) != nil {
+		return nil // or its bytes were cut
+	}
+	return valuesOf(&o)
+}
+
+// silences returns the outcomes of a round for which nothing came in time; "" is the round's own loss.
+func silences(f *codec.Feedback) iter.Seq[string] {
+	silent := func(fate codec.Fate) bool { return fate == codec.Skipped || fate == codec.Imputed }
+	return func(yield func(name string) bool) {
+		if f.Reason == codec.ReasonDuplicateID || silent(f.Fate) && !yield("") {
+			return
+		}
+		for i := range f.Outcomes {
+			if silent(f.Outcomes[i].Fate) && !yield(f.Outcomes[i].Name) {
+				return
+			}
+		}
+	}
+}
+
+// keyOf is that of an outcome of a round: no id has a zero byte.
+func keyOf(id, name string) string {
+	if name == "" {
+		return id
+	}
+	return id + "\x00" + name
 }

@@ -1,8 +1,10 @@
 package latelosses
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -190,7 +192,7 @@ func TestFollowByHand(t *testing.T) {
 	reject(late, "r4", codec.Loss, 0.5) // likewise
 	feedback("r3", codec.Imputed, 1)
 	feedback("r4", codec.Observed, 0.5)
-	l := &w.Losses
+	l := w.Losses.Of("")
 	if l.OnTime.N != 2 || l.OnTime.Mean() != 0.5 || l.Late.N != 2 || l.Late.Mean() != 0.375 {
 		t.Errorf("%d of %v on time, %d of %v late", l.OnTime.N, l.OnTime.Mean(), l.Late.N, l.Late.Mean())
 	}
@@ -209,5 +211,65 @@ func TestFollowByHand(t *testing.T) {
 	l.AddLate(3, &loop.Rules{Range: loop.Range{Max: 1}, Outcomes: loop.Sum}, codec.Loss, 1)
 	if l.OnTime.N != 1 || l.Late.N != 0 {
 		t.Error("a part of a sum is taken for a loss")
+	}
+}
+
+// TestFollowNamed: each named outcome is compared by itself, live and from the log: of a round whose quality is late
+// and whose cost came in time, quality alone is late. Records of earlier stages do not count twice.
+func TestFollowNamed(t *testing.T) {
+	rules := &loop.Rules{Range: loop.Range{Min: -4, Max: 1}, Named: []loop.OutcomeRule{
+		{Name: "cost", Range: loop.Range{Max: 4}}, {Name: "quality", Range: loop.Range{Max: 1}}}}
+	w, x, all := NewFollow(1000, func(int64) *loop.Rules { return rules }), Outcomes{}, ByOutcome{}
+	late := func(id string, values ...codec.Value) {
+		o := codec.Outcome{ID: id, Kind: codec.Named, Values: values}
+		r := codec.Reject{Reason: codec.ReasonLate, ID: id, Bytes: codec.AppendOutcomeJSON(nil, &o)}
+		w.AddReject(&r)
+		x.AddReject(&r)
+	}
+	var fed []codec.Feedback
+	feed := func(f codec.Feedback) {
+		f.N, f.Epoch = int64(len(fed)+1), 1
+		fed = append(fed, f)
+		w.AddFeedback(&f)
+	}
+	for i := range 200 {
+		id := fmt.Sprint("r", i)
+		cost := codec.Closed{Name: "cost", Fate: codec.Observed, Value: 1}
+		feed(codec.Feedback{ID: id, Stage: 1, Outcomes: []codec.Closed{cost}})
+		if i%2 == 0 {
+			feed(codec.Feedback{ID: id, Fate: codec.Observed, Loss: .25, Outcomes: []codec.Closed{cost,
+				{Name: "quality", Fate: codec.Observed, Value: .875}}})
+			continue
+		}
+		values := []codec.Value{{Name: "cost", X: 4}, {Name: "quality", X: .125}, {Name: "quality", X: .25}}
+		if i%4 == 1 { // before the feedback, which waits for its turn
+			late(id, values...)
+		}
+		feed(codec.Feedback{ID: id, Fate: codec.Skipped, Outcomes: []codec.Closed{cost,
+			{Name: "quality", Fate: codec.Skipped}}})
+		if i%4 == 3 {
+			late(id, append(values[:1:1], codec.Value{Name: "quality", Withdrawn: true})...)
+			late(id, values[1:]...)
+		}
+	}
+	for i := range fed {
+		x.AddFeedback(all, &fed[i], rules)
+	}
+	for of, l := range map[string]ByOutcome{"live": w.Losses, "of the log": all} {
+		q, c, one := Compare(l.Of("quality")), Compare(l.Of("cost")), Compare(l.Of(""))
+		if q.OnTime.N != 100 || *q.OnTime.Mean != .125 || q.Late.N != 100 || *q.Late.Mean != .875 || !q.Differ {
+			t.Errorf("%s: quality %s", of, q.Line(nil))
+		}
+		if c.OnTime.N != 200 || *c.OnTime.Mean != .75 || c.Late.N != 0 || one.Late.N != 0 || one.OnTime.N != 100 {
+			t.Errorf("%s: %d costs in time, %d late; %d and %d of the reward", of, c.OnTime.N, c.Late.N, one.OnTime.N,
+				one.Late.N)
+		}
+		if text := Warning(l, false); !strings.HasPrefix(text, "outcome quality, as losses in [0,1]: the losses that "+
+			"came late differ (0.875 ") {
+			t.Errorf("%s: %s", of, text)
+		}
+		if named := l.Named(); len(named) != 1 || !named["quality"].Differ {
+			t.Errorf("%s: %+v", of, named)
+		}
 	}
 }

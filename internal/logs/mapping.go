@@ -109,10 +109,10 @@ func (m *Mapping) Override(o Mapping) {
 var (
 	errNoAction = errors.New("a bandit log needs the column of its actions: --action-column, or action-column: " +
 		"in the file of --mapping")
-	errNoLoss = errors.New("a bandit log needs the column of its losses or of its rewards: --loss-column, " +
-		"--reward-column or --outcome-columns, or likewise in the file of --mapping")
-	errLossReward = errors.New("a bandit log has a column of losses, or one of rewards, or columns of named outcomes: " +
-		"give one of them")
+	errNoLoss = errors.New("a bandit log needs the column of its losses or of its rewards: --loss-column or " +
+		"--reward-column, or those of named outcomes: --outcome-columns; or likewise in the file of --mapping")
+	errLossReward = errors.New("a bandit log has a column of losses or one of rewards, not both, and columns of " +
+		"named outcomes in place of either")
 	errOutcomeTime = errors.New("an outcome time needs the time of the decision beside it: --time-column")
 )
 

@@ -16,6 +16,7 @@ type trace struct {
 	Fates      Fates
 	LateLosses latelosses.Comparison
 	Outcomes   outcomeCounts // that the model names
+	late       latelosses.ByOutcome
 
 	match  *Match
 	delays *delay.Meter
@@ -43,7 +44,7 @@ func (b *backtest) run(ctx context.Context, progress func(done int)) (*trace, er
 	if err := b.finish(); err != nil {
 		return nil, err
 	}
-	b.trace.LateLosses = latelosses.Compare(&b.losses)
+	b.trace.LateLosses, b.trace.late = latelosses.Compare(b.losses.Of("")), b.losses
 	return &b.trace, nil
 }
 
@@ -59,7 +60,7 @@ type backtest struct {
 	parsed   bool  // contexts need no bytes
 	outcomes int64 // records of outcomes that came
 	arrived  int64 // rounds of which all outcomes came that do
-	losses   latelosses.Losses
+	losses   latelosses.ByOutcome
 
 	dec   *codec.Decision // that of decision
 	cut   codec.Cut       // the last one
@@ -74,7 +75,8 @@ type backtest struct {
 // newBacktest returns a run over the rounds that has not begun.
 func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *delay.Delays) *backtest {
 	n := rounds.Len()
-	b := &backtest{match: NewMatch(rounds, d, ep.Rules.Range), replica: loop.NewReplica(), forgets: true}
+	b := &backtest{match: NewMatch(rounds, d, ep.Rules.Range), replica: loop.NewReplica(), forgets: true,
+		losses: latelosses.ByOutcome{}}
 	b.replica.Begin(ep)
 	b.dec = &b.decision[0].D
 	b.parsed = rounds.table != nil && rounds.table.Labelled && rounds.table.Fits()
@@ -82,7 +84,7 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *del
 	b.joiner = loop.NewJoiner(1, Boundless(n), 0, func(int64) *loop.Rules { return ep.Rules })
 	b.trace = trace{Rounds: n, Outcomes: outcomeCounts{}, match: b.match, delays: delay.NewMeter(n)}
 	b.match.course.bounds = func() map[string]float64 {
-		late := latelosses.Compare(&b.losses)
+		late := latelosses.Compare(b.losses.Of(""))
 		f, _ := certify.Measure(ep.Learner, &certify.Options{Outstanding: int64(b.match.n) - b.trace.Fates.rounds(),
 			Arrival: ep.Rules.Arrival, Late: &late})
 		return f.Bounds
@@ -207,10 +209,8 @@ func (b *backtest) learn() error {
 		f := &b.ready.Feedback[i]
 		if f.Stage == 0 {
 			b.trace.Fates.addFate(f.Fate)
-			b.trace.Outcomes.add(f, b.replica.Epoch().Rules)
-		}
-		if f.Stage == 0 && f.Fate == codec.Observed {
-			b.losses.AddObserved(f.Epoch, f.Loss)
+			b.trace.Outcomes.add(f)
+			b.losses.AddInTime(f, b.replica.Epoch().Rules)
 		}
 		var c *codec.Context
 		if b.parsed {
@@ -234,8 +234,8 @@ func (b *backtest) late(r *codec.Reject) {
 	rules := b.replica.Epoch().Rules
 	var o codec.Outcome
 	if r.Reason == codec.ReasonLate && !rules.Activation && codec.ParseOutcome(&o, r.Bytes) == nil {
-		b.trace.Outcomes.late(&o, rules, b.replica.Epoch().Number)
-		b.losses.AddLate(b.replica.Epoch().Number, rules, o.Kind, o.Value)
+		b.trace.Outcomes.late(&o)
+		b.losses.AddLate(b.replica.Epoch().Number, rules, &o)
 	}
 }
 

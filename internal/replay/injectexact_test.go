@@ -90,7 +90,7 @@ func TestInjectEqualsBacktest(t *testing.T) {
 				}
 				var played Result
 				trace.match.Score(&played)
-				played.setFates(trace.Outcomes)
+				played.setFates(trace.Outcomes, trace.late)
 				for i := range played.Outcomes { // a live run leaves rounds waiting that the end of a backtest closes
 					o, l := &played.Outcomes[i], &live.Outcomes[i]
 					if o.Late == 0 || o.Imputed+o.Skipped == 0 || l.Late == 0 || l.Observed == 0 || l.Observed > o.Observed {

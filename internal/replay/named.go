@@ -90,14 +90,21 @@ func (r *Rounds) naming(m *model.Model) *Rounds {
 	return &out
 }
 
+// cell returns what the data has of outcome k of action a in round t, or of the recorded one: NaN if none came, +Inf if
+// it was withdrawn.
+func (r *Rounds) cell(k, t, a int) float64 {
+	at := r.Row(t)
+	if r.table.Arms {
+		at = at*len(r.table.Actions) + a
+	}
+	return r.named.of[k].Value[at]
+}
+
 // value returns outcome k of action a in round t, clipped as the model has it; NaN: it is not known, or never comes.
 func (r *Rounds) value(k, t, a int) float64 {
-	v, row := math.NaN(), r.Row(t)
-	switch b := r.table; {
-	case b.Arms:
-		v = r.named.of[k].Value[row*len(b.Actions)+a]
-	case a == b.Slot(row):
-		v = r.named.of[k].Value[row]
+	v := math.NaN()
+	if r.table.Arms || a == r.table.Slot(r.Row(t)) {
+		v = r.cell(k, t, a)
 	}
 	if math.IsInf(v, 1) {
 		return math.NaN()
@@ -302,19 +309,13 @@ func (m *Match) lay(t, a int) {
 
 // values appends what is reported of a part of a round.
 func (m *Match) values(dst []codec.Value, p part, t, a int) []codec.Value {
-	r := m.rounds
 	for _, k := range p.outcomes {
-		v := codec.Value{Name: r.named.rules[k].Name}
-		switch row := r.Row(t); {
-		case !r.table.Arms && math.IsInf(r.named.of[k].Value[row], 1):
-			v.Withdrawn = true
-		case r.table.Arms:
-			v.X = r.named.of[k].Value[row*len(r.Actions)+a]
-		default:
-			v.X = r.named.of[k].Value[row]
-		}
-		if !math.IsNaN(v.X) {
-			dst = append(dst, v)
+		name, x := m.rounds.named.rules[k].Name, m.rounds.cell(k, t, a)
+		switch {
+		case math.IsInf(x, 1):
+			dst = append(dst, codec.Value{Name: name, Withdrawn: true})
+		case !math.IsNaN(x):
+			dst = append(dst, codec.Value{Name: name, X: x})
 		}
 	}
 	return dst
@@ -443,48 +444,24 @@ func (c *course) namedLine(i int) *CourseLine {
 }
 
 // outcomeCounts counts what becomes of named outcomes, by name.
-type outcomeCounts map[string]*outcomeCount
+type outcomeCounts map[string]*OutcomeFates
 
-type outcomeCount struct {
-	OutcomeFates
-	values latelosses.Losses // as rewards
-}
-
-func (c outcomeCounts) of(name string) *outcomeCount {
+func (c outcomeCounts) of(name string) *OutcomeFates {
 	f := c[name]
 	if f == nil {
-		f = &outcomeCount{}
+		f = &OutcomeFates{}
 		c[strings.Clone(name)] = f
 	}
 	return f
 }
 
-// ruleOf returns what the model says of an outcome as if it were its one reward; nil: it names no such outcome.
-func ruleOf(rules *loop.Rules, name string) *loop.Rules {
-	if rules == nil {
-		return nil
-	}
-	for k := range rules.Named {
-		if o := &rules.Named[k]; o.Name == name {
-			return &loop.Rules{Range: o.Range, Outcomes: o.Take}
-		}
-	}
-	return nil
-}
-
 // add counts the outcomes of a round that ended.
-func (c outcomeCounts) add(f *codec.Feedback, rules *loop.Rules) {
+func (c outcomeCounts) add(f *codec.Feedback) {
 	for i := range f.Outcomes {
-		o := &f.Outcomes[i]
-		n := c.of(o.Name)
-		switch o.Fate {
+		n := c.of(f.Outcomes[i].Name)
+		switch f.Outcomes[i].Fate {
 		case codec.Observed:
 			n.Observed++
-			if rule := ruleOf(rules, o.Name); rule != nil {
-				if loss, err := rule.Range.ToLoss(codec.Reward, o.Value); err == nil {
-					n.values.AddObserved(f.Epoch, loss)
-				}
-			}
 		case codec.Imputed:
 			n.Imputed++
 		case codec.Skipped:
@@ -496,27 +473,23 @@ func (c outcomeCounts) add(f *codec.Feedback, rules *loop.Rules) {
 }
 
 // late counts outcomes that came after their windows.
-func (c outcomeCounts) late(o *codec.Outcome, rules *loop.Rules, epoch int64) {
+func (c outcomeCounts) late(o *codec.Outcome) {
 	for _, v := range o.Values {
-		n := c.of(v.Name)
-		n.Late++
-		if rule := ruleOf(rules, v.Name); rule != nil && !v.Withdrawn {
-			n.values.AddLate(epoch, rule, codec.Reward, v.X)
-		}
+		c.of(v.Name).Late++
 	}
 }
 
-// setFates gives named outcomes what became of them.
-func (r *Result) setFates(of outcomeCounts) {
+// setFates gives named outcomes what became of them, and what came late of them.
+func (r *Result) setFates(of outcomeCounts, late latelosses.ByOutcome) {
 	for i := range r.Outcomes {
 		if o := &r.Outcomes[i]; of[o.Name] != nil {
-			o.OutcomeFates, o.Lateness = of[o.Name].OutcomeFates, latelosses.Compare(&of[o.Name].values)
+			o.OutcomeFates, o.Lateness = *of[o.Name], latelosses.Compare(late.Of(o.Name))
 		}
 	}
 }
 
 // NamedFates gives the named outcomes of a run what the logs say became of them.
-func (r *Result) NamedFates(s *Summary) { r.setFates(s.outcomes) }
+func (r *Result) NamedFates(s *Summary) { r.setFates(s.outcomes, s.late) }
 
 // LateWarnings says of which named outcomes those that came late differ from those in time.
 func (r *Result) LateWarnings() (out []string) {

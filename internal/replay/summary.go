@@ -13,7 +13,6 @@ import (
 	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/latelosses"
-	"hindsight/internal/loop"
 	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -32,6 +31,7 @@ type Summary struct {
 
 	finals   Finals
 	outcomes outcomeCounts // that the model names
+	late     latelosses.ByOutcome
 }
 
 // Summarize reads the logs of a model and learns all of its feedback with a replica
@@ -141,7 +141,7 @@ func arrivals(ctx context.Context, log stream.Log, topic string, partitions int,
 func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string, partitions int, build follow.Build,
 	late latelosses.Outcomes, decided int64) error {
 	audit := follow.New(log, name, build, partitions)
-	var losses latelosses.Losses
+	losses := latelosses.ByOutcome{}
 	var f codec.Feedback
 	err := stream.Scan(ctx, log, join.TopicsOf(name).Feedback, 0, stream.Earliest, math.MaxInt64,
 		func(r *stream.Record) error {
@@ -154,8 +154,8 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 				if s.finals.Note(&f); f.Stage == 0 {
 					s.Rounds++
 					s.Fates.addFate(f.Fate)
-					s.outcomes.add(&f, audit.Rules(f.Epoch))
-					late.AddFeedback(&losses, &f, audit.Rules(f.Epoch))
+					s.outcomes.add(&f)
+					late.AddFeedback(losses, &f, audit.Rules(f.Epoch))
 				}
 			}
 			return audit.Take(ctx, r)
@@ -163,7 +163,7 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 	if err != nil {
 		return err
 	}
-	s.LateLosses = latelosses.Compare(&losses)
+	s.LateLosses, s.late = latelosses.Compare(losses.Of("")), losses
 	s.Pending = decided - s.Rounds
 	if ep := audit.Replica().Epoch(); ep != nil {
 		o := certify.Options{Outstanding: s.Pending, Arrival: ep.Rules.Arrival, Early: ep.Rules.Early, Late: &s.LateLosses}
@@ -194,7 +194,7 @@ func (s *Summary) readRejects(ctx context.Context, log stream.Log, topic string,
 			seen[id] = true
 			s.Fates.addReject(rej.Reason)
 			if rej.Reason == codec.ReasonLate && codec.ParseOutcome(&o, rej.Bytes) == nil {
-				s.outcomes.late(&o, &loop.Rules{}, 0)
+				s.outcomes.late(&o)
 			}
 			late.AddReject(&rej)
 		}

@@ -88,7 +88,7 @@ func (t *Trial) result(trace *trace) *Result {
 	var bins []delay.Bin
 	r.Delays, bins = trace.delays.Report(t.Delays.Spec)
 	trace.match.Score(r)
-	r.setFates(trace.Outcomes)
+	r.setFates(trace.Outcomes, trace.late)
 	r.Course = trace.match.Tell(bins)
 	return r
 }

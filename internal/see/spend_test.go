@@ -43,11 +43,14 @@ func TestBrowserBudgets(t *testing.T) {
 	p := b.Open(t, w.url+"/")
 	p.Wait(`document.body.dataset.looks > 1 && document.getElementById("budgets").hidden`)
 	spend(w)
-	p.Wait(`drawn.budget?.data[1].length == 30`)
-	cells := browsertest.Eval[[]string](p,
-		`[...document.querySelectorAll("#budget-table td")].map((e) => e.textContent)`)
-	if want := []string{"cost", "≤ 0.0005", "0.00391", "0.00391 ± 0", "0.6", "0.1", "good", "≥ 0.8", "0.875",
-		"0.875 ± 0", "875", "0.25"}; !slices.Equal(cells, want) {
+	p.Wait(`drawn.budget?.data[1].length == 30 && drawn["budget-1"]?.data[1].length == 30`)
+	titles := browsertest.Eval[[]string](p, `[...document.querySelectorAll("#budgets h2")].map((e) => e.textContent)`)
+	if want := []string{"Budget: cost", "Budget: good"}; !slices.Equal(titles, want) {
+		t.Errorf("charts of %q, want %q", titles, want)
+	}
+	cells := browsertest.Eval[[]string](p, `[...document.querySelectorAll("#budget-table td")].map((e) => e.textContent)`)
+	if want := []string{"cost", "≤ 0.0005", "0.00391", "0.00391 ± 0", "0.6", "0.1", "good", "≥ 0.8", "0.875", "0.875 ± 0", "875",
+		"0.25"}; !slices.Equal(cells, want) {
 		t.Errorf("the table says %q, want %q", cells, want)
 	}
 	p.Picture("page-budgets")

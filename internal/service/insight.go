@@ -27,7 +27,7 @@ import (
 type Insight struct {
 	mu       sync.Mutex
 	deciders []*Decider // at work
-	late     *latelosses.Losses
+	late     *latelosses.Comparison
 }
 
 // NewInsight returns the insight of a process.
@@ -67,17 +67,17 @@ func (i *Insight) Definition() *follow.Definition {
 	return nil
 }
 
-// see notes the late losses of the joiner of this process.
-func (i *Insight) see(l latelosses.Losses) {
+// see notes the late losses of the joiner of this process, those of the worst outcome.
+func (i *Insight) see(all latelosses.ByOutcome) {
 	if i == nil {
 		return
 	}
+	name, worst := all.Worst()
+	c := latelosses.Compare(worst)
+	c.Outcome = name
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.late == nil {
-		i.late = new(latelosses.Losses)
-	}
-	*i.late = l
+	i.late = &c
 }
 
 // CertificatePage is the JSON of /certificate.
@@ -219,11 +219,7 @@ func (i *Insight) lateLosses() *latelosses.Comparison {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.late == nil {
-		return nil
-	}
-	l := latelosses.Compare(i.late)
-	return &l
+	return i.late
 }
 
 // Look returns what the certificate says now.

@@ -145,9 +145,9 @@ func TestInsight(t *testing.T) {
 			t.Errorf("%s: %d %s", bad, code, body)
 		}
 	}
-	var late latelosses.Losses
-	late.AddObserved(1, .5)
-	late.AddLate(1, &r.rules, codec.Loss, 1)
+	late := latelosses.ByOutcome{}
+	late.Of("").AddObserved(1, .5)
+	late.Of("").AddLate(1, &r.rules, codec.Loss, 1)
 	i.see(late)
 	if code, body := ask(t, certificateOf, i, &page); code != 200 ||
 		!strings.Contains(strings.ReplaceAll(body, words.NoBreak, " "), "mean loss 1.000 of 1, against 0.500 of 1 in time") {

@@ -101,7 +101,7 @@ func (j *Joiner) coreConfig() join.Config {
 // tookCut publishes what waits: the appends behind a cut may hang.
 func (j *Joiner) tookCut() {
 	j.m.Cut()
-	j.m.Heart(j.Heart(), &j.late.Losses, j.cfg.Metrics.Scope(), time.Now())
+	j.m.Heart(j.Heart(), j.late.Losses, j.cfg.Metrics.Scope(), time.Now())
 }
 
 func (j *Joiner) tookDecision(e *loop.DecisionEvent, r *stream.Record) {
@@ -229,8 +229,12 @@ const warnEvery = time.Hour
 // warnLate says once in a while that losses that come late differ from those in time:
 // what is learned is biased then.
 func (j *Joiner) warnLate() {
-	if l := &j.late.Losses; l.Differ() && (j.warned.IsZero() || time.Since(j.warned) >= warnEvery) {
+	if !j.warned.IsZero() && time.Since(j.warned) < warnEvery {
+		return
+	}
+	arrival := j.epochs.Last != nil && j.epochs.Rules(j.epochs.Last.Rec.Epoch).Arrival
+	if text := latelosses.Warning(j.late.Losses, arrival); text != "" {
 		j.warned = time.Now()
-		j.cfg.Logger.Warn(latelosses.Warning(l, j.epochs.Last != nil && j.epochs.Rules(j.epochs.Last.Rec.Epoch).Arrival))
+		j.cfg.Logger.Warn(text)
 	}
 }

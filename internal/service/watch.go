@@ -209,7 +209,7 @@ func (j *Joiner) show() {
 		j.at[i].Store(j.core.Consumed(i))
 	}
 	now := time.Now()
-	j.m.Heart(j.Heart(), &j.late.Losses, j.cfg.Metrics.Scope(), now)
+	j.m.Heart(j.Heart(), j.late.Losses, j.cfg.Metrics.Scope(), now)
 	j.warnLate()
 	j.showControl(now)
 	j.cfg.Insight.see(j.late.Losses)

@@ -48,7 +48,7 @@ type fateCheck struct {
 	epoch   int64               // of the last epoch record; 0: none was read
 	oldest  int64               // of the first
 	epochs  map[int64]bool      // offsets of class and epoch records
-	losses  latelosses.Losses
+	losses  latelosses.ByOutcome
 	checked Tally
 
 	got codec.Feedback
@@ -96,7 +96,7 @@ func (v *verification) openFates(ctx context.Context) (*fateCheck, error) {
 
 func (v *verification) newFates(feedback, rejects *logCursor) *fateCheck {
 	f := &fateCheck{v: v, feedback: feedback, n: -1, models: follow.NewEpochs(v.Build), marks: map[int64]markPlace{},
-		epochs: map[int64]bool{}, rejects: newOutcomeRejects(v, rejects)}
+		epochs: map[int64]bool{}, rejects: newOutcomeRejects(v, rejects), losses: latelosses.ByOutcome{}}
 	f.rules = f.models.Rules
 	f.history = join.History{Log: v.Log, Partitions: v.partitions, Seed: 1, Epochs: knownEpochs{f},
 		Topics: join.Topics{Decisions: v.topics.Decisions, Outcomes: v.topics.Outcomes, Feedback: v.topics.Feedback,
@@ -134,7 +134,7 @@ func (f *fateCheck) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.v.report.LateLosses = latelosses.Compare(&f.losses)
+	f.v.report.LateLosses, f.v.report.LateOutcomes = latelosses.Compare(f.losses.Of("")), f.losses.Named()
 	f.v.count(&f.v.report.Feedback, f.checked)
 	if err := f.rejects.finish(ctx, f.cut, f.feedback); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (f *fateCheck) round(ctx context.Context, r *stream.Record) error {
 		return f.odd(ctx, r, want)
 	}
 	f.checked.Checked++
-	f.v.late.AddFeedback(&f.losses, want, f.rules(want.Epoch))
+	f.v.late.AddFeedback(f.losses, want, f.rules(want.Epoch))
 	f.n, f.due = want.N, f.due[1:]
 	return nil
 }
@@ -192,7 +192,7 @@ func (f *fateCheck) odd(ctx context.Context, r *stream.Record, want *codec.Feedb
 		}
 		return v.unread(f.feedback, r, "bytes", "a feedback", err, f.n)
 	}
-	v.late.AddFeedback(&f.losses, got, f.rules(got.Epoch))
+	v.late.AddFeedback(f.losses, got, f.rules(got.Epoch))
 	wrong := func(field string, want, have any) {
 		v.differ(at(f.feedback, r, field, want, have).in(got.N, got.ID))
 	}

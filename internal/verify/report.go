@@ -3,6 +3,7 @@ package verify
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"hindsight/internal/latelosses"
@@ -62,6 +63,8 @@ type Report struct {
 	Rejects    Tally                 `json:"rejects"`
 	Pending    int64                 `json:"pending"`     // rounds that wait for their feedback
 	LateLosses latelosses.Comparison `json:"late_losses"` // of the feedback kept, as the logs have it
+	// of named outcomes, each as losses in [0,1] of its range
+	LateOutcomes map[string]latelosses.Comparison `json:"late_outcomes,omitempty"`
 	// all of them; after the first many may only be its consequences
 	Differences int64       `json:"differences"`
 	First       *Difference `json:"first"`   // by log time, null if there is none
@@ -182,13 +185,21 @@ func (r *Report) Write(w io.Writer) error {
 			"learner's law\n", o.Drawn, o.Ruled)
 	}
 	fmt.Fprintf(w, "  %d rounds wait for their feedback\n", r.Pending)
-	if text := r.LateLosses.Warning(nil); text != "" {
-		fmt.Fprintf(w, "  warning: %s\n", text)
-	} else if text := r.LateLosses.Line(nil); text != "" {
-		fmt.Fprintf(w, "  late losses %s\n", text)
+	writeLate(w, "", &r.LateLosses)
+	for _, name := range slices.Sorted(maps.Keys(r.LateOutcomes)) {
+		l := r.LateOutcomes[name]
+		writeLate(w, " of "+name, &l)
 	}
 	_, err := fmt.Fprintf(w, "  from %s; %.1f s, %.0f decisions a second\n", r.Start, r.Seconds, r.PerSecond)
 	return err
+}
+
+func writeLate(w io.Writer, of string, l *latelosses.Comparison) {
+	if text := l.Warning(nil); text != "" {
+		fmt.Fprintf(w, "  warning%s: %s\n", of, text)
+	} else if text := l.Line(nil); text != "" {
+		fmt.Fprintf(w, "  late losses%s %s\n", of, text)
+	}
 }
 
 // shorten cuts a value that is too long for a line.

@@ -178,7 +178,7 @@ func (j *JoinerMetrics) Window(rules *loop.Rules) {
 }
 
 // Heart shows what waits.
-func (j *JoinerMetrics) Heart(h *loop.Joiner, late *latelosses.Losses, scope *Scope, at time.Time) {
+func (j *JoinerMetrics) Heart(h *loop.Joiner, late latelosses.ByOutcome, scope *Scope, at time.Time) {
 	j.pending.Set(float64(h.Pending()))
 	j.bytes.Set(float64(h.PendingBytes()))
 	head := lineHead{Partition: -1}

@@ -10,7 +10,8 @@ type lossMetrics struct {
 }
 
 func newLosses(o *owner) lossMetrics {
-	const since = " since this joiner took over or the last mark before that, in the last epoch that has any."
+	const since = " since this joiner took over or the last mark before that, in the last epoch that has any. Of a " +
+		"model with named outcomes: of the outcome that differs, or of which most came late."
 	came := label{"came", []string{"in-time", "late"}}
 	return lossMetrics{
 		count: o.gauges("hindsight_losses",
@@ -25,12 +26,18 @@ func newLosses(o *owner) lossMetrics {
 	}
 }
 
-// show publishes the losses of a joiner's heart, if there are more than there were.
-func (m *lossMetrics) show(l *latelosses.Losses) {
-	if l.OnTime.N == m.shownTime && l.Late.N == m.shownLat {
+// show publishes the losses of a joiner's heart, if there are more than there were: those of the outcome that differs,
+// or of which most came late.
+func (m *lossMetrics) show(all latelosses.ByOutcome) {
+	shownTime, shownLate := int64(0), int64(0)
+	for _, l := range all {
+		shownTime, shownLate = shownTime+l.OnTime.N, shownLate+l.Late.N
+	}
+	if shownTime == m.shownTime && shownLate == m.shownLat {
 		return
 	}
-	m.shownTime, m.shownLat = l.OnTime.N, l.Late.N
+	m.shownTime, m.shownLat = shownTime, shownLate
+	_, l := all.Worst()
 	for i, x := range []*latelosses.Moments{&l.OnTime, &l.Late} {
 		m.count[i].Set(float64(x.N))
 		m.mean[i].Set(x.Mean())

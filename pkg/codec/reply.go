@@ -2,7 +2,7 @@ package codec
 
 // AppendDecisionJSON appends the short form of d, which is the reply to a request:
 // {"id","action","propensity","propensities":{…},"partition","n","epoch",
-// "learned_through","mode","unread","duplicate"}, the propensities in the order of the
+// "learned_through","mode","prices","unread","duplicate"}, the propensities in the order of the
 // intervals; without "mode" if the round was decided live.
 // unread names what nobody reads of its context; "": the key is left out.
 // duplicate says that the decision was made for an earlier request.
@@ -21,6 +21,13 @@ func AppendDecisionJSON(dst []byte, d *Decision, unread string, duplicate bool) 
 	dst = jsonInt(jsonKey(dst, "learned_through"), d.LearnedThrough)
 	if d.Mode != Live {
 		dst = jsonText(jsonKey(dst, "mode"), d.Mode.String())
+	}
+	if len(d.Prices) > 0 {
+		dst = append(jsonKey(dst, "prices"), '{')
+		for i := range d.Prices {
+			dst = jsonFloat(jsonKey(dst, d.Prices[i].Name), d.Prices[i].X)
+		}
+		dst = append(dst, '}')
 	}
 	if unread != "" {
 		dst = jsonText(jsonKey(dst, "unread"), unread)
@@ -46,6 +53,9 @@ func AppendDecisionReply(dst []byte, d *Decision, unread string, duplicate bool)
 	if unread != "" {
 		keys++
 	}
+	if len(d.Prices) > 0 {
+		keys++
+	}
 	dst = appendText(appendKey(appendMap(dst, keys), "id"), d.ID)
 	dst = appendDraw(dst, d.Actions, d.Propensities, d.Action, d.Unknown)
 	dst = appendInt(appendKey(dst, "partition"), int64(d.Partition))
@@ -53,6 +63,9 @@ func AppendDecisionReply(dst []byte, d *Decision, unread string, duplicate bool)
 	dst = appendInt(appendKey(dst, "epoch"), d.Epoch)
 	dst = appendInt(appendKey(dst, "learned_through"), d.LearnedThrough)
 	dst = appendMode(dst, d.Mode, nil)
+	if len(d.Prices) > 0 {
+		dst = appendPrices(appendKey(dst, "prices"), d.Prices)
+	}
 	if unread != "" {
 		dst = appendText(appendKey(dst, "unread"), unread)
 	}

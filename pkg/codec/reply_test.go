@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -22,6 +23,12 @@ func TestDecisionReply(t *testing.T) {
 	sameReply(t, AppendDecisionJSON(nil, &d, "", false), AppendDecisionReply(nil, &d, "", false))
 	sameReply(t, AppendDecisionJSON(nil, &d, "", true), AppendDecisionReply(nil, &d, "", true))
 	sameReply(t, AppendDecisionJSON(nil, &d, "contry, vpi", true), AppendDecisionReply(nil, &d, "contry, vpi", true))
+	d.Prices = []Price{{"cost", .065}, {"speed", 0}}
+	const prices = `,"prices":{"cost":0.065,"speed":0},"duplicate"`
+	if got := string(AppendDecisionJSON(nil, &d, "", false)); !strings.Contains(got, prices) {
+		t.Errorf("of a model with budgets: %s", got)
+	}
+	sameReply(t, AppendDecisionJSON(nil, &d, "vpi", false), AppendDecisionReply(nil, &d, "vpi", false))
 }
 
 func TestErrorReply(t *testing.T) {

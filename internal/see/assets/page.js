@@ -159,11 +159,24 @@ function drawBudgets(s) {
   show(byId("budget-table"), make("table", {}, head, ...s.budgets.map((b) => make("tr", {}, make("td", {}, b.name), make("td", {}, (b.at_least ? "≥ " : "≤ ") + num(b.limit)),
     make("td", { class: "state " + (b.missed ? "bad" : "good") }, b.rounds ? num(b.mean) : "–"), make("td", {}, b.late === null ? "–" : `${num(b.late)} ± ${num(b.error, 2)}`),
     make("td", {}, num(b.next)), make("td", {}, num(b.price))))));
-  const b = s.budgets[0], at = b.points.map((p) => p.rounds);
-  byId("budget-title").textContent = s.budgets.length > 1 ? `Budgets: ${b.name}` : "Budget";
-  if (at.length > 1) plot("budget", { kind: "lines", x: { label: "rounds whose cost was learned" }, y: { label: "a round" }, at, views: [
-    { name: "spent", series: [{ name: "mean", y: b.points.map((p) => p.mean) }, { name: "limit", y: at.map(() => b.limit), aside: true }] },
-    { name: "price", series: [{ name: "price λ", y: b.points.map((p) => p.price) }] }] });
+  for (const [i, b] of s.budgets.entries()) {
+    const id = i ? "budget-" + i : "budget", at = b.points.map((p) => p.rounds);
+    if (!byId("chart-" + id)) byId("budget-table").before(budgetFigure(id));
+    byId(id + "-title").textContent = s.budgets.length > 1 ? "Budget: " + b.name : "Budget";
+    if (at.length > 1) plot(id, { kind: "lines", x: { label: "rounds whose cost was learned" }, y: { label: "a round" }, at, views: [
+      { name: "spent", series: [{ name: "mean", y: b.points.map((p) => p.mean) }, { name: "limit", y: at.map(() => b.limit), aside: true }] },
+      { name: "price", series: [{ name: "price λ", y: b.points.map((p) => p.price) }] }] });
+  }
+}
+
+// The figure of a further budget, like that of the first before anything is drawn in it.
+const emptyFigure = byId("chart-budget").cloneNode(true);
+function budgetFigure(id) {
+  const f = emptyFigure.cloneNode(true);
+  f.id = "chart-" + id;
+  f.querySelector("h2").id = id + "-title";
+  f.querySelector(".plot").setAttribute("aria-labelledby", id + "-title");
+  return f;
 }
 
 // Candidates: what policies are worth on what was played, and whether one should take over.
