@@ -214,7 +214,19 @@ func (s *sim) build(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 		l, err := s.nameOutcomes(&r, rules)
 		return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: l}, err
 	}
-	return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: learner.NewDAFA(reg, schedule)}, nil
+	l := learner.NewDAFA(reg, schedule)
+	if s.seed%11 == 5 && !rules.Arrival && !rules.Early {
+		l, err = heldBack(rules)
+	}
+	return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: l}, err
+}
+
+// heldBack makes a learner that a guard holds back now and then.
+func heldBack(rules *loop.Rules) (*learner.DAFA, error) {
+	rules.Guard = loop.GuardRules{Alpha: .5, LoseAtMost: .5}
+	reg, err := oracle.NewFrozen(oracle.FrozenOptions{Actions: actionNames,
+		Features: []oracle.FeatureSpec{{Name: "x", Lo: 0, Hi: 1}, {Name: "y", Lo: 0, Hi: 1}}})
+	return learner.NewDAFA(reg, learner.Anytime{C: learner.Balanced}), err
 }
 
 // check records what a step returned, and reports whether its owner lives on.
