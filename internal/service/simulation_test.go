@@ -432,7 +432,7 @@ func simSeeds(t *testing.T) int {
 		return 20_000
 	}
 	if testing.Short() {
-		return 100
+		return 24
 	}
 	return 500
 }
