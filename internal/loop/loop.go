@@ -142,6 +142,8 @@ type Rules struct {
 
 	Candidates []Candidate // that are judged on what is played
 	Promote    Promotion   // of one of them
+
+	Provisional *Provisional // what is learned before it is final; nil: nothing
 }
 
 // OutcomeRule is what a model says of one named outcome.
