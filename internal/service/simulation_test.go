@@ -216,6 +216,9 @@ func (s *sim) build(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 		return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: l}, err
 	}
 	l := learner.NewDAFA(reg, schedule)
+	if s.seed%11 == 5 && !rules.Arrival && !rules.Early && r.Soon == nil {
+		l, err = heldBack(rules)
+	}
 	if r.Soon != nil {
 		fast, err := oracle.NewLinear(oracle.LinearOptions{Beta: .5, Lambda: 1, MaxFeatures: 8})
 		if err != nil {
@@ -224,7 +227,15 @@ func (s *sim) build(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 		rules.Provisional = s.soonRules(&r)
 		l.Early(fast)
 	}
-	return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: l}, nil
+	return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: l}, err
+}
+
+// heldBack makes a learner that a guard holds back now and then.
+func heldBack(rules *loop.Rules) (*learner.DAFA, error) {
+	rules.Guard = loop.GuardRules{Alpha: .5, LoseAtMost: .5}
+	reg, err := oracle.NewFrozen(oracle.FrozenOptions{Actions: actionNames,
+		Features: []oracle.FeatureSpec{{Name: "x", Lo: 0, Hi: 1}, {Name: "y", Lo: 0, Hi: 1}}})
+	return learner.NewDAFA(reg, learner.Anytime{C: learner.Balanced}), err
 }
 
 // check records what a step returned, and reports whether its owner lives on.

@@ -249,6 +249,9 @@ func (u *users) look() {
 					if d.Mode == codec.External {
 						u.s.counted[[]string{"assigned", "assigned without the rest", "assigned without a propensity"}[d.Unknown]]++
 					}
+					if d.Mode == codec.Shadow && !u.s.o.modes {
+						u.s.counted["held back"]++
+					}
 					if strings.Count(strings.TrimPrefix(d.ID, "r-"), "-") == 2 {
 						u.s.counted["minted anew"]++
 					}
