@@ -93,13 +93,17 @@ func BenchmarkEarly(b *testing.B) {
 			for _, l := range []*learner.DAFA{plain, early} {
 				playEarly(l, l == early, 500, func(int, *oracle.Input) {})
 			}
-			x := oracletest.Input(rand.New(rand.NewPCG(1, 1)))
+			rng := rand.New(rand.NewPCG(1, 1))
+			var inputs []*oracle.Input
+			for range 50 {
+				inputs = append(inputs, oracletest.Input(rng))
+			}
 			var law []float64
 			var took [2]time.Duration
 			for b.Loop() {
 				for i, l := range []*learner.DAFA{plain, early} {
 					from := time.Now()
-					for range 20 {
+					for _, x := range inputs {
 						law, _ = l.Propensities(law[:0], x)
 					}
 					took[i] += time.Since(from)
