@@ -43,6 +43,7 @@ func TestRollingUpgrade(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") == "" && os.Getenv("HINDSIGHT_CHAOS") == "" {
 		t.Skip("builds an earlier revision: HINDSIGHT_CHAOS=1 runs it")
 	}
+	t.Parallel()
 	old, err := previous()
 	if errors.Is(err, landed.ErrNoHistory) && os.Getenv("HINDSIGHT_UPGRADE") != "require" {
 		t.Skipf("%v; with HINDSIGHT_UPGRADE=require this fails", err)

@@ -12,6 +12,9 @@ func TestNumbersOfFlags(t *testing.T) { daemontest.Bounds(t, command) }
 
 // TestNumbersInTexts holds that numbers that are part of a flag's text have bounds, too.
 func TestNumbersInTexts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	for _, args := range []string{
 		"backtest --window 99999999999", "backtest --window 99999999999h", "backtest --window NaN",
 		"window --windows 1,99999999999",

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"hindsight/internal/style"
+	"hindsight/internal/testkit"
 )
 
 var updateGolden = flag.Bool("update", false, "write the golden files of tables, pages and CSV")
@@ -48,8 +50,12 @@ var goldenRuns = map[string]string{
 
 // What commands print, the pages and the CSV that they write, stay what they were.
 func TestGolden(t *testing.T) {
-	for name, line := range goldenRuns {
+	for i, name := range slices.Sorted(maps.Keys(goldenRuns)) {
+		if testing.Short() && !testkit.Turn(t, i, 3) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
+			line := goldenRuns[name]
 			dir := t.TempDir()
 			shop := writeShop(t, 200)
 			line = strings.NewReplacer("DIR", dir, "SHOP", shop).Replace(line)

@@ -40,6 +40,9 @@ budget: {spent: {of: c, mean_at_most: 2, about: {s: 0.2, m: 1.5, l: 7}}}
 // TestNamedBacktest: formulas and budgets are compared on one log of arms, whose outcomes are late each by itself; the
 // report has what a budget buys, what was spent and its price.
 func TestNamedBacktest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector sees backtests in TestBacktest")
+	}
 	data := writeFile(t, "arms.jsonl", armsLog(1500))
 	of := func(run any, key string, i int, figure string) float64 {
 		return run.(map[string]any)[key].([]any)[i].(map[string]any)[figure].(float64)

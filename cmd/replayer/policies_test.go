@@ -28,12 +28,16 @@ func TestInjectPolicies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{
+	runs := [][]string{
 		{"--env", "sigmoid", "--learner", "exp4dale", "--order", "arrival"},
 		{"--env", "sigmoid", "--learner", "exp4dale:plain,2000"},
 		{"--env", "cyc:40,5", "--learner", "exp4dale"},
 		{"--env", "cyc:40,5", "--model", filepath.Join(dir, "m.yaml")},
-	} {
+	}
+	if testing.Short() {
+		runs = runs[:1] // the same goroutines run for each
+	}
+	for _, args := range runs {
 		log := "embedded:" + filepath.Join(t.TempDir(), "log")
 		r := object(t, append([]string{"inject", "--rounds", "200", "--json", "--log", log, "--listen", "127.0.0.1:0"},
 			args...)...)

@@ -145,7 +145,7 @@ func (r *replay) decide() error {
 	if err != nil {
 		return nil // said by Check
 	}
-	x.why(&look)
+	x.why(&look, r.audit.Replica().Epoch().Rules.Mode)
 	return nil
 }
 
@@ -158,15 +158,20 @@ func (x *explainer) had(rounds []int64) {
 }
 
 // why fills in what the learner thought.
-func (x *explainer) why(l *loop.Look) {
+func (x *explainer) why(l *loop.Look, model codec.Mode) {
 	out := &x.e.Decision
 	for i := range out.Actions {
 		if i < len(l.Predicted) {
 			out.Actions[i].Predicted = &l.Predicted[i]
 		}
 	}
+	if model == codec.Live && x.dec.Mode == codec.Shadow {
+		out.Why = "the guard held the learner back: its law, which would have been drawn from without lose_at_most, was mixed into " +
+			"the baseline's"
+		return
+	}
 	if x.dec.Mode == codec.External {
-		out.Why = "somebody else decided, and the propensities are what was said"
+		out.Why = "another system decided, and the propensities are those that it gave"
 		return
 	}
 	if x.dec.Mode != codec.Live {

@@ -60,6 +60,13 @@ func Open(ctx context.Context, log stream.Log, topic string, partition int, from
 	return &Input{Topic: topic, Partition: partition, Next: r.Position(), log: log, reader: r}, nil
 }
 
+// OnDemand says whether the log is to send records only when they are asked for, if it can.
+func (in *Input) OnDemand(on bool) {
+	if r, ok := in.reader.(interface{ OnDemand(on bool) }); ok {
+		r.OnDemand(on)
+	}
+}
+
 // Start gives the input a pump. It calls wake, which must not block, whenever a batch has come.
 func (in *Input) Start(ctx context.Context, wake func()) {
 	ctx, cancel := context.WithCancel(ctx)

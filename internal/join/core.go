@@ -106,6 +106,7 @@ type Core struct {
 	cutSeq  uint64    // of the last cut
 	cutAt   time.Time // when it was written
 	since   time.Time // when the oldest decision in hand came; zero: none
+	outcome time.Time // when one was last in hand
 	tickAt  time.Time
 
 	ready   loop.Ready
@@ -126,8 +127,9 @@ const (
 	cutEvery       = 5 * time.Millisecond // otherwise
 	decisionsEvery = 100 * time.Millisecond
 	manyDecisions  = 1000
-	markRecords    = 10_000   // taken between marks
-	maxQueued      = 16 << 20 // bytes of rejects that wait
+	markRecords    = 10_000      // taken between marks
+	maxQueued      = 16 << 20    // bytes of rejects that wait
+	calm           = time.Second // without outcomes, after which decisions are no longer sent ahead
 )
 
 // fail notes the first error of an append to a topic. From then on the core is dead.
@@ -190,6 +192,7 @@ func (c *Core) Step(ctx context.Context, now time.Time) (busy bool, wait time.Du
 	if err != nil {
 		return false, 0, err
 	}
+	c.sendAhead(outcomes, now)
 	if wait = c.pace(outcomes, decisions, now); wait != 0 {
 		return false, max(wait, 0), c.rest(ctx)
 	}
@@ -215,6 +218,17 @@ func (c *Core) Step(ctx context.Context, now time.Time) (busy bool, wait time.Du
 		return true, 0, c.Mark(ctx)
 	}
 	return busy, 0, nil
+}
+
+// sendAhead has decisions sent as they are stored while outcomes come, which need them at once, and otherwise when the
+// joiner reads them: sending each takes processors from the request that it answers.
+func (c *Core) sendAhead(outcomes int, now time.Time) {
+	if outcomes > 0 {
+		c.outcome = now
+	}
+	for _, in := range c.chooser.inputs[:c.chooser.partitions] {
+		in.OnDemand(now.Sub(c.outcome) > calm)
+	}
 }
 
 // rest does what need not be done at once, and has the last cut's acknowledgement wake the owner.

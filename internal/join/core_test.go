@@ -1,10 +1,14 @@
 package join
 
 import (
+	"context"
 	"testing"
+	"time"
 
+	"hindsight/internal/intake"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
 )
 
 // TestMemoryBeforeFrom holds that a restart reads no less than what lies behind the mark to which a
@@ -18,5 +22,51 @@ func TestMemoryBeforeFrom(t *testing.T) {
 	m := codec.FeedbackMark{Cut: 12, Remembers: 1}
 	if l.refer(&m, 3, loop.End); m.From != 10 || m.FromCut != 0 || m.Memory != 10 {
 		t.Errorf("from %d of cut %d, memory %d; want 10 of cut 0, 10", m.From, m.FromCut, m.Memory)
+	}
+}
+
+// asked is a log whose readers note whether they are to send on demand.
+type asked struct {
+	stream.Log
+	onDemand map[string]bool // by topic; the topics that were not told are not in it
+}
+
+type askedReader struct {
+	stream.Reader
+	log   asked
+	topic string
+}
+
+func (a asked) Read(_ context.Context, topic string, _ int, _ int64) (stream.Reader, error) {
+	return askedReader{log: a, topic: topic}, nil
+}
+
+func (r askedReader) Position() int64  { return 0 }
+func (r askedReader) OnDemand(on bool) { r.log.onDemand[r.topic] = on }
+
+// TestSendAhead holds that decisions are sent ahead while outcomes come, and outcomes always.
+func TestSendAhead(t *testing.T) {
+	log := asked{onDemand: map[string]bool{}}
+	c := &Core{chooser: &chooser{partitions: 1}}
+	for _, topic := range []string{"decisions", "outcomes"} {
+		in, err := intake.Open(t.Context(), log, topic, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.chooser.inputs = append(c.chooser.inputs, in)
+	}
+	at := time.Now()
+	for _, x := range []struct {
+		outcomes int
+		after    time.Duration
+		onDemand bool
+	}{{0, 0, true}, {1, 0, false}, {0, calm, false}, {0, calm + 1, true}, {1, 2 * calm, false}} {
+		c.sendAhead(x.outcomes, at.Add(x.after))
+		if on, told := log.onDemand["decisions"]; !told || on != x.onDemand {
+			t.Errorf("%+v: decisions on demand %v, told %v", x, on, told)
+		}
+	}
+	if _, told := log.onDemand["outcomes"]; told {
+		t.Error("outcomes may be late")
 	}
 }

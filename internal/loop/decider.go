@@ -62,6 +62,8 @@ type Decider struct {
 	oldest  int     // in ring, once it is full
 
 	law    []float64
+	hashed []byte
+	base   []float64 // scratch of holdBack
 	prices []float64
 	minted []byte
 
@@ -184,7 +186,7 @@ func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source)
 	if r.reader.ctx.Assigned.Action != "" {
 		d.repeat(dst, &r.reader.said)
 	} else {
-		dst.Gamma = d.decideLaw(dst, in)
+		dst.Gamma = d.decideLaw(dst, in, id)
 		dst.Action = learner.Draw(d.law, learner.Uniform(d.seed, d.name, d.partition, d.next, id))
 	}
 	dst.Partition, dst.N, dst.ID, dst.Epoch = d.partition, d.next, id, r.epoch.Number

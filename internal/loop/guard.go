@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
 
@@ -14,10 +15,43 @@ type GuardRules struct {
 	Margin float64    // mean loss over the baseline's that is put up with, in [0,1)
 	Alpha  float64    // chance that it ever alarms though the margin is kept, in (0,1); 0: there is no guard
 	Then   codec.Mode // what an alarm switches to; Live: it only alarms
+
+	// LoseAtMost is the share of the baseline's gain that a round decided live may lose, in (0,1), but with a chance of
+	// Alpha that any round ever loses more; 0: any. See [Decider.holdBack].
+	LoseAtMost float64
 }
 
 // On reports whether there is a guard.
 func (g GuardRules) On() bool { return g.Alpha > 0 }
+
+// holdBack keeps the expected gain of a round decided live, 1 less the loss, at 1 − LoseAtMost of what the baseline would
+// gain: of the learner's law as large a share ε is mixed into the baseline's as all that the learner holds possible
+// allows. Nothing is carried over from other rounds, of this partition or of another: what is outstanding is no evidence,
+// so that the promise holds for whatever it turns out to be, and the law is a function of what every decision is.
+//
+// A round with ε < 1 is one in shadow: the law that was drawn from is logged, and the learner's beside it.
+func (d *Decider) holdBack(dst *codec.Decision, in *oracle.Input) {
+	r := d.replica
+	if r.epoch.Rules.Guard.LoseAtMost == 0 {
+		return
+	}
+	d.base = r.reader.baseline(d.base[:0])
+	share := 0.0
+	if l, ok := r.epoch.Learner.(learner.Conservative); ok {
+		share = l.Share(d.law, d.base, in)
+	}
+	if share < 1 {
+		dst.Mode, dst.Would = codec.Shadow, append(dst.Would, d.law...)
+		d.law = learner.Blend(d.law[:0], dst.Would, d.base, share)
+	}
+}
+
+// conserve tells the learner of an epoch what the guard asks of it.
+func (e *Epoch) conserve() {
+	if l, ok := e.Learner.(learner.Conservative); ok {
+		l.Conserve(e.Rules.Guard.LoseAtMost, e.Rules.Guard.Alpha)
+	}
+}
 
 // guardRates is how many rates the guard bets at: λ_j = 2^{-j}/(1+margin), j = 1, 2, ….
 const guardRates = 14
@@ -70,6 +104,9 @@ type GuardSums struct {
 	Log      [guardRates]float64 // log K(λ_j)
 	Peak     float64             // largest log E
 	Raised   int64               // the feedback at which it alarmed; 0: it has not
+
+	Held    int64   // rounds held back
+	Forgone float64 // Σ of what the learner's own law would have gained more there, by importance weights, where a loss is known
 }
 
 // Begin tells the guard of an epoch, in the order of the log. Its evidence is of one
@@ -96,8 +133,16 @@ func (g *Guard) Rules() *Rules { return g.rules }
 // Add takes the next feedback of the log, and reports whether it raised the alarm.
 func (g *Guard) Add(f *codec.Feedback) bool {
 	s := &g.sums
-	if g.rules == nil || !g.rules.Guard.On() || f.Mode != codec.Live || f.Epoch < s.Epoch || f.Fate != codec.Observed &&
-		f.Fate != codec.Imputed {
+	if g.rules == nil || !g.rules.Guard.On() || f.Epoch < s.Epoch {
+		return false
+	}
+	known := f.Fate == codec.Observed || f.Fate == codec.Imputed
+	if f.Mode == codec.Shadow && g.rules.Mode == codec.Live && len(f.Would) == len(f.Propensities) && f.Stage == 0 {
+		if s.Held++; known {
+			s.Forgone += float64((f.Would[f.Action]/f.Propensities[f.Action] - 1) * (1 - f.Loss))
+		}
+	}
+	if f.Mode != codec.Live || !known {
 		return false
 	}
 	if g.reader.parseAgain(f.Context) != nil {
@@ -146,15 +191,28 @@ func (s *GuardSums) Evidence() float64 {
 	return top + oracle.Log(sum/guardRates)
 }
 
-const guardVersion = 1
+// Versions of a guard's bytes: the second has what rounds that are held back have cost.
+const (
+	guardAlarms byte = iota + 1
+	guardHolds
+)
 
 // integers and floats are what a guard keeps, in the order of its bytes.
-func (s *GuardSums) integers() [3]*int64 { return [...]*int64{&s.Epoch, &s.Rounds, &s.Raised} }
+func (s *GuardSums) integers(version byte) []*int64 {
+	out := []*int64{&s.Epoch, &s.Rounds, &s.Raised}
+	if version == guardHolds {
+		out = append(out, &s.Held)
+	}
+	return out
+}
 
-func (s *GuardSums) floats() []*float64 {
+func (s *GuardSums) floats(version byte) []*float64 {
 	out := []*float64{&s.Learner, &s.Baseline, &s.Weight, &s.Excess, &s.Peak}
 	for j := range s.Log {
 		out = append(out, &s.Log[j])
+	}
+	if version == guardHolds {
+		out = append(out, &s.Forgone)
 	}
 	return out
 }
@@ -164,11 +222,15 @@ func (g *Guard) Append(b []byte) []byte {
 	if g.rules == nil || !g.rules.Guard.On() {
 		return b
 	}
-	b = append(b, guardVersion)
-	for _, v := range g.sums.integers() {
+	version := guardAlarms
+	if g.rules.Guard.LoseAtMost > 0 {
+		version = guardHolds
+	}
+	b = append(b, version)
+	for _, v := range g.sums.integers(version) {
 		b = binary.AppendUvarint(b, uint64(*v))
 	}
-	for _, v := range g.sums.floats() {
+	for _, v := range g.sums.floats(version) {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*v))
 	}
 	return b
@@ -182,18 +244,19 @@ func (g *Guard) Restore(b []byte, epoch int64, rules *Rules) error {
 		return nil
 	}
 	var s GuardSums
-	if b[0] > guardVersion {
+	version := b[0]
+	if version > guardHolds {
 		return fmt.Errorf("guard: %w", codec.ErrVersion)
 	}
 	b = b[1:]
-	for _, v := range s.integers() {
+	for _, v := range s.integers(version) {
 		n, k := binary.Uvarint(b)
 		if k <= 0 {
 			return fmt.Errorf("guard: %w", codec.ErrCorrupt)
 		}
 		*v, b = int64(n), b[k:]
 	}
-	floats := s.floats()
+	floats := s.floats(version)
 	if len(b) != 8*len(floats) {
 		return fmt.Errorf("guard: %w", codec.ErrCorrupt)
 	}

@@ -43,6 +43,18 @@ type Promotion struct {
 	Of       Candidate
 	BetterBy float64 // what its mean loss is to be below that of what is played, in [0,1)
 	Alpha    float64 // chance that it is ever promoted although it is not; 0: there is no rule
+	Switch   bool    // the mode is switched when it holds
+}
+
+// To returns the mode in which a candidate takes over from the one at work; ok is false if no switch of mode does that.
+func (p Promotion) To(at codec.Mode) (to codec.Mode, ok bool) {
+	switch {
+	case p.Of.Kind == BaselineCandidate && at == codec.Live:
+		return codec.Shadow, true
+	case p.Of.Kind == LearnerCandidate && at == codec.Shadow:
+		return codec.Live, true
+	}
+	return at, false
 }
 
 // On reports whether there is a rule.
@@ -51,7 +63,7 @@ func (p Promotion) On() bool { return p.Alpha > 0 }
 // Judge judges the candidates of a model on final rounds ([ledger.Ledger] says how, and what it proves). The joiner
 // gives it each feedback in the order of the log, so its state is a function of the log: a mark keeps it.
 //
-// Rounds that were withdrawn, those of an id that an earlier round used, and those that somebody else decided, are no
+// Rounds that were withdrawn, those of an id that an earlier round used, and those that another system decided, are no
 // rounds of it. Its evidence is of one learner in one mode, of one baseline, and of one list of candidates: where one of
 // them changes it starts anew.
 type Judge struct {
@@ -60,9 +72,12 @@ type Judge struct {
 	rules  *Rules
 	reader *reader
 	ledger *ledger.Ledger // nil: there are no candidates
+	asks   bool           // the baseline's law is needed
 
 	laws    [][]float64 // of candidates; nil: not known of this round
 	scratch [][]float64
+	base    []float64 // the baseline's law, where it is asked
+	mix     []float64
 }
 
 // Begin tells the judge of an epoch, in the order of the log.
@@ -73,10 +88,11 @@ func (j *Judge) Begin(number int64, continues bool, rules *Rules) {
 	was := j.rules
 	j.epoch, j.rules, j.reader = number, rules, newReader(rules)
 	if continues && was != nil && was.Mode == rules.Mode && was.Baseline == rules.Baseline &&
-		was.Promote == rules.Promote && slices.Equal(was.Candidates, rules.Candidates) {
+		was.Promote == rules.Promote && was.HoldOut == rules.HoldOut && slices.Equal(was.Candidates, rules.Candidates) {
 		return
 	}
 	j.since = number
+	j.asks = rules.HoldOut > 0 || slices.Contains(rules.Candidates, Candidate{Kind: BaselineCandidate})
 	j.ledger = newLedger(rules)
 	j.laws, j.scratch = make([][]float64, len(rules.Candidates)), make([][]float64, len(rules.Candidates))
 }
@@ -92,6 +108,14 @@ func newLedger(r *Rules) *ledger.Ledger {
 
 // Rules returns the rules at work; nil before the first epoch.
 func (j *Judge) Rules() *Rules { return j.rules }
+
+// Fired returns the feedback at which the rule of promotion held first; 0: it has not.
+func (j *Judge) Fired() int64 {
+	if j.ledger == nil {
+		return 0
+	}
+	return j.ledger.Fired()
+}
 
 // Since returns the first epoch whose rounds count.
 func (j *Judge) Since() int64 { return j.since }
@@ -117,38 +141,54 @@ func (j *Judge) Add(f *codec.Feedback) {
 		f.Mode == codec.External || !(f.Propensities[f.Action] > 0) {
 		return
 	}
-	for i, c := range j.rules.Candidates {
-		j.laws[i] = j.law(i, c, f)
-	}
 	r := ledger.Round{N: f.N, Actions: f.Actions, Law: f.Propensities, Action: f.Action, Loss: f.Loss,
 		Known: f.Fate == codec.Observed || f.Fate == codec.Imputed}
+	played := f.Would
+	if f.Mode == codec.Live {
+		played = f.Propensities
+	}
+	if j.asks && !j.baseline(f) {
+		return
+	}
+	if j.rules.HoldOut > 0 && j.rules.Mode == codec.Live {
+		if r.Law = j.mixed(f.Actions, played); r.Law == nil {
+			return
+		}
+	}
+	for i, c := range j.rules.Candidates {
+		j.laws[i] = j.law(i, c, f.Actions, played)
+	}
 	j.ledger.Add(&r, j.laws)
 }
 
-// law returns the probabilities with which candidate i would have played a round; nil: the log does not tell.
-func (j *Judge) law(i int, c Candidate, f *codec.Feedback) []float64 {
+// baseline works out the baseline's law in a round. It fails for a damaged record.
+func (j *Judge) baseline(f *codec.Feedback) bool {
+	if j.reader.parseAgain(f.Context) != nil { // of a backtest that keeps no contexts: none names a baseline
+		j.reader.own = codec.Context{}
+	}
+	if _, err := j.reader.played(f.Actions); err != nil {
+		return false
+	}
+	j.base = j.reader.baseline(j.base[:0])
+	return true
+}
+
+// law returns the probabilities with which candidate i would have played a round; nil: the log does not tell. learner is
+// the learner's law, if the log has it.
+func (j *Judge) law(i int, c Candidate, actions []string, learner []float64) []float64 {
 	switch {
-	case c.Kind == LearnerCandidate && f.Mode == codec.Live:
-		return f.Propensities
-	case c.Kind == LearnerCandidate && len(f.Would) == len(f.Actions):
-		return f.Would
+	case c.Kind == BaselineCandidate:
+		return j.base
+	case c.Kind == LearnerCandidate && len(learner) == len(actions):
+		return learner
 	case c.Kind == LearnerCandidate:
 		return nil
-	case c.Kind == BaselineCandidate:
-		if j.reader.parseAgain(f.Context) != nil { // of a backtest that keeps no contexts: none names a baseline
-			j.reader.own = codec.Context{}
-		}
-		if _, err := j.reader.played(f.Actions); err != nil {
-			return nil
-		}
-		j.scratch[i] = j.reader.baseline(j.scratch[i][:0])
-		return j.scratch[i]
 	}
 	p := j.scratch[i][:0]
-	for range f.Actions {
+	for range actions {
 		p = append(p, 0)
 	}
-	if a := slices.Index(f.Actions, c.Action); c.Kind == AlwaysCandidate && a >= 0 {
+	if a := slices.Index(actions, c.Action); c.Kind == AlwaysCandidate && a >= 0 {
 		p[a] = 1
 	} else {
 		normalise(p)

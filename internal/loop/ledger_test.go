@@ -110,6 +110,26 @@ func TestJudgeBegins(t *testing.T) {
 	}
 }
 
+// TestPromotionTo holds which switch of the mode lets a candidate take over.
+func TestPromotionTo(t *testing.T) {
+	for _, c := range []struct {
+		of     CandidateKind
+		at, to codec.Mode
+		ok     bool
+	}{
+		{BaselineCandidate, codec.Live, codec.Shadow, true},
+		{BaselineCandidate, codec.Apprentice, codec.Apprentice, false},
+		{LearnerCandidate, codec.Shadow, codec.Live, true},
+		{LearnerCandidate, codec.Live, codec.Live, false},
+		{LearnerCandidate, codec.Paused, codec.Paused, false},
+		{UniformCandidate, codec.Live, codec.Live, false},
+	} {
+		if to, ok := (Promotion{Of: Candidate{Kind: c.of}}).To(c.at); to != c.to || ok != c.ok {
+			t.Errorf("%s in mode %s: %s, %t", Candidate{Kind: c.of}, c.at, to, ok)
+		}
+	}
+}
+
 func FuzzJudgeRestore(f *testing.F) {
 	var j Judge
 	j.Begin(1, false, judgedRules())

@@ -142,6 +142,7 @@ type Rules struct {
 
 	Candidates []Candidate // that are judged on what is played
 	Promote    Promotion   // of one of them
+	HoldOut    float64     // share of ids that the baseline answers in live mode, in [0,1)
 
 	Provisional *Provisional // what is learned before it is final; nil: nothing
 }

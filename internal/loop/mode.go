@@ -117,16 +117,20 @@ func (r *reader) match(own []codec.Share, actions []oracle.Action, found func(i,
 }
 
 // asksBaseline reports whether the baseline of a context matters.
-func (r *Rules) asksBaseline() bool { return r.Mode != codec.Live || r.Guard.On() }
+func (r *Rules) asksBaseline() bool { return r.Mode != codec.Live || r.Guard.On() || r.HoldOut > 0 }
 
 // decideLaw fills in what a round is drawn from by the mode at work: the learner's law, or the
 // baseline's and perhaps the learner's beside it.
-func (d *Decider) decideLaw(dst *codec.Decision, in *oracle.Input) (gamma float64) {
+func (d *Decider) decideLaw(dst *codec.Decision, in *oracle.Input, id string) (gamma float64) {
 	r := d.replica
 	dst.Mode, dst.Would, dst.Prices, dst.Unknown = r.epoch.Rules.Mode, dst.Would[:0], dst.Prices[:0], 0
+	if dst.Mode == codec.Live && d.heldOut(id) {
+		dst.Mode = codec.Shadow
+	}
 	if dst.Mode == codec.Live {
 		d.law, gamma = r.epoch.Learner.Propensities(d.law[:0], in)
 		d.addPrices(dst)
+		d.holdBack(dst, in)
 		return gamma
 	}
 	if dst.Mode == codec.Shadow {
@@ -155,7 +159,7 @@ func (d *Decider) addPrices(dst *codec.Decision) {
 //
 //   - a round decided live is learned; while paused it is charged as one without a loss,
 //     for it was the learner's own;
-//   - a round in shadow, of an apprentice or of somebody else is learned as one that another
+//   - a round in shadow, of an apprentice or of another system is learned as one that another
 //     law played, with the propensities that it was drawn with; not while paused;
 //   - a round decided while paused is never learned.
 //

@@ -286,10 +286,13 @@ func TestBeginNeedsTheLearner(t *testing.T) {
 
 // TestDecidingInModesDoesNotAllocate holds that the hot path does not either way.
 func TestDecidingInModesDoesNotAllocate(t *testing.T) {
-	for mode := codec.Live; mode <= codec.Paused; mode++ {
-		rules := modedRules()
-		rules.Mode = mode
-		m := newModed(t, rules, newDAFA(t))
+	for mode := codec.Live; mode <= codec.Paused+1; mode++ {
+		m := heldBack(t, .02)
+		if mode <= codec.Paused {
+			rules := modedRules()
+			rules.Mode = mode
+			m = newModed(t, rules, newDAFA(t))
+		}
 		contexts := make([][]byte, 400)
 		for i := range contexts {
 			contexts[i] = fmt.Appendf(nil, `{"id":"r%03d","features":{"x":1},"baseline":"b"}`, i)

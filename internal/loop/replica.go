@@ -61,6 +61,7 @@ func (r *Replica) Begin(e Epoch) error {
 }
 
 func (r *Replica) begin(e Epoch) {
+	e.conserve()
 	r.epoch = &e
 	r.reader, r.learn = newReader(e.Rules), newReader(e.Rules)
 }

@@ -87,7 +87,7 @@ func (r promotion) fields() []field {
 		{key: "of", into: candidate{&r.at.Of, "promote.of"}},
 		{key: "better_by", into: &r.at.BetterBy, example: "better_by: 0.01"},
 		{key: "alpha", into: &r.at.Alpha, example: "alpha: 0.05"},
-		{key: "only", into: choice{[]string{"tell"}, 0, func(int) {}}},
+		{key: "only", into: either(&r.at.Switch, "tell", "switch")},
 	}
 }
 
@@ -115,6 +115,9 @@ func (r promotion) problem() string {
 	return ""
 }
 
+// mayHoldOut reports whether a share of the rounds may be held out.
+func mayHoldOut(share float64) bool { return share >= 0 && share <= 0.5 }
+
 // candidateProblems are those of the candidates and of the rule of promotion.
 func (m *Model) candidateProblems(add adder) {
 	for _, c := range m.Candidates {
@@ -126,11 +129,21 @@ func (m *Model) candidateProblems(add adder) {
 		add("candidates", "they are judged in the order of decisions, since outcomes that come early may be of certain "+
 			"losses; use order: fifo")
 	}
+	if !mayHoldOut(m.HoldOut) {
+		add("hold_out", "expected a share in [0, 0.5], found %v", m.HoldOut)
+	}
+	if m.HoldOut > 0 && m.Guard.LoseAtMost > 0 {
+		add("hold_out", "it does not go with guard: {lose_at_most: …}, which plays the baseline by itself; keep one of them")
+	}
 	if m.Promote == (loop.Promotion{}) {
 		return
 	}
 	if bad := (promotion{&m.Promote}).problem(); bad != "" {
 		add("promote", "%s", bad)
+	}
+	if k := m.Promote.Of.Kind; m.Promote.Switch && k != loop.BaselineCandidate && k != loop.LearnerCandidate {
+		add("promote", "%s is in no mode: only baseline and learner can take over; use only: tell, or make it the baseline",
+			m.Promote.Of)
 	}
 	if !slices.Contains(m.Candidates, m.Promote.Of) {
 		add("promote", "%s is not in candidates; add it there", m.Promote.Of)

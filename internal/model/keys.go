@@ -42,6 +42,8 @@ func (m *Model) fields() []field {
 		{key: "guard", into: guard{&m.Guard}, omit: !m.Guard.On()},
 		{key: "candidates", into: candidates{&m.Candidates}, omit: len(m.Candidates) == 0},
 		{key: "promote", into: promotion{&m.Promote}, omit: !m.Promote.On()},
+		{key: "hold_out", into: &m.HoldOut, omit: m.HoldOut == 0, example: "hold_out: 0.05",
+			ok: mayHoldOut, expected: "a share in [0, 0.5], found %v"},
 		{key: "mode", into: mode, omit: m.Mode == codec.Live},
 		{key: "constants", into: byName{m}, omit: m.Constants == nil},
 		{key: "budget", into: budgets{m}, omit: m.Budgets == nil},

@@ -10,6 +10,7 @@ import (
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
 )
 
 type baseline struct{ at *loop.Baseline }
@@ -54,6 +55,7 @@ func (g guard) fields() []field {
 		{key: "worse_by", into: &g.at.Margin, example: "worse_by: 0.02"},
 		{key: "alpha", into: &g.at.Alpha, example: "alpha: 0.01"},
 		{key: "then", into: choice{then, int(g.at.Then), func(i int) { g.at.Then = codec.Mode(i) }}},
+		{key: "lose_at_most", into: &g.at.LoseAtMost, example: "lose_at_most: 0.02", omit: g.at.LoseAtMost == 0},
 	}
 }
 
@@ -63,7 +65,7 @@ func (g guard) read(p *parser, n *yaml.Node) {
 		return
 	}
 	*g.at = defaultGuard
-	p.group(n, "guard", "none, or worse_by, alpha and then", example, g.fields())
+	p.group(n, "guard", "none, or worse_by, alpha, then and lose_at_most", example, g.fields())
 	if bad := g.problem(); bad != "" {
 		p.errorf(n, "guard: %s; for example: %s", bad, example)
 	}
@@ -77,8 +79,38 @@ func (g guard) problem() string {
 		return fmt.Sprintf("worse_by: expected a loss in [0,1), on the scale where 1 is worst, found %v", g.at.Margin)
 	case !(g.at.Alpha > 0 && g.at.Alpha <= maxAlpha):
 		return fmt.Sprintf("alpha: expected a level in (0, 0.5], found %v", g.at.Alpha)
+	case !(g.at.LoseAtMost >= 0 && g.at.LoseAtMost < 1):
+		return fmt.Sprintf("lose_at_most: expected a share of the baseline's gain in [0,1), found %v; 0 is off", g.at.LoseAtMost)
 	}
 	return ""
+}
+
+// holdProblems say why no decision of the model can be held to a share of the baseline's gain: nothing then bounds how
+// far predictions are from the truth.
+func (m *Model) holdProblems(add adder) {
+	if m.Guard.LoseAtMost == 0 {
+		return
+	}
+	finite, linear := m.Oracle.Kind == Hedge && m.Certificate.Alpha > 0, m.Oracle.Kind == Ridge
+	switch {
+	case m.Learner.Kind != DAFA && m.Learner.Kind != elimination || !finite && !linear:
+		add("guard", "lose_at_most needs a theorem on the error of predictions: use learner: dafa with oracle: {kind: hedge, "+
+			"class: FILE} and its certificate, or oracle: {kind: ridge, certified: true}; worse_by and then work with every "+
+			"learner")
+	case m.Arrival:
+		add("guard", "lose_at_most needs outcomes in the order of decisions, since early ones are a choice among all; use "+
+			"order: fifo")
+	case m.Hurry != nil:
+		add("guard", "lose_at_most bounds the error of what final outcomes taught, and early decides by more; take early out")
+	case m.Named != nil:
+		add("guard", "lose_at_most is for models with one loss or reward; take outcomes out")
+	case m.Impute && linear:
+		add("guard", "lose_at_most with ridge needs losses that were observed, and missing: impute makes some up; use "+
+			"missing: skip")
+	case finite && m.Guard.Alpha < m.Certificate.Alpha*learner.LeastShare:
+		add("guard", "lose_at_most: alpha is %v, and what the certificate refutes at a level below %v is forgotten; use a "+
+			"larger alpha", m.Guard.Alpha, m.Certificate.Alpha*learner.LeastShare)
+	}
 }
 
 // modeProblems are those of the baseline, the guard and the mask.
@@ -91,6 +123,7 @@ func (m *Model) modeProblems(add adder) {
 			add("guard", "%s", bad)
 		}
 	}
+	m.holdProblems(add)
 	if m.Actions == nil {
 		return
 	}

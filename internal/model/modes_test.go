@@ -25,6 +25,13 @@ func drawModes(t *rapid.T, m *Model) {
 	if rapid.Bool().Draw(t, "guard") {
 		m.Guard = loop.GuardRules{Margin: rapid.Float64Range(0, .9).Draw(t, "margin"),
 			Alpha: rapid.Float64Range(1e-9, .5).Draw(t, "alpha"), Then: codec.Mode(rapid.IntRange(0, 3).Draw(t, "then"))}
+		m.Guard.LoseAtMost = .02
+		if m.holdProblems(func(string, string, ...any) { m.Guard.LoseAtMost = 0 }); m.Guard.LoseAtMost > 0 {
+			m.Guard.LoseAtMost = rapid.Float64Range(0, .9).Draw(t, "lose at most")
+		}
+	}
+	if m.Guard.LoseAtMost == 0 {
+		m.HoldOut = rapid.Float64Range(0, .5).Draw(t, "hold out")
 	}
 	if !m.Arrival && !m.Early && rapid.Bool().Draw(t, "candidates") {
 		m.Candidates = []loop.Candidate{{Kind: loop.LearnerCandidate}, {Kind: loop.AlwaysCandidate, Action: "else"}}
@@ -38,6 +45,8 @@ func drawModes(t *rapid.T, m *Model) {
 	}
 }
 
+const hedgeGuard = "oracle: {kind: hedge, class: c.jsonl}\nguard: {lose_at_most: .02}\n"
+
 func TestModeErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"mode: off", `mode: expected live | shadow | apprentice | paused, found "off"`},
@@ -49,9 +58,19 @@ func TestModeErrors(t *testing.T) {
 		{"actions: [a, b]\nmasked: [c]", `masked: "c" is not in actions`},
 		{"actions: [a, b]\nmasked: [b, a]", "masked: no action is left"},
 		{"masked: 3", "masked: expected none or a list of names"},
-		{"guard: on", "guard: expected none, or worse_by, alpha and then"},
+		{"guard: on", "guard: expected none, or worse_by, alpha, then and lose_at_most"},
 		{"guard: {alpha: 0}", "guard: alpha: expected a level in (0, 0.5], found 0"},
 		{"guard: {worse_by: 1}", "guard: worse_by: expected a loss in [0,1)"},
+		{"guard: {lose_at_most: 1}", "guard: lose_at_most: expected a share of the baseline's gain in [0,1)"},
+		{"guard: {lose_at_most: .02}", "guard: lose_at_most needs a theorem on the error of predictions: use learner: dafa"},
+		{hedgeGuard + "certificate: none", "guard: lose_at_most needs a theorem"},
+		{hedgeGuard + "learner: greedy", "guard: lose_at_most needs a theorem"},
+		{hedgeGuard + "order: arrival", "guard: lose_at_most needs outcomes in the order of decisions"},
+		{hedgeGuard + "early: median", "guard: lose_at_most bounds the error of what final outcomes taught"},
+		{"oracle: {kind: hedge, class: c.jsonl}\nguard: {lose_at_most: .02, alpha: 0.0001}",
+			"guard: lose_at_most: alpha is 0.0001, and what the certificate refutes at a level below"},
+		{"actions: [a, b]\nfeatures: {x: bool}\noracle: {kind: ridge, certified: true}\nmissing: impute\n" +
+			"default_loss: 1\nguard: {lose_at_most: .02}", "guard: lose_at_most with ridge needs losses that were observed"},
 		{"candidates: [greedy]", `candidates: expected baseline | uniform | learner | {always: ACTION}, found "greedy"`},
 		{"candidates: [always]", "candidates: always takes the name of an action"},
 		{"candidates: [uniform, uniform]", "candidates: uniform is there twice"},
@@ -59,7 +78,9 @@ func TestModeErrors(t *testing.T) {
 		{"actions: [a, b]\ncandidates: [{always: c}]", `candidates: always plays "c", which is not in actions`},
 		{"candidates: [uniform]\norder: early", "candidates: they are judged in the order of decisions"},
 		{"candidates: [uniform]\npromote: {of: baseline}", "promote: baseline is not in candidates; add it there"},
-		{"candidates: [uniform]\npromote: {of: uniform, only: switch}", "promote.only: "},
+		{"candidates: [uniform]\npromote: {of: uniform, only: switch}", "promote: uniform is in no mode"},
+		{"candidates: [uniform]\npromote: {of: uniform, only: ask}", "promote.only: expected tell | switch"},
+		{"guard: {lose_at_most: 0.02}\nhold_out: 0.1", "hold_out: it does not go with guard: {lose_at_most: …}"},
 		{"guard: {then: live}", "guard.then: expected alarm | shadow | apprentice | paused"},
 	} {
 		if _, err := Parse("m.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {

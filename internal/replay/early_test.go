@@ -44,6 +44,9 @@ func TestEarlyOrder(t *testing.T) {
 
 // TestEarlyOrderOnSegment holds what delay costs on a small set.
 func TestEarlyOrderOnSegment(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	env := sharedSet(t, "segment")
 	loss, _ := lossOfOrders(t, env, model.Auto, "lognormal:20,1.5", true, 5)
 	t.Logf("mean loss %.4f", loss)

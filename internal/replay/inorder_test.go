@@ -11,6 +11,9 @@ import (
 // plausible set is that of rounds in the order of decisions: it keeps the truth, covers the
 // regret, and raises no alarm; and that its laws are those that were played.
 func TestInOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	for seed := range uint64(8) {
 		env := environment(t, "sigmoid", seed, 800)
 		tr := trialOf(t, env, "dafa", "200", "loss:0,100")

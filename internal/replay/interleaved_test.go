@@ -133,20 +133,23 @@ func TestLiveEqualsBacktest(t *testing.T) {
 	}
 }
 
-// TestModesLiveEqualsBacktest holds that a backtest in a mode makes the decisions of a live
-// run in it, to the bit, and ends in the same state.
+// TestModesLiveEqualsBacktest holds that a backtest in a mode, or live with a guard that holds the learner back, makes the
+// decisions of a live run in it, to the bit, and ends in the same state.
 func TestModesLiveEqualsBacktest(t *testing.T) {
 	for _, c := range []struct {
 		env    string
 		mode   codec.Mode
 		oracle string
 	}{{"linear:3,4", codec.Shadow, model.Linear}, {"linear:3,4", codec.Apprentice, model.Hybrid},
-		{"sigmoid", codec.Shadow, ""}, {"linear:3,4", codec.Paused, model.Linear}} {
+		{"sigmoid", codec.Shadow, ""}, {"linear:3,4", codec.Paused, model.Linear}, {"sigmoid", codec.Live, ""}} {
 		t.Run(fmt.Sprint(c.env, c.mode), func(t *testing.T) {
 			t.Parallel()
 			env := environment(t, c.env, 1, 300)
 			tr := trialOf(t, env, "dafa", "200", "exp:10")
 			tr.Model.Mode, tr.Model.Baseline.Kind = c.mode, loop.UniformAction
+			if c.mode == codec.Live {
+				tr.Model.Guard = loop.GuardRules{Alpha: .05, LoseAtMost: .02}
+			}
 			if c.oracle != "" {
 				useOracle(t, tr, env, c.oracle)
 			}

@@ -131,7 +131,8 @@ func (out *state) scope(v *watch.View, m *moment) {
 		}
 	}
 	out.Assigned = assigned(v.Assigned)
-	out.Verdict = verdict(v) + guarded(v.Rewards, m.there("hindsight_guard_excess_loss"))
+	out.Verdict = verdict(v) + guarded(v.Rewards, m.there("hindsight_guard_excess_loss")) +
+		heldBack(v.Rewards, m.there("hindsight_guard_held_rounds"), m.there("hindsight_guard_forgone_gain"))
 	r := &v.Recent
 	e := &out.Exploration
 	e.Floor, e.Entropy, e.Draws, e.Evidence, e.Refuted = watch.Known(v.Exploration.Floor),
@@ -188,12 +189,25 @@ func guarded(r *words.Rewards, excess *float64) string {
 	if excess == nil {
 		return ""
 	}
-	more, gap := "more", r.Gap(*excess)
+	return fmt.Sprintf(" Beside its baseline the guard counts %s a round, without an interval.", gap(r, *excess))
+}
+
+// gap is a difference of losses in words, as the model counts.
+func gap(r *words.Rewards, loss float64) string {
+	more, gap := "more", r.Gap(loss)
 	if gap < 0 {
 		more, gap = "less", -gap
 	}
-	return fmt.Sprintf(" Beside its baseline the guard counts %s %s %s a round, without an interval.", words.Short(gap),
-		more, r.Of())
+	return words.Short(gap) + " " + more + " " + r.Of()
+}
+
+// heldBack says what a guard that holds the learner back has cost; nil: there is none here.
+func heldBack(r *words.Rewards, rounds, forgone *float64) string {
+	if rounds == nil || forgone == nil {
+		return ""
+	}
+	return fmt.Sprintf(" The guard held it back in %s rounds, where by itself it would have had %s in all, without an interval.",
+		words.Count(int64(*rounds)), gap(r, -*forgone))
 }
 
 func (out *state) losses(v *watch.View) {

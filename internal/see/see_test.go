@@ -278,6 +278,11 @@ func TestVerdict(t *testing.T) {
 		" Beside its baseline the guard counts 0.025 more reward a round, without an interval." {
 		t.Error(got)
 	}
+	rounds := 1234.
+	if got := heldBack(&words.Rewards{Max: 2}, nil, nil) + heldBack(&words.Rewards{Max: 2}, &rounds, &excess); got !=
+		" The guard held it back in 1,234 rounds, where by itself it would have had 0.025 less reward in all, without an interval." {
+		t.Error(got)
+	}
 	w := newWorld(t, "window: 10 rounds\nguard: {worse_by: 0.1}\n")
 	w.play(40, 1)
 	w.until("the guard", func(s *state) bool { return strings.Contains(s.Verdict, "the guard counts") })

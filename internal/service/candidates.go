@@ -1,10 +1,12 @@
 package service
 
 import (
+	"context"
 	"net/http"
 
 	"hindsight/internal/ledger"
 	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
 )
 
 // CandidatesPage is the JSON of /candidates: what each policy that the model names is worth on the rounds played.
@@ -25,6 +27,7 @@ type PromotionLine struct {
 	Of       string  `json:"of"`        // the candidate
 	BetterBy float64 `json:"better_by"` // by what its mean loss is to be below that of what is played
 	Alpha    float64 `json:"alpha"`     // chance of a false promotion, ever
+	Switches bool    `json:"switches"`  // the mode is switched when it holds
 	Feedback int64   `json:"feedback"`  // at which the rule held first; 0: it has not
 }
 
@@ -54,7 +57,7 @@ func candidatesPage(j *loop.Judge) *CandidatesPage {
 	}
 	p.Candidates = j.Estimates()
 	if r := rules.Promote; r.On() {
-		p.Promote = &PromotionLine{r.Of.String(), r.BetterBy, r.Alpha, l.Fired()}
+		p.Promote = &PromotionLine{r.Of.String(), r.BetterBy, r.Alpha, r.Switch, l.Fired()}
 	}
 	return p
 }
@@ -95,18 +98,33 @@ func (c *judged) note(p *CandidatesPage) {
 	}
 }
 
-// showCandidates publishes what is known of the candidates, and tells once that the rule has held.
+// watchRule reports once that the rule of promotion holds, and does what the model says about it.
+func (j *Joiner) watchRule(ctx context.Context) error {
+	judge := j.Heart().Judge()
+	fired := judge.Fired()
+	if fired == 0 || j.promoted == judge.Since() {
+		return nil
+	}
+	j.promoted = judge.Since()
+	rules := judge.Rules()
+	r := rules.Promote
+	to, switches := r.To(rules.Mode)
+	j.cfg.Logger.Warn("a candidate is better than what is played", "candidate", r.Of.String(), "better_by", r.BetterBy,
+		"alpha", r.Alpha, "feedback", fired, "switches", r.Switch && switches)
+	if !r.Switch || !switches {
+		return nil
+	}
+	_, err := j.Switch(ctx, to, codec.PromotionCause(fired))
+	return err
+}
+
+// showCandidates publishes what is known of the candidates.
 func (j *Joiner) showCandidates() *CandidatesPage {
 	judge := j.Heart().Judge()
 	page := candidatesPage(judge)
 	j.judged.note(page)
 	rule := page.Promote
 	j.m.Candidates(page.Candidates, rule != nil, rule != nil && rule.Feedback > 0)
-	if rule != nil && rule.Feedback > 0 && j.promoted != page.Epoch {
-		j.promoted = page.Epoch
-		j.cfg.Logger.Warn("a candidate is better than what is played", "candidate", rule.Of, "better_by", rule.BetterBy,
-			"alpha", rule.Alpha, "feedback", rule.Feedback, "rounds", page.Rounds)
-	}
 	return page
 }
 

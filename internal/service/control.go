@@ -204,6 +204,8 @@ func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int
 	by := watch.CauseAdmin
 	if asked.Alarm() > 0 {
 		by = watch.CauseGuard
+	} else if asked.ByRule() {
+		by = watch.CauseRule
 	}
 	j.cfg.Metrics.Switch(by)
 	return n, nil

@@ -168,6 +168,9 @@ func (j *Joiner) step(ctx context.Context, now time.Time) (busy bool, wait time.
 	if err := j.watchGuard(ctx); err != nil {
 		return busy, 0, err
 	}
+	if err := j.watchRule(ctx); err != nil {
+		return busy, 0, err
+	}
 	j.show()
 	return busy, wait, nil
 }

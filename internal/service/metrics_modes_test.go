@@ -14,10 +14,13 @@ func TestGuardMetrics(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := watch.NewMetrics(reg, nil)
 	guard, j := &loop.Guard{}, m.Joiner()
-	for number, on := range []bool{false, true, false, true} {
-		rules := &loop.Rules{}
+	for number, on := range []bool{false, true, false, true, true} {
+		rules, holds := &loop.Rules{}, number == 3
 		if on {
 			rules.Guard = loop.GuardRules{Margin: .1, Alpha: .05}
+		}
+		if holds {
+			rules.Guard.LoseAtMost = .02
 		}
 		guard.Begin(int64(number+1), false, rules)
 		j.Guard(guard, false)
@@ -34,6 +37,9 @@ func TestGuardMetrics(t *testing.T) {
 			if shown[name] != on {
 				t.Errorf("epoch %d, guard %v: %s is there: %v", number+1, on, name, shown[name])
 			}
+		}
+		if shown["hindsight_guard_held_rounds"] != holds || shown["hindsight_guard_forgone_gain"] != holds {
+			t.Errorf("epoch %d, lose_at_most %v: %v", number+1, holds, shown)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestSimulationVerifies(t *testing.T) {
 	if seeds, err := strconv.Atoi(os.Getenv("HINDSIGHT_SEEDS")); err == nil {
 		n = seeds
 	} else if testing.Short() {
-		n = 24
+		n = 8
 	}
 	for g := range groups {
 		t.Run(fmt.Sprint("group", g), func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestPowerLossVerifies(t *testing.T) {
 	if seeds, err := strconv.Atoi(os.Getenv("HINDSIGHT_SEEDS")); err == nil {
 		n = seeds
 	} else if testing.Short() {
-		n = 12
+		n = 3
 	}
 	codes := map[int]int{}
 	seeds := []int64{194, 512, 839, 942, 1151} // rejects of which only marks tell

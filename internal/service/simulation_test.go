@@ -202,7 +202,7 @@ func (s *sim) build(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 	rules := &loop.Rules{MaxActions: r.MaxActions, Range: loop.Range{Min: r.Min, Max: r.Max, Clip: r.Clip},
 		Window: loop.Window{Rounds: r.WindowRounds, Nanos: r.WindowNanos}, Impute: r.Impute, DefaultLoss: r.DefaultLoss,
 		Arrival: r.Arrival || s.plant.arrival, Early: r.Early, Mode: rec.Mode,
-		Candidates: []loop.Candidate{{Kind: loop.BaselineCandidate}, {Kind: loop.LearnerCandidate}}}
+		Candidates: []loop.Candidate{{Kind: loop.BaselineCandidate}, {Kind: loop.LearnerCandidate}}, HoldOut: .2}
 	if s.plant.window && r.WindowRounds > 0 {
 		rules.Window.Rounds++
 	} else if s.plant.window {
@@ -430,7 +430,7 @@ func simSeeds(t *testing.T) int {
 		return 20_000
 	}
 	if testing.Short() {
-		return 100
+		return 24
 	}
 	return 500
 }

@@ -145,7 +145,7 @@ func (w *world) repeatedRejects() map[int64]bool {
 // After retention has cut the logs, what is left is identical, and what is too old
 // to check is counted.
 func TestVerifyRetention(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range seeds(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			w := encodedWorld(t, codec.Encoding(seed%2), 2, seed, 40)
 			whole := w.verify()

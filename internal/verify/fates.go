@@ -374,6 +374,11 @@ func (f *fateCheck) begin(r *stream.Record) {
 	} else if rec.ByGuard() && rec.Alarm() != raised {
 		f.wrong(r, "cause", codec.AlarmCause(raised), rec.Cause)
 	}
+	if held := f.heart.Judge().Fired(); rec.ByRule() && held == 0 {
+		f.wrong(r, "cause", "not the rule of promotion, which has not held", rec.Cause)
+	} else if rec.ByRule() && rec.Cause != codec.PromotionCause(held) {
+		f.wrong(r, "cause", codec.PromotionCause(held), rec.Cause)
+	}
 	guard.Begin(rec.Epoch, rec.Continues > 0, rules)
 	f.heart.Judge().Begin(rec.Epoch, rec.Continues > 0, rules)
 }

@@ -46,7 +46,7 @@ func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string, lost bo
 	}
 	ok, err := d.again(l, l.ruled, src, id)
 	if ok {
-		l.learned()
+		l.learned(e.rules)
 		if l.want.Mode != codec.External {
 			l.want.Action = v.draw(l, l.want.Propensities)
 		}
@@ -55,10 +55,14 @@ func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string, lost bo
 	return err
 }
 
-// learned takes from the decision at the head what only its learner knew.
-func (l *decisionLane) learned() {
+// learned takes from the decision at the head what only its learner knew: with a guard that holds back its mode, too.
+func (l *decisionLane) learned(rules *loop.Rules) {
 	want, got := &l.want, &l.head
 	want.LearnedThrough, want.Era, want.Learned = got.LearnedThrough, got.Era, got.Learned
+	if rules.Mode == codec.Live && rules.Guard.LoseAtMost > 0 && max(want.Mode, got.Mode) <= codec.Shadow {
+		want.Mode, want.Would = got.Mode, append(want.Would[:0], got.Would...)
+		copy(want.Propensities, got.Propensities)
+	}
 	if want.Mode != codec.External { // which has none
 		want.Gamma = got.Gamma
 	}

@@ -45,6 +45,9 @@ func TestVerifyLongGap(t *testing.T) {
 
 // TestVerifyRepeats holds that an id which a decider must remember is audited as far back as it does.
 func TestVerifyRepeats(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector sees all that it runs in other tests")
+	}
 	w := liveWorld(t, 1, 3, 30)
 	tried := 0
 	var all []codec.Decision

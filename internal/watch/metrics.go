@@ -23,6 +23,7 @@ const (
 const (
 	CauseAdmin = "admin"
 	CauseGuard = "guard"
+	CauseRule  = "promote" // the rule of promotion
 )
 
 // Values of labels.
@@ -86,8 +87,8 @@ func NewMetrics(reg prometheus.Registerer, health *Health) *Metrics {
 	j.declareGuard()
 	j.candidates = newCandidates(j.owner)
 	m.switches = c.counter("hindsight_mode_switches_total", "Switches of the mode by this process, by who wanted them.",
-		"cause guard grows", label{"cause", []string{CauseAdmin, CauseGuard}})
-	for _, cause := range []string{CauseAdmin, CauseGuard} {
+		"cause guard grows", label{"cause", []string{CauseAdmin, CauseGuard, CauseRule}})
+	for _, cause := range []string{CauseAdmin, CauseGuard, CauseRule} {
 		m.switches.WithLabelValues(cause)
 	}
 	decider.reset()

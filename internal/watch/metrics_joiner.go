@@ -28,6 +28,7 @@ type JoinerMetrics struct {
 	losses                                 lossMetrics
 	candidates                             candidateMetrics
 	guardAlarm, guardEvidence, guardExcess *gauge
+	guardHeld, guardForgone                *gauge
 
 	line    lineAge
 	silence silence
@@ -110,14 +111,26 @@ func (j *JoinerMetrics) declareGuard() {
 			"(of the logarithms).", "it passes 0.5")
 	j.guardExcess = j.later("hindsight_guard_excess_loss",
 		"Estimate of what the learner loses a round over the baseline, of the rounds that the guard counts.", "")
+	j.guardHeld = j.later("hindsight_guard_held_rounds",
+		"Rounds in which lose_at_most held the learner back since the guard's epoch began; not there without lose_at_most.",
+		"it still grows by most of the rounds when the learner has learned for long")
+	j.guardForgone = j.later("hindsight_guard_forgone_gain",
+		"Estimate of the loss that the learner's own law would have saved in these rounds, as a sum: the price of "+
+			"lose_at_most.", "")
 }
 
 // Guard shows what the guard has seen, if there is one, and whether it alarms.
 func (j *JoinerMetrics) Guard(g *loop.Guard, alarm bool) {
 	s, rules := g.Sums(), g.Rules()
 	if rules == nil || !rules.Guard.On() {
-		j.drop(j.guardAlarm, j.guardEvidence, j.guardExcess) // an epoch before may have had one
+		j.drop(j.guardAlarm, j.guardEvidence, j.guardExcess, j.guardHeld, j.guardForgone) // an epoch before may have had one
 		return
+	}
+	if rules.Guard.LoseAtMost > 0 {
+		j.guardHeld.Set(float64(s.Held))
+		j.guardForgone.Set(s.Forgone)
+	} else {
+		j.drop(j.guardHeld, j.guardForgone)
 	}
 	j.guardAlarm.Set(truth(alarm))
 	j.guardEvidence.Set(max(0, s.Peak) / -oracle.Log(rules.Guard.Alpha))

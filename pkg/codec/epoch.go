@@ -55,3 +55,14 @@ func (x *Epoch) Alarm() int64 {
 	}
 	return n
 }
+
+// ruleCause begins every cause that names the rule of promotion.
+const ruleCause = "promote:"
+
+// ByRule reports whether the record says that the rule of promotion began the epoch.
+func (x *Epoch) ByRule() bool { return strings.HasPrefix(x.Cause, ruleCause) }
+
+// PromotionCause is the cause of an epoch that the rule of promotion begins when it holds at a feedback.
+func PromotionCause(feedback int64) string {
+	return ruleCause + " the rule held at feedback " + strconv.FormatInt(feedback, 10)
+}

@@ -10,11 +10,11 @@ type Mode uint8
 // the logged propensities.
 const (
 	Live       Mode = iota // the learner's law is drawn from, and learned
-	Shadow                 // the baseline's is; the learner's is logged beside it; learned
+	Shadow                 // the baseline's is, or a guard's mixture of both; the learner's is logged beside it; learned
 	Apprentice             // the baseline's is, and the learner is not asked; learned
 	Paused                 // the baseline's is; nothing is learned
 
-	// External is the mode of a round that somebody else decided ([Assigned]), whatever the model's is.
+	// External is the mode of a round that another system decided ([Assigned]), whatever the model's is.
 	External
 )
 

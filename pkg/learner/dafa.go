@@ -29,6 +29,8 @@ type DAFA struct {
 	budgets budgets
 	fast    *fast // what decides, where provisional losses are learned; nil: what is above
 
+	lose, delta float64 // of [DAFA.Conserve]; lose 0: nothing is conserved
+
 	fhat []float64 // scratch
 	p    []float64 // scratch
 
@@ -115,10 +117,14 @@ func (d *DAFA) Propensities(dst []float64, x *oracle.Input) ([]float64, float64)
 
 // gamma returns γ of a round with k actions that is decided now.
 func (d *DAFA) gamma(k int) float64 {
-	if f := d.fast; f != nil {
-		return clipGamma(d.s.Gamma(k, d.cert.Learned+f.live, f.reg.Regret()))
+	learned, reg := d.cert.Learned, d.reg
+	if d.lose > 0 {
+		learned = d.learned
 	}
-	return clipGamma(d.s.Gamma(k, d.cert.Learned, d.reg.Regret()))
+	if d.fast != nil {
+		learned, reg = learned+d.fast.live, d.fast.reg
+	}
+	return clipGamma(d.s.Gamma(k, learned, reg.Regret()))
 }
 
 // predict sets dst to f̂, and what costs are charged beside it.

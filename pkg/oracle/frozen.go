@@ -110,6 +110,26 @@ func (o *Frozen) Predict(dst []float64, x *Input) {
 	}
 }
 
+// Interval sets lo and hi to bounds of f⋆ for the actions of x: if f⋆ is linear in z with values in [0,1] on all of the
+// box, and examples are fed in the order of decisions, all hold at all times at once with probability at least 1−delta.
+// Of an action, with S = Σ z(y − f⋆) and the noise y − f⋆ of range 1, Sᵀ P_a S ≤ (log det(λP_a)⁻¹ + 2·log(K/delta))/4
+// (Abbasi-Yadkori, Pál and Szepesvári 2011, theorem 1), and its w⋆ less ½ has a norm of at most ½, so that
+// |½ + w_a·z − f⋆| ≤ ½(√(log det(λP_a)⁻¹ + 2·log(K/delta)) + √λ)·√(zᵀP_a z). The determinant is at most Λ, and after n
+// examples with zᵀz ≤ d ≤ λ at most d·log(1 + n/λ).
+func (o *Frozen) Interval(lo, hi []float64, x *Input, delta float64) {
+	o.fill(x)
+	det := min(o.logDet, float64(float64(len(o.z))*Log(1+float64(o.fed)/o.lambda)))
+	radius := (math.Sqrt(det+float64(2*Log(float64(len(o.models))/delta))) + math.Sqrt(o.lambda)) / 2
+	for i := range x.Actions {
+		lo[i], hi[i] = 0, 1
+		if a, ok := o.action[x.Actions[i].Name]; ok {
+			packedMul(o.k, o.models[a].p, o.z)
+			mean, half := 0.5+dot(o.models[a].w, o.z), float64(radius*math.Sqrt(max(0, dot(o.k, o.z))))
+			lo[i], hi[i] = clip01(mean-half), clip01(mean+half)
+		}
+	}
+}
+
 // Update implements [Regressor].
 func (o *Frozen) Update(x *Input, action int, loss float64) {
 	o.fed++

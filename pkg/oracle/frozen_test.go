@@ -142,3 +142,55 @@ func TestFrozenRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestIntervals: the truth is within the intervals at all times in all but a few runs, where actions are chosen by what
+// was learned, and they shrink with what is learned of an action; a third of their width is left in many runs.
+func TestIntervals(t *testing.T) {
+	const seeds, rounds, delta = 200, 400, .05
+	truth := func(a int, x float64) float64 { return .5 + .4*x*float64(1-2*a) }
+	actions := []oracle.Action{{Name: "a"}, {Name: "b"}}
+	missed, narrow := 0, 0
+	for seed := range uint64(seeds) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		f, err := oracle.NewFrozen(oracle.FrozenOptions{Actions: []string{"a", "b"},
+			Features: []oracle.FeatureSpec{{Name: "x", Lo: -1, Hi: 1}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lo, hi [2]float64
+		out, outNarrow := false, false
+		for range rounds {
+			x := 2*rng.Float64() - 1
+			in := &oracle.Input{Actions: actions, Features: []oracle.Feature{{Name: "x", Kind: oracle.Number, Value: x}}}
+			f.Interval(lo[:], hi[:], in, delta)
+			for a := range actions {
+				y, mid, half := truth(a, x), (lo[a]+hi[a])/2, (hi[a]-lo[a])/2
+				out = out || y < lo[a] || y > hi[a]
+				outNarrow = outNarrow || math.Abs(y-mid) > half/3
+			}
+			play := 0
+			if lo[1] < lo[0] { // the one that may be better
+				play = 1
+			}
+			loss := 0.0
+			if rng.Float64() < truth(play, x) {
+				loss = 1
+			}
+			f.Update(in, play, loss)
+		}
+		if out {
+			missed++
+		}
+		if outNarrow {
+			narrow++
+		}
+		in := &oracle.Input{Actions: actions, Features: []oracle.Feature{{Name: "x", Kind: oracle.Number}}}
+		if f.Interval(lo[:], hi[:], in, delta); hi[0]-lo[0] > .8 {
+			t.Errorf("seed %d: [%v, %v] after %d rounds", seed, lo[0], hi[0], rounds)
+		}
+	}
+	t.Logf("missed in %d of %d runs, a third in %d", missed, seeds, narrow)
+	if float64(missed) > delta*seeds || narrow < seeds/2 {
+		t.Errorf("missed in %d of %d runs, a third in %d", missed, seeds, narrow)
+	}
+}

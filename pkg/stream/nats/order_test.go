@@ -89,6 +89,9 @@ func TestLostOnTheWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
+	if err := r.(*reader).pull(); err != nil {
+		t.Fatal(err)
+	}
 	select {
 	case <-r.(*reader).msgs:
 		r.(*reader).outstanding--

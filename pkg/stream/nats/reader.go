@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -38,6 +39,7 @@ type reader struct {
 	outstanding int                  // records asked for and not yet taken from msgs
 	batch       int                  // most that Next returns
 	earliest    bool                 // nothing was returned yet and any start will do
+	onDemand    atomic.Bool          // nothing is pulled before Next asks for it
 	suspect     int64                // what a consumer passed without a record; 0: none did
 	hole        bool                 // a second one passed it too
 	silence     *time.Timer
@@ -145,17 +147,17 @@ func (r *reader) consume(ctx context.Context) error {
 	r.subMu.Unlock()
 	r.next = r.log.o.APIPrefix + ".CONSUMER.MSG.NEXT." + r.stream + "." + made.Name
 	r.outstanding = 0
-	if err := r.pull(); err != nil {
-		r.release()
-		return err
-	}
 	return nil
 }
 
-// pull keeps up to two batches asked for.
+// OnDemand says whether the reader pulls only what Next asks for, from its next pull on. Otherwise the server sends
+// ahead: records are there when Next is called, and each costs a wake-up when it is stored.
+func (r *reader) OnDemand(on bool) { r.onDemand.Store(on) }
+
+// pull keeps up to two batches asked for, or one that ends where the log ends.
 func (r *reader) pull() error {
-	want := 2*r.batch - r.outstanding
-	if want < r.batch {
+	want, onDemand := 2*r.batch-r.outstanding, r.onDemand.Load()
+	if want < r.batch || onDemand && r.outstanding > 0 {
 		return nil
 	}
 	request := make([]byte, 0, 96)
@@ -163,6 +165,9 @@ func (r *reader) pull() error {
 	request = strconv.AppendInt(append(request, `,"expires":`...), int64(pullExpires), 10)
 	request = strconv.AppendInt(append(request, `,"idle_heartbeat":`...), int64(r.log.o.Heartbeat), 10)
 	request = strconv.AppendInt(append(request, `,"max_bytes":`...), max(pullBytes, 2*r.conn.MaxPayload()), 10)
+	if onDemand {
+		request = append(request, `,"no_wait":true`...) // with expires: it waits for the first record, but for no other
+	}
 	request = append(request, '}')
 	if err := r.conn.PublishRequest(r.next, r.inbox, request); err != nil {
 		return classify(err)
@@ -234,6 +239,9 @@ func (r *reader) receive(ctx context.Context) (*natsgo.Msg, error) {
 		return nil, errAgain
 	default:
 	}
+	if r.pull() != nil {
+		return nil, errAgain // connect says what is wrong
+	}
 	select {
 	case m, ok := <-r.msgs:
 		if !ok {
@@ -288,9 +296,6 @@ func (r *reader) drain(dst []stream.Record, m *natsgo.Msg) ([]stream.Record, err
 			break
 		}
 	}
-	if r.pull() != nil {
-		return dst, errAgain // what was taken is returned first; then connect says what is wrong
-	}
 	return dst, nil
 }
 
@@ -340,6 +345,9 @@ func (r *reader) heed(h natsgo.Header) error {
 		return nil
 	}
 	left, err := strconv.Atoi(h.Get(headerPending))
+	if h.Get(headerStatus) == statusNoMessages {
+		left, err = r.outstanding, nil
+	}
 	if err != nil {
 		return errAgain
 	}

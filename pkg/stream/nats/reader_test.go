@@ -237,3 +237,41 @@ func TestConsumerLost(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A reader on demand is sent nothing before it asks, and then all there is.
+func TestOnDemand(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	s, _ := runServer(t, t.TempDir(), -1)
+	l := dialTest(t, s.ClientURL(), Options{}).Log()
+	if err := l.Create(ctx, "x", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := l.Read(ctx, "x", 0, stream.Earliest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	r.(*reader).OnDemand(true)
+	next := 0
+	for range 3 {
+		if err := writeFrom(ctx, l, next, 10); err != nil {
+			t.Fatal(err)
+		}
+		if next, err = readTo(ctx, r, next, next+10); err != nil {
+			t.Fatal(err)
+		}
+		for { // until the server has told that this was all
+			var consumer struct {
+				Waiting int `json:"num_waiting"`
+			}
+			name := r.(*reader).consumer
+			if err := l.call(ctx, l.conn, "CONSUMER.INFO.x_0."+name, nil, &consumer); err != nil {
+				t.Fatal(err)
+			}
+			if consumer.Waiting == 0 {
+				break
+			}
+		}
+	}
+}

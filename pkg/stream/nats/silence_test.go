@@ -43,12 +43,13 @@ func write(ctx context.Context, l *Log, more func(last int64) bool) error {
 }
 
 // follow reads x from 1 to its end, by one consumer: nothing looks as if it were missing.
-func follow(ctx context.Context, l *Log) error {
+func follow(ctx context.Context, l *Log, onDemand bool) error {
 	r, err := l.Read(ctx, "x", 0, 1)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	r.(*reader).OnDemand(onDemand)
 	inbox := r.(*reader).inbox
 	var recs []stream.Record
 	for next := int64(1); len(recs) == 0 || string(recs[len(recs)-1].Value) != "end"; {
@@ -102,9 +103,9 @@ func TestNoGap(t *testing.T) {
 	}
 	heard := listen(t, s.ClientURL())
 	var readers sync.WaitGroup
-	for range 3 {
+	for i := range 3 {
 		readers.Go(func() {
-			if err := follow(ctx, l); err != nil {
+			if err := follow(ctx, l, i == 0); err != nil {
 				t.Error(err)
 			}
 		})
@@ -129,9 +130,9 @@ func TestNoGapOfReplicas(t *testing.T) {
 	var readers sync.WaitGroup
 	for _, s := range c.servers {
 		l := dialTest(t, s.URL(), Options{Heartbeat: hum, Replicas: 3}).Log()
-		for range 4 {
+		for i := range 4 {
 			readers.Go(func() {
-				if err := follow(ctx, l); err != nil {
+				if err := follow(ctx, l, i == 0); err != nil {
 					t.Error(err)
 				}
 			})

@@ -28,6 +28,7 @@ const (
 	headerBinaryKey    = "hindsight-key-base64" // a key that is not plain ASCII
 	statusNoResponders = "503"
 	statusHeartbeat    = "100"
+	statusNoMessages   = "404" // ends a pull at the end of the stream
 )
 
 var errHeader = fmt.Errorf("%w: header: names are visible ASCII without ':', values are one line without spaces around",

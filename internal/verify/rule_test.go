@@ -1,0 +1,54 @@
+package verify
+
+import (
+	"strings"
+	"testing"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
+)
+
+// TestRuleSwitches: a baseline that is better than what is played takes over at one place of the log, over restarts at
+// any time, an operator may switch back, which begins the evidence again, and verify finds a lie about it.
+func TestRuleSwitches(t *testing.T) {
+	const ruled = "actions: [a, b]\nbaseline: {fixed: b}\nlearner: uniform\ncandidates: [baseline, uniform]\n" +
+		"promote: {of: baseline, better_by: 0.1, alpha: 0.05, only: switch}"
+	for _, restarts := range []bool{false, true} {
+		s := newShop(t, mem.New(mem.Options{}), strings.Replace(shopModel("greedy", 1, ruled), "learner: {egreedy: 0.2}\n", "",
+			1))
+		n := 0
+		for ; n < 60 && s.j.Epoch() == 1; n++ {
+			s.rounds(10)
+			if restarts {
+				s.open()
+			}
+		}
+		s.rounds(20)
+		all := s.decisions(stream.Earliest)
+		if last := all[len(all)-1]; s.j.Epoch() != 2 || last.Mode != codec.Shadow {
+			t.Fatalf("after %d rounds: epoch %d, %s", 10*n, s.j.Epoch(), last.Mode)
+		}
+		t.Logf("switched after about %d rounds", 10*n)
+		s.end()
+		if r := s.verify(); r.ExitCode() != Identical {
+			t.Errorf("does not verify: %+v", r.First)
+		}
+		s.switchTo(codec.Live)
+		if j := s.j.Heart().Judge(); j.Fired() != 0 || j.Since() != 3 {
+			t.Errorf("the evidence has not begun again: of epoch %d, held at %d", j.Since(), j.Fired())
+		}
+		s.rounds(20)
+		if s.j.Epoch() != 3 {
+			t.Errorf("epoch %d after an operator has switched back", s.j.Epoch())
+		}
+		if _, err := s.j.Switch(s.ctx, codec.Paused, codec.PromotionCause(1)); err != nil {
+			t.Fatal(err)
+		}
+		s.pump()
+		if r := s.verify(); r.First == nil || r.First.Field != "cause" {
+			t.Errorf("a switch that the rule did not want: %+v", r.First)
+		}
+		s.shut()
+	}
+}
