@@ -78,10 +78,15 @@ func TestContract(t *testing.T) {
 			return learner.NewDAFA(newLinear(), learner.Theory{C: learner.Cautious})
 		},
 		"dafa fixed": func() learner.Learner { return learner.NewDAFA(newLinear(), learner.Fixed{G: 0}) },
-		"uniform":    func() learner.Learner { return learner.NewUniform() },
-		"fixed":      func() learner.Learner { return learner.NewFixed("c") },
-		"greedy":     func() learner.Learner { return learner.NewGreedy(newLinear()) },
-		"egreedy":    func() learner.Learner { return must(learner.NewEpsilonGreedy(newLinear(), 0.05)) },
+		"dafa early": func() learner.Learner {
+			d := learner.NewDAFA(newLinear(), learner.Root{C: learner.RootBalanced})
+			d.Early(newLinear())
+			return d
+		},
+		"uniform": func() learner.Learner { return learner.NewUniform() },
+		"fixed":   func() learner.Learner { return learner.NewFixed("c") },
+		"greedy":  func() learner.Learner { return learner.NewGreedy(newLinear()) },
+		"egreedy": func() learner.Learner { return must(learner.NewEpsilonGreedy(newLinear(), 0.05)) },
 		"exp4": func() learner.Learner {
 			return must(learner.NewEXP4(sigmoidPolicies(), learner.EXP4Options{}))
 		},

@@ -356,7 +356,7 @@ func (d *DAFA) kind() byte {
 // them, which an older program or model wrote: the rounds before it are charged 1 each, and
 // the evidence begins behind it.
 func (d *DAFA) UnmarshalBinary(b []byte) error {
-	if d.fast != nil || len(b) > 1 && b[1] == kindEarly {
+	if d.fast != nil {
 		return d.readEarly(b)
 	}
 	return d.readFinal(b)

@@ -229,47 +229,34 @@ func (d *DAFA) appendEarly(b []byte) (_ []byte, err error) {
 	return d.fast.appendBinary(b)
 }
 
-// readEarly is UnmarshalBinary where the learner or the snapshot has a fast state. Of a snapshot without one it begins
-// as a copy of the slow one; of one with it a learner without it takes the slow one.
+// readEarly is UnmarshalBinary of a learner with a fast state.
 func (d *DAFA) readEarly(b []byte) error {
-	final, g, state := b, d.fast, []byte(nil)
-	if len(b) > 1 && b[1] == kindEarly {
-		_, rest, err := readHeader(b, kindEarly)
-		if err != nil {
-			return err
-		}
-		r := stateReader{b: rest}
-		if final = r.take(int(r.int64())); r.bad {
-			return fmt.Errorf("it is cut short: %w", ErrSnapshot)
-		}
-		if d.fast == nil {
-			return d.readFinal(final)
-		}
-		if g, state, err = d.fast.read(r.b); err != nil {
-			return err
-		}
-	} else {
-		g = &fast{reg: d.fast.reg}
-	}
-	before, err := d.fast.reg.AppendBinary(nil)
-	if err == nil && state != nil {
-		err = d.fast.reg.UnmarshalBinary(state)
-	}
+	_, rest, err := readHeader(b, kindEarly)
 	if err != nil {
 		return err
 	}
-	if err = d.readFinal(final); err == nil && state == nil {
-		if state, err = d.reg.AppendBinary(nil); err == nil {
-			err = g.reg.UnmarshalBinary(state)
-		}
+	r := stateReader{b: rest}
+	final := r.take(int(r.int64()))
+	if r.bad {
+		return fmt.Errorf("it is cut short: %w", ErrSnapshot)
 	}
+	g, state, err := d.fast.read(r.b)
 	if err != nil {
-		if again := d.fast.reg.UnmarshalBinary(before); again != nil {
+		return err
+	}
+	before, err := g.reg.AppendBinary(nil)
+	if err != nil {
+		return err
+	}
+	if err := g.reg.UnmarshalBinary(state); err != nil {
+		return err
+	}
+	if err := d.readFinal(final); err != nil {
+		if again := g.reg.UnmarshalBinary(before); again != nil {
 			panic("an oracle does not read what it wrote")
 		}
 		return err
 	}
-	g.reg.Follow(d.reg)
 	d.fast = g
 	return nil
 }
