@@ -30,6 +30,9 @@ func keyTypes(t *testing.T, topic, record, text string) map[string]string {
 	}
 	out := map[string]string{"type": text}
 	for key, p := range s.Defs[record].Properties {
+		if kinds, ok := p["type"].([]any); ok { // any column may be null
+			p["type"] = kinds[0]
+		}
 		switch {
 		case key == "context" || key == "outcomes" || p["type"] == "string" || p["enum"] != nil: // objects as text
 			out[key] = text

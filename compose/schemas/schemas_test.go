@@ -204,7 +204,7 @@ func event(comments map[string]string, x any) object {
 	t := reflect.TypeOf(x)
 	properties := object{
 		"v":          object{"type": "integer", "minimum": 1, "description": "of the record's layout"},
-		"propensity": unsaid(probability("of the action; null: somebody else decided, and did not say it")),
+		"propensity": unsaid(probability("of the action; null: another system decided, and did not give it")),
 	}
 	required, ends := []string{"v", "propensity"}, []string(nil)
 	for f := range t.Fields() {
@@ -273,9 +273,9 @@ func closed(comments map[string]string) object {
 
 // more says what the comments of fields do not, for they are of Go.
 var more = map[string]string{
-	"Action":       "the drawn one",
+	"Action": "the drawn one",
 	"Propensities": "of each eligible action, in the order of the intervals; multiples of 2^-53 that sum to 1. " +
-		"Where somebody else decided and did not say them they are null",
+		"Of another system that did not give them they are null",
 	"Outcomes": "of a model that names them: each with its value on its own scale; in the record of an earlier stage " +
 		"those of that stage",
 	"Stage": "1, 2, … in a record that tells of some outcomes before the round has its fate",
@@ -357,7 +357,7 @@ properties:
     maximum: 1
     description: of the action that baseline names, where another system drew it; kept, nothing is weighted by it
   assigned:
-    description: what somebody else decided; the context then needs an id, and nothing is drawn
+    description: what another system decided; the context then needs an id, and nothing is drawn
     oneOf:
       - {type: 'null'}
       - type: object

@@ -32,6 +32,7 @@ type Rules struct {
 	// Named are outcomes that the model names, in the order of their names. Then the windows are the longest of theirs,
 	// and Impute, DefaultLoss, Min, Max and Clip are those of no outcome.
 	Named []Named `json:",omitempty"`
+	Soon  *Soon   `json:",omitempty"` // nil: nothing is provisional
 }
 
 // Named is an outcome that a model names. The sum of all with their weights is the reward.

@@ -121,7 +121,7 @@ func (c *checker) refusable(x *codec.Context) bool {
 	return false
 }
 
-// assignable reports whether a context that says what somebody else decided says it of its actions, or of the model's.
+// assignable reports whether a context that says what another system decided says it of its actions, or of the model's.
 func assignable(x *codec.Context, names []string) bool {
 	if len(x.Actions) > 0 {
 		names = nil

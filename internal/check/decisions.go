@@ -327,7 +327,7 @@ func (c *checker) checkEpochOf(where string, d *round) {
 	}
 }
 
-// checkAssigned checks that a decision of somebody else says what its context does, and nothing that it does not.
+// checkAssigned checks that a decision of another system says what its context does, and nothing that it does not.
 func (c *checker) checkAssigned(where string, d *round) {
 	var x codec.Context
 	if codec.ParseContext(&x, d.Context) != nil {

@@ -44,6 +44,9 @@ func (h *history) compare(where string, m *codec.FeedbackMark) {
 	if !bytes.Equal(codec.AppendFeedbackMark(nil, &is), codec.AppendFeedbackMark(nil, &own)) {
 		h.c.fail("%s: the mark is %+v\nand the twin stands at %+v", where, is, own)
 	}
+	if n := len(delaysOf(m)); n != len(h.twin.delays) {
+		h.c.fail("%s: a mark counts the delays of %d outcomes, and there were %d", where, n, len(h.twin.delays))
+	}
 	if len(h.twin.due) > 0 {
 		h.c.fail("%s: a mark, and feedback %d of the cut before it is missing", where, h.twin.due[0].N)
 	}
@@ -94,6 +97,7 @@ func (h *history) beginEra(where string, m *codec.FeedbackMark) {
 		return
 	}
 	t := newTwin(c)
+	t.delays = delaysOf(m) // of outcomes behind the mark before it none is known
 	if h.lost = t.goBack(h.steps, m); h.lost == "" {
 		h.twin = t
 	}

@@ -17,6 +17,9 @@ type out struct {
 
 // name gives a round the outcomes that its model names, and what records of its stages told of them.
 func (t *twin) name(w *waiting) {
+	if told := t.c.stages[roundAt(w.Partition, w.N)]; len(told) > 0 && w.rules != nil && w.rules.Soon != nil {
+		w.told, w.guess = len(told), told[len(told)-1].Outcomes[0].Value
+	}
 	if w.rules == nil || w.rules.Named == nil {
 		return
 	}

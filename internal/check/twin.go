@@ -20,6 +20,7 @@ type twin struct {
 	line      []*waiting // in the order in which their decisions were taken
 	rounds    map[string]*waiting
 	told      []told           // log times that decisions told, behind now
+	delays    []int64          // of outcomes, where rounds tell something provisional
 	due       []codec.Feedback // that follows from the last cut and was not met
 	// past is not nil while the twin goes back to where an era begins: the rounds that have their feedback.
 	// Then it closes, releases and rejects nothing.
@@ -51,6 +52,7 @@ type waiting struct {
 	n         int64               // of its feedback; 0: it waits
 	outs      []out               // of a model that names outcomes
 	told      int                 // stages that were told
+	guess     float64             // the loss of the last provisional record
 	counts    map[string][]string // by outcome, the ids of records that count
 	ends      func(*Named) int64
 }
@@ -206,6 +208,7 @@ func (t *twin) outcome(m *moment) {
 			t.reject(m, reason)
 			return
 		}
+		t.noteDelay(w)
 		t.finish(w)
 	}
 }
@@ -245,9 +248,14 @@ func (t *twin) pass(time int64) {
 	}
 }
 
-// settle closes rounds at the head of the line whose windows are over, and releases those with a fate.
 func (t *twin) settle() {
 	t.settleStages()
+	t.release()
+	t.settleSoon()
+}
+
+// release closes rounds at the head of the line whose windows are over, and releases those with a fate.
+func (t *twin) release() {
 	for t.past == nil && len(t.line) > 0 {
 		w := t.line[0]
 		if w.fate == nil {

@@ -6,7 +6,7 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// assign takes a decision that somebody else made: a context that says so, which the decider of its id records as it
+// assign takes a decision that another system made: a context that says so, which the decider of its id records as it
 // does with any other context that says so.
 func (d *Door) assign(w http.ResponseWriter, r *http.Request, c client) *problem {
 	return d.relay(w, r, c, "decide", http.StatusOK, func(body []byte) *problem {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// TestAssignments holds that what somebody else decided becomes a round, alone and in a batch, once, and that outcomes
+// TestAssignments holds that what another system decided becomes a round, alone and in a batch, once, and that outcomes
 // join it.
 func TestAssignments(t *testing.T) {
 	w := open(t, setting{model: "actions: [x, y, z]\nwindow: 1h\nreward: {min: 0, max: 1}\n"})
@@ -106,8 +107,30 @@ func TestAssignmentsRefused(t *testing.T) {
 	}
 }
 
-// BenchmarkAssignments measures rounds in batches that somebody else decided beside those that are decided here, turn by
-// turn.
+// TestAssignmentsPage holds that the calls of docs/assignments.md are answered.
+func TestAssignmentsPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/assignments.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "<!-- assign -->\n```sh\n")
+	calls, _, _ := strings.Cut(rest, "```")
+	w := open(t, setting{model: "reward: {min: 0, max: 1}\n"})
+	n := 0
+	for _, call := range strings.Split(calls, "curl ")[1:] {
+		path, body, _ := strings.Cut(strings.TrimPrefix(call, "http://127.0.0.1:8080"), " --json '")
+		if got := w.call("POST", path, strings.TrimSuffix(strings.TrimSpace(body), "'")); got.status/100 != 2 {
+			t.Errorf("%s: %d %s", call, got.status, got.body)
+		}
+		n++
+	}
+	if n != 2 || len(w.records("shop.decisions")) != 1 {
+		t.Errorf("%d calls", n)
+	}
+}
+
+// BenchmarkAssignments measures batches of rounds that another system decided beside those that are decided here, turn
+// by turn.
 func BenchmarkAssignments(b *testing.B) {
 	e, err := engine.Open(b.Context(), engine.Options{Log: "embedded:" + b.TempDir(), Listen: "127.0.0.1:0",
 		Logger: slog.New(slog.DiscardHandler)})

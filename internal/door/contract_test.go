@@ -252,7 +252,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// assigned1 is a decision of somebody else.
+// assigned1 is a decision of another system.
 const assigned1 = `{"id":"b","actions":["x","y"],"assigned":{"action":"x"}}`
 
 // class is a model over two functions, and its file.

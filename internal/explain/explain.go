@@ -119,7 +119,7 @@ func (x *explainer) decided() {
 	out.Draw = &u
 }
 
-// known returns the propensity of an action, nil if nobody said it.
+// known returns the propensity of an action, nil if it is unknown.
 func known(d *codec.Decision, action int) *float64 {
 	if d.Unknown == codec.UnknownLaw || d.Unknown == codec.UnknownRest && action != d.Action {
 		return nil

@@ -44,13 +44,14 @@ type decision struct {
 	Gamma      float64  `json:"gamma"`
 	Mu         *float64 `json:"mu"` // of p(a) = 1/(μ + γ·(f̂(a) − min f̂)), where the law is that
 	Action     string   `json:"action"`
-	Propensity *float64 `json:"propensity"`   // null, as for an action: of a round that somebody else decided, not said
+	Propensity *float64 `json:"propensity"`   // null: another system decided, and did not give it
 	By         string   `json:"by,omitempty"` // who decided a round of mode external, as its context says
 	Draw       *float64 `json:"draw"`         // in [0,1): the intervals of the actions in their order hold it; null: none
 	Actions    []action `json:"actions"`
 	Prices     []value  `json:"prices,omitempty"` // that the learner charged for what is budgeted
-	Mode       string   `json:"mode"`             // live: the learner answered; external: somebody else; else the baseline, and propensities are its
-	Why        string   `json:"why"`
+	// live: the learner answered; external: another system; else the baseline. Propensities are those of who answered
+	Mode string `json:"mode"`
+	Why  string `json:"why"`
 }
 
 // action is one eligible action.

@@ -171,7 +171,7 @@ func (x *explainer) why(l *loop.Look, model codec.Mode) {
 		return
 	}
 	if x.dec.Mode == codec.External {
-		out.Why = "somebody else decided, and the propensities are what was said"
+		out.Why = "another system decided, and the propensities are those that it gave"
 		return
 	}
 	if x.dec.Mode != codec.Live {

@@ -76,18 +76,17 @@ func (c *chooser) poll(ctx context.Context) (outcomes, decisions int, err error)
 // due reports whether a round is due by a log time that a record has told, or may be by the decisions in
 // hand.
 func (c *chooser) due() bool {
-	at, known := c.heart.Due()
-	if !known {
-		p, missing := c.heart.Missing()
-		return missing > 0 && int64(len(c.inputs[p].Batch)) >= missing
+	if p, missing := c.heart.Missing(); missing > 0 && int64(len(c.inputs[p].Batch)) >= missing {
+		return true
 	}
+	at, known := c.heart.Due()
 	latest := c.told
 	for i, in := range c.inputs {
 		if t, ok := in.Last(c.reached(i)); ok {
 			latest = max(latest, t)
 		}
 	}
-	return at < latest
+	return known && at < latest
 }
 
 // choose fills in take and time. It reports false if nothing can be taken and nothing is due.

@@ -263,7 +263,7 @@ func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark,
 	m := &codec.FeedbackMark{N: l.n, Cut: l.cut, Time: max(l.time, c.heart.Now()), Era: era, From: from.at,
 		FromCut: loop.CutOf(from.m),
 		Memory:  last.Memory, Rejects: c.through, Limits: c.cfg.Limits, LostTails: lost, Epochs: c.cfg.Epochs.Refs(),
-		Guard: last.Guard, Candidates: last.Candidates}
+		Guard: last.Guard, Candidates: last.Candidates, Delays: last.Delays}
 	if m.Memory > from.at {
 		m.Memory = from.m.Memory
 	}
@@ -288,7 +288,7 @@ func (c *Core) beginEra(ctx context.Context, tail stream.Tail, m *codec.Feedback
 	var told codec.FeedbackMark
 	c.heart.Mark(&told)
 	m.Positions, m.Remembers, m.Guard = told.Positions, told.Remembers, told.Guard
-	m.Candidates = told.Candidates
+	m.Candidates, m.Delays = told.Candidates, told.Delays
 	if err := c.appendMark(ctx, m); err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (d *rounds) parse(b []byte, r *Record) (class, string, error) {
 		return isSkipped, "neither a decision nor an outcome", nil
 	}
 	if o.Unsaid {
-		return isSkipped, assignedBare, nil
+		return isSkipped, AssignedBare, nil
 	}
 	if len(o.Features) == 0 && len(o.Vector) == 0 && o.Actions == nil {
 		d.recall()

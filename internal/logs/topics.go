@@ -135,7 +135,7 @@ func (d *topicReader) next(r *Record) (class, string, error) {
 		class, err = d.outcome(r, first)
 	default:
 		if class, err = isEvent, d.decision(r, first); err == nil && d.dec.Unknown == codec.UnknownLaw {
-			return isSkipped, assignedBare, nil
+			return isSkipped, AssignedBare, nil
 		}
 	}
 	if err != nil {
@@ -146,8 +146,8 @@ func (d *topicReader) next(r *Record) (class, string, error) {
 
 var errNoLaw = errors.New("a decision whose actions and propensities do not fit each other")
 
-// assignedBare is why a decision of somebody else is no event.
-const assignedBare = "assigned without a propensity"
+// AssignedBare is why a decision of another system is no event.
+const AssignedBare = "assigned without a propensity"
 
 // decision makes an event.
 func (d *topicReader) decision(r *Record, rec *stream.Record) error {

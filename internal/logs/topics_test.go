@@ -77,7 +77,7 @@ func TestTopics(t *testing.T) {
 		second.ID != "second" || shown.Flags != Activation {
 		t.Errorf("%+v\n%+v\n%+v", told, second, shown)
 	}
-	// What somebody else decided is in estimates if its propensity is known.
+	// What another system decided is in estimates if its propensity is known.
 	if whole, rest := all[4], all[5]; whole.ID != "assigned" || len(whole.Propensities) != 2 || rest.ID != "rest" ||
 		rest.Propensity != .75 || len(rest.Propensities) > 0 {
 		t.Errorf("%+v\n%+v", whole, rest)

@@ -10,9 +10,9 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// A round that somebody else decided is a round of the same log, of mode [codec.External]: nothing is drawn for it, and
-// outcomes are joined with it as with any other. A learner takes it as one that another law played, with its true
-// propensity; certificate and guard count rounds of mode live only.
+// A round that another system decided is a round of the same log, of mode [codec.External]. Nothing is drawn for it, and
+// outcomes join it as any other. A learner learns it as one that another law played, with its true propensity;
+// certificate, guard and judge of candidates leave it out.
 
 var (
 	errAssignedID     = errors.New("is missing: whoever has decided gives the context its id")
@@ -21,14 +21,14 @@ var (
 	errAssignedSmall  = errors.New("is less than 2^-53, the least propensity that a record has")
 )
 
-// assigned is what somebody else decided, as the decision says it.
+// assigned is what another system decided, as the decision says it.
 type assigned struct {
 	action  int
 	law     []float64 // on the grid that laws have
 	unknown codec.Unknown
 }
 
-// assign fills in what somebody else decided of the parsed context, whose actions are known, or says what is wrong.
+// assign fills in what another system decided of the parsed context, whose actions are known, or says what is wrong.
 func (r *reader) assign() error {
 	a, actions, said := &r.ctx.Assigned, r.in.Actions, &r.said
 	if r.ctx.ID == "" { // minted or of a header it would be another at a retry
@@ -79,7 +79,7 @@ func (r *reader) assignLaw() error {
 	return nil
 }
 
-// repeat fills in a decision what somebody else decided.
+// repeat fills in a decision what another system decided.
 func (d *Decider) repeat(dst *codec.Decision, said *assigned) {
 	dst.Mode, dst.Would, dst.Prices, dst.Unknown = codec.External, dst.Would[:0], dst.Prices[:0], said.unknown
 	dst.Action, dst.Gamma = said.action, 0

@@ -11,7 +11,7 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// TestAssignedByHand holds what a decision says that somebody else made, in any mode of the model.
+// TestAssignedByHand holds what a decision says that another system made, in any mode of the model.
 func TestAssignedByHand(t *testing.T) {
 	for _, mode := range []codec.Mode{codec.Live, codec.Shadow, codec.Apprentice, codec.Paused} {
 		for _, c := range []struct {
@@ -26,7 +26,7 @@ func TestAssignedByHand(t *testing.T) {
 			{`{"id":"1","assigned":{"action":"a","propensity":1}}`, "a", []float64{1, 0, 0}, 0},
 			{`{"id":"1","assigned":{"action":"b"}}`, "b", []float64{0, 1, 0}, codec.UnknownLaw},
 			{`{"id":"1","actions":["a"],"assigned":{"action":"a"}}`, "a", []float64{1}, codec.UnknownLaw},
-			// what the model masks somebody else may play
+			// what the model masks another system may play
 			{`{"id":"1","assigned":{"action":"d","propensity":1}}`, "d", []float64{0, 0, 0, 1}, 0},
 			{`{"id":"1","actions":["d","a"],"assigned":{"action":"d","propensity":0.25}}`, "d", []float64{.25, .75}, codec.UnknownRest},
 		} {
@@ -56,7 +56,7 @@ func TestAssignedByHand(t *testing.T) {
 	}
 }
 
-// TestAssignedRefused holds how a decision of somebody else is refused that cannot be.
+// TestAssignedRefused holds how a decision of another system is refused that cannot be.
 func TestAssignedRefused(t *testing.T) {
 	m := newModed(t, modedRules(), newDAFA(t))
 	for context, field := range map[string]string{
@@ -97,7 +97,7 @@ func TestAssignedOnce(t *testing.T) {
 	}
 }
 
-// TestAssignedTeaches holds what learners make of what somebody else decided: a regression learns it whatever is known
+// TestAssignedTeaches holds what learners make of what another system decided: a regression learns it whatever is known
 // of its law, importance weights need the propensity. Certificate, guard and judge of candidates count no round of it.
 func TestAssignedTeaches(t *testing.T) {
 	exp4 := func() learner.Learner {

@@ -185,7 +185,7 @@ func (j *Joiner) tell(time int64) {
 func (j *Joiner) passTold(time int64) {
 	now := j.now
 	for j.ahead.len() > 0 && j.ahead.at(0).time <= time {
-		if j.now = max(j.now, j.ahead.pop().time); len(j.lines) > 0 && j.now > now {
+		if j.now = max(j.now, j.ahead.pop().time); (len(j.lines) > 0 || j.soon.len() > 0) && j.now > now {
 			j.settle() // where there are several lines their order among each other is that of time, too
 			now = j.now
 		}

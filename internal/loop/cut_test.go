@@ -243,6 +243,9 @@ func TestCutRestart(t *testing.T) { testCutRestart(t, genWorld(14)) }
 // TestNamedRestart: nor does it where models name outcomes, of several stages.
 func TestNamedRestart(t *testing.T) { testCutRestart(t, genNamedWorld(14)) }
 
+// TestSoonRestart: nor does it where rounds are learned before their feedback.
+func TestSoonRestart(t *testing.T) { testCutRestart(t, genSoonWorld(24)) }
+
 func testCutRestart(t *testing.T, worlds *rapid.Generator[*world]) {
 	restarts := 0
 	checkWorlds(t, 10, func(t *rapid.T) {

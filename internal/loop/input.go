@@ -33,7 +33,7 @@ type reader struct {
 	keys     int             // of the context that nobody reads
 	unlisted int             // features of the context that the model does not list
 	outside  int             // values outside the range that it states
-	said     assigned        // by somebody else
+	said     assigned        // by another system
 	scratch  scratch         // of named outcomes
 }
 
@@ -189,7 +189,7 @@ func (r *reader) fits(raw []byte, id string) error {
 }
 
 // input returns the parsed context as a learner sees it. Features that the model
-// does not list are left out: unknown reads as 0. What the model masks somebody else may have played.
+// does not list are left out: unknown reads as 0. What the model masks another system may have played.
 func (r *reader) input() *oracle.Input {
 	c := r.ctx
 	r.context()

@@ -48,6 +48,9 @@ type Joiner struct {
 	guard   Guard
 	judge   Judge
 	lines   []ring[stageEntry]  // of stages 1, 2, … but a round's last: see stages.go
+	soon    ring[stageEntry]    // of provisional records: see provisional.go
+	late    []stageEntry        // rounds whose outcomes came behind one
+	delays  delays              // of outcomes of models that have provisional records
 	early   []int64             // N of the records of stages, ascending, all behind forgotten
 	told    map[Place]toldRound // rounds, by partition and N, that are taken again and of which stages were told
 	closed  []codec.Closed      // which ready.Feedback aliases
@@ -169,8 +172,11 @@ func (j *Joiner) Due() (int64, bool) {
 // waiting round is due: its window is of rounds. 0: it is known, or none waits.
 func (j *Joiner) Missing() (partition int, decisions int64) {
 	for h := range j.heads {
-		if h.ready || h.window.Rounds == 0 {
+		if h.ready {
 			return 0, 0
+		}
+		if h.window.Rounds == 0 {
+			continue // of two lines one may wait for a time, the other for decisions
 		}
 		d := &h.p.d
 		missing := max(0, addTime(d.N, h.window.Rounds)-j.parts[d.Partition].next+1)
@@ -365,6 +371,7 @@ func (j *Joiner) apply(p *pending, partition int, e *OutcomeEvent) {
 		return
 	}
 	if p.ready {
+		j.arrived(p)
 		j.finish(p)
 	}
 }
@@ -380,13 +387,19 @@ func (j *Joiner) finish(p *pending) {
 	j.leave(p)
 }
 
-// settle closes the rounds at the head of the line that waited too long, and takes those that have
-// a fate out of it.
+// settle does what is due at the log time reached.
 func (j *Joiner) settle() {
 	if j.past != nil {
 		return
 	}
 	j.settleStages()
+	j.release()
+	j.settleSoon()
+}
+
+// release closes the rounds at the head of the line that waited too long, and takes those that have
+// a fate out of it.
+func (j *Joiner) release() {
 	for j.queue.len() > 0 {
 		if p := j.queue.at(0).p; p != nil {
 			if !p.ready {

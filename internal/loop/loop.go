@@ -143,6 +143,8 @@ type Rules struct {
 	Candidates []Candidate // that are judged on what is played
 	Promote    Promotion   // of one of them
 	HoldOut    float64     // share of ids that the baseline answers in live mode, in [0,1)
+
+	Provisional *Provisional // what is learned before it is final; nil: nothing
 }
 
 // OutcomeRule is what a model says of one named outcome.

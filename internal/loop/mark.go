@@ -11,7 +11,7 @@ import (
 func (j *Joiner) Mark(dst *codec.FeedbackMark) {
 	*dst = codec.FeedbackMark{V: codec.Version, N: j.n, Cut: j.cut, Time: j.now, Era: j.era, Remembers: j.forgotten + 1,
 		Limits: j.limits, Positions: dst.Positions[:0], Guard: j.guard.Append(nil),
-		Candidates: j.judge.Append(nil)}
+		Candidates: j.judge.Append(nil), Delays: j.delays.append(nil)}
 	for i := range j.parts {
 		q := &j.parts[i]
 		pos := codec.Position{Partition: i, Round: q.next - 1, Time: q.time,

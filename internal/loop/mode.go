@@ -159,7 +159,7 @@ func (d *Decider) addPrices(dst *codec.Decision) {
 //
 //   - a round decided live is learned; while paused it is charged as one without a loss,
 //     for it was the learner's own;
-//   - a round in shadow, of an apprentice or of somebody else is learned as one that another
+//   - a round in shadow, of an apprentice or of another system is learned as one that another
 //     law played, with the propensities that it was drawn with; not while paused;
 //   - a round decided while paused is never learned.
 //
@@ -167,7 +167,7 @@ func (d *Decider) addPrices(dst *codec.Decision) {
 func teach(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedback, c *codec.Context,
 	paused bool) error {
 	fate, borrowed := learner.Fate(f.Fate), f.Mode != codec.Live
-	if f.Stage > 0 && (paused || f.Mode == codec.Paused || len(rd.rules.Named) == 0) {
+	if f.Stage > 0 && (paused || f.Mode == codec.Paused || len(rd.rules.Named) == 0 && rd.rules.Provisional == nil) {
 		return nil // it has nothing to say, and its round comes again
 	}
 	switch {

@@ -21,6 +21,8 @@ type pending struct {
 	slot   int32 // in the table of rounds; -1 for a repeated id
 	cut    int64 // that took the decision
 
+	guess float64 // the loss that the last provisional record told
+
 	held bool // it has its fate and waits for its turn
 	over bool // no outcome is to come any more
 }

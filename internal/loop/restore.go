@@ -282,6 +282,9 @@ func (j *Joiner) restoreMark(m *codec.FeedbackMark) error {
 	if k := len(m.Eras); k > 0 {
 		j.eraN = m.Eras[k-1].N
 	}
+	if err := j.delays.read(m.Delays); err != nil {
+		return err
+	}
 	return j.SetLimits(m)
 }
 

@@ -40,7 +40,13 @@ func (j *Joiner) OldestTold() int64 {
 func (j *Joiner) retellAll() {
 	for i := range j.queue.len() {
 		p := j.queue.at(i).p
-		if p == nil || len(j.told) == 0 || len(p.named) == 0 {
+		if p == nil || len(j.told) == 0 || p.rules == nil {
+			continue
+		}
+		if p.rules.Provisional != nil {
+			j.retellSoon(p)
+		}
+		if len(p.named) == 0 {
 			continue
 		}
 		p.retell(p.rules, j.told[Place{p.d.Partition, p.d.N}], End)
@@ -56,6 +62,10 @@ func (j *Joiner) retellAll() {
 
 // line puts a round in the lines of its stages but the last.
 func (j *Joiner) line(p *pending) {
+	if p.rules.Provisional != nil {
+		j.soon.push(stageEntry{p, p.seq})
+		j.retellSoon(p)
+	}
 	n := p.stages() - 1
 	if n < 1 {
 		return
@@ -139,6 +149,11 @@ type head struct {
 func (j *Joiner) heads(yield func(head) bool) {
 	for s := range j.lines {
 		if p := j.firstOf(s + 1); p != nil && !yield(head{p, p.window(s + 1), p.told == s && p.isReady(s+1)}) {
+			return
+		}
+	}
+	if p := j.firstSoon(); p != nil {
+		if w, ok := j.after(p.rules); ok && !yield(head{p, w, p.ready}) {
 			return
 		}
 	}

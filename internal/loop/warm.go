@@ -107,10 +107,14 @@ func learn(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedbac
 	}
 	*round = learner.Round{
 		Input: in, Action: f.Action, Propensities: f.Propensities, Gamma: f.Gamma,
-		N: f.N, LearnedThrough: f.LearnedThrough, Decision: f.Round, Fate: fate, Loss: f.Loss, Borrowed: borrowed,
+		N: f.N, LearnedThrough: f.LearnedThrough, Partition: f.Partition, Decision: f.Round, Fate: fate, Loss: f.Loss,
+		Borrowed: borrowed,
 	}
-	if len(rd.rules.Named) > 0 {
+	switch {
+	case len(rd.rules.Named) > 0:
 		rd.outcomes(round, f)
+	case f.Stage > 0:
+		round.Partial, round.Loss = true, f.Outcomes[0].Value
 	}
 	l.Learn(round)
 	return nil

@@ -98,12 +98,27 @@ func nameOutcomes(t *rapid.T, r *Rules) {
 }
 
 // genNamedWorld draws a world of models that name outcomes, and some that do not.
-func genNamedWorld(rounds int) *rapid.Generator[*world] { return genWorldOf(rounds, true) }
+func genNamedWorld(rounds int) *rapid.Generator[*world] { return genWorldOf(rounds, nameOutcomes) }
+
+// learnSoon gives rules provisional records.
+func learnSoon(t *rapid.T, r *Rules) {
+	r.Activation, r.Arrival, r.Early, r.Outcomes, r.Impute = false, false, false, First, true
+	r.Provisional = &Provisional{Silence: rapid.SampledFrom([]float64{.5, .75}).Draw(t, "silence")}
+	switch rapid.IntRange(0, 2).Draw(t, "after") {
+	case 0:
+		r.Provisional.After.Nanos = int64(rapid.IntRange(1, 9).Draw(t, "nanos"))
+	case 1:
+		r.Provisional.After.Rounds = int64(rapid.IntRange(1, 5).Draw(t, "rounds"))
+	}
+}
+
+// genSoonWorld draws a world of models with provisional records, and some without.
+func genSoonWorld(rounds int) *rapid.Generator[*world] { return genWorldOf(rounds, learnSoon) }
 
 // genWorld draws a world of so many decisions a partition at most.
-func genWorld(rounds int) *rapid.Generator[*world] { return genWorldOf(rounds, false) }
+func genWorld(rounds int) *rapid.Generator[*world] { return genWorldOf(rounds, nil) }
 
-func genWorldOf(rounds int, named bool) *rapid.Generator[*world] {
+func genWorldOf(rounds int, more func(*rapid.T, *Rules)) *rapid.Generator[*world] {
 	return rapid.Custom(func(t *rapid.T) *world {
 		w := &world{partitions: rapid.IntRange(1, 3).Draw(t, "P"), maxPending: 1000, dedup: 1000}
 		if rapid.IntRange(0, 2).Draw(t, "bounded") == 0 {
@@ -114,11 +129,12 @@ func genWorldOf(rounds int, named bool) *rapid.Generator[*world] {
 		}
 		for range rapid.IntRange(1, 3).Draw(t, "epochs") {
 			r := genRules(t)
-			if named && rapid.IntRange(0, 3).Draw(t, "named") > 0 {
-				nameOutcomes(t, r)
+			if more != nil && rapid.IntRange(0, 3).Draw(t, "named") > 0 {
+				more(t, r)
 			}
 			w.rules = append(w.rules, r)
 		}
+		named := slices.ContainsFunc(w.rules, func(r *Rules) bool { return r.Named != nil })
 		g := worldGen{t: t, w: w, named: named}
 		for p := range w.partitions {
 			w.decisions = append(w.decisions, g.decisions(p, rapid.IntRange(0, rounds).Draw(t, "rounds")))

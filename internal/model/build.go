@@ -36,7 +36,11 @@ func (m *Model) Build(files map[string][]byte) (learner.Learner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model %s: oracle: %w", m.Name, err)
 	}
-	return m.BuildOn(reg)
+	l, err := m.BuildOn(reg)
+	if err != nil {
+		return nil, err
+	}
+	return c.hurry(l, files)
 }
 
 // BuildOn returns the learner that the model names, one that uses an oracle, over reg.

@@ -45,6 +45,7 @@ func (m *Model) check(add adder) {
 			m.DefaultLoss)
 	}
 	m.orderProblems(add)
+	m.hurryProblems(add)
 	m.Oracle.kind().check(m, add)
 	m.checkVectors(add)
 	m.certificateProblems(add)

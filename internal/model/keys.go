@@ -47,6 +47,7 @@ func (m *Model) fields() []field {
 		{key: "mode", into: mode, omit: m.Mode == codec.Live},
 		{key: "constants", into: byName{m}, omit: m.Constants == nil},
 		{key: "budget", into: budgets{m}, omit: m.Budgets == nil},
+		{key: "early", into: hurry{&m.Hurry}, omit: m.Hurry == nil},
 	}
 }
 

@@ -19,6 +19,7 @@ type Model struct {
 	Explore     Explore
 	Oracle      Oracle
 	Certificate certificate
+	Hurry       *Hurry
 	Warm        Warm
 	Constants   []learner.Constant // of formulas, sorted by name
 	Budgets     []Budget           // sorted by name
@@ -60,6 +61,7 @@ func (m *Model) Rules() *loop.Rules {
 	for _, b := range m.Budgets {
 		r.Budgets = append(r.Budgets, b.Name)
 	}
+	r.Provisional = m.provisional()
 	return r
 }
 
@@ -102,6 +104,10 @@ func (m *Model) columns() int {
 func (m *Model) Clone() *Model {
 	c := *m
 	c.Actions, c.Features, c.Masked = slices.Clone(m.Actions), slices.Clone(m.Features), slices.Clone(m.Masked)
+	if m.Hurry != nil {
+		h := *m.Hurry
+		c.Hurry = &h
+	}
 	c.Candidates = slices.Clone(m.Candidates)
 	c.Named, c.Constants, c.Budgets = slices.Clone(m.Named), slices.Clone(m.Constants), slices.Clone(m.Budgets)
 	return &c

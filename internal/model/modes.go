@@ -100,6 +100,8 @@ func (m *Model) holdProblems(add adder) {
 	case m.Arrival:
 		add("guard", "lose_at_most needs outcomes in the order of decisions, since early ones are a choice among all; use "+
 			"order: fifo")
+	case m.Hurry != nil:
+		add("guard", "lose_at_most bounds the error of what final outcomes taught, and early decides by more; take early out")
 	case m.Named != nil:
 		add("guard", "lose_at_most is for models with one loss or reward; take outcomes out")
 	case m.Impute && linear:

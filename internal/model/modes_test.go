@@ -66,6 +66,7 @@ func TestModeErrors(t *testing.T) {
 		{hedgeGuard + "certificate: none", "guard: lose_at_most needs a theorem"},
 		{hedgeGuard + "learner: greedy", "guard: lose_at_most needs a theorem"},
 		{hedgeGuard + "order: arrival", "guard: lose_at_most needs outcomes in the order of decisions"},
+		{hedgeGuard + "early: median", "guard: lose_at_most bounds the error of what final outcomes taught"},
 		{"oracle: {kind: hedge, class: c.jsonl}\nguard: {lose_at_most: .02, alpha: 0.0001}",
 			"guard: lose_at_most: alpha is 0.0001, and what the certificate refutes at a level below"},
 		{"actions: [a, b]\nfeatures: {x: bool}\noracle: {kind: ridge, certified: true}\nmissing: impute\n" +

@@ -129,7 +129,6 @@ func TestNamedErrors(t *testing.T) {
 			`learner: uniform keeps no budget; use learner: dafa, or take budget out`},
 		{"unit: {sticky: 30d}", `m.yaml:1:1: unit: laws that stick to a person or a device come with a later version of this pro`},
 		{"slots: {hero: any}", `m.yaml:1:1: slots: rounds with several slots come with a later version`},
-		{"early: {after: median}", `m.yaml:1:1: early: outcomes that are learned before they are final come with a later`},
 	} {
 		if _, err := Parse("m.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s\ngot  %v\nwant %s…", c.text, err, c.want)

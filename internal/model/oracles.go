@@ -206,7 +206,11 @@ func (m *Model) Memory() int64 {
 
 func (m *Model) oracleMemory() int64 {
 	c := m.resolved()
-	return int64(c.Oracle.kind().memory(c) * float64(max(1, len(m.heads()))))
+	states := max(1, len(m.heads()))
+	if m.Hurry != nil {
+		states = 2 // the slow one and the fast one
+	}
+	return int64(c.Oracle.kind().memory(c) * float64(states))
 }
 
 // resolved returns a copy that leaves nothing to the program.

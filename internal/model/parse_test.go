@@ -434,6 +434,7 @@ func drawModel(t *rapid.T) *Model {
 	}
 	m.Early = m.earlyProblem() == "" && rapid.Bool().Draw(t, "early")
 	m.Activation = rapid.Bool().Draw(t, "activation")
+	drawHurry(t, m)
 	m.Warm = rapid.SampledFrom([]Warm{{}, {Refit: true}, {Keep: true}, {Through: 1}, {Through: 12_000}}).Draw(t, "warm")
 	drawModes(t, m)
 	return m

@@ -108,7 +108,7 @@ type actionShare struct {
 	Mean      *float64 `json:"mean"`      // their mean loss or reward, as losses.of says
 }
 
-// assigned counts the rounds that somebody else decided.
+// assigned counts the rounds that another system decided.
 type assigned struct {
 	Rounds  int64 `json:"rounds"`
 	Unknown int64 `json:"without_propensity"` // of them: no estimate takes them

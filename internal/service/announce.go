@@ -139,7 +139,7 @@ func (j *Joiner) readClaims(ctx context.Context, claim func(era, n, epoch int64)
 }
 
 // mostClaims is how many of the last decisions are looked at for one that tells of its epoch's mode, as those of
-// somebody else do not. What a feedback log has lost is of its last moments.
+// another system do not. What a feedback log has lost is of its last moments.
 const mostClaims = 100_000
 
 func (j *Joiner) readDecisionClaims(ctx context.Context, p int, claim func(era, n, epoch int64)) error {

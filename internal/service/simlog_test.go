@@ -352,6 +352,7 @@ type planted struct {
 	arrival   bool // feedback is released in the order of arrival
 	window    bool // windows are one round or nanosecond too long
 	silence   bool // silence is learned as another loss
+	soon      bool // silence is learned early as another loss
 	seed      bool // deciders draw with another seed
 	hasty     bool // appends of feedback are acknowledged before they are stored
 	// to a joiner the ends of this topic are those before its last record, now and then

@@ -21,6 +21,7 @@ func TestSimulationFindsPlantedFaults(t *testing.T) {
 		"feedback in the order of arrival":                 {arrival: true},
 		"windows are one round or one nanosecond too long": {window: true},
 		"silence is learned as another loss":               {silence: true},
+		"silence is learned early as another loss":         {soon: true},
 		"draws come from another seed":                     {seed: true},
 		"the log lets earlier owners write":                {unfenced: true},
 		"a cut's rejects are stored before it":             {hasty: true},

@@ -125,6 +125,7 @@ func newSim(t testing.TB, seed int64, plant planted) *sim {
 	s.o.coarsen(seed)
 	s.o.skews(seed)
 	s.o.names(seed)
+	s.o.hurries(seed)
 	if seed%4 == 2 {
 		s.o.encoding = codec.JSON
 	}
@@ -214,7 +215,16 @@ func (s *sim) build(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 		l, err := s.nameOutcomes(&r, rules)
 		return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: l}, err
 	}
-	return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: learner.NewDAFA(reg, schedule)}, nil
+	l := learner.NewDAFA(reg, schedule)
+	if r.Soon != nil {
+		fast, err := oracle.NewLinear(oracle.LinearOptions{Beta: .5, Lambda: 1, MaxFeatures: 8})
+		if err != nil {
+			return loop.Epoch{}, err
+		}
+		rules.Provisional = s.soonRules(&r)
+		l.Early(fast)
+	}
+	return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: l}, nil
 }
 
 // check records what a step returned, and reports whether its owner lives on.

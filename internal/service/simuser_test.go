@@ -87,7 +87,7 @@ func (u *users) context(id string) []byte {
 	return codec.AppendContextJSON(nil, &c)
 }
 
-// assigned says what somebody else decided among the first k actions, sometimes one that is not among them.
+// assigned says what another system decided among the first k actions, sometimes one that is not among them.
 func (u *users) assigned(k int) codec.Assigned {
 	r := u.others
 	a := codec.Assigned{Action: actionNames[r.IntN(k)], By: "router"}

@@ -39,6 +39,7 @@ type shopRig struct {
 	waiting []codec.Outcome
 	worse   string // the action that loses most
 	named   bool   // outcomes are a cost and a quality, by name
+	others  bool   // every other context tells what another system decided
 }
 
 const shopClass = `{"hindsight_class":1,"kind":"linear","features":["x"],"actions":["a","b","c","d"]}
@@ -137,6 +138,10 @@ func (s *shopRig) rounds(n int) {
 			body += `,"baseline":"b"`
 		case 1:
 			body += `,"actions":["c","b",{"name":"a","features":{"y":1}}],"baseline":{"a":0.5,"b":0.25,"c":0.25}`
+		}
+		if s.others && s.asked%2 == 0 {
+			said := [...]string{"", `,"propensity":0.3`, `,"propensities":{"a":0.25,"b":0.5,"c":0.25}`}[s.asked/2%3]
+			body += fmt.Sprintf(`,"assigned":{"action":%q%s}`, "abc"[s.asked/6%3:][:1], said)
 		}
 		_, err := s.in.Append(s.ctx, &stream.Record{Value: []byte(body + "}")})
 		s.no(err)

@@ -128,7 +128,7 @@ func (s *Scope) Feedback(f *codec.Feedback) {
 	}
 }
 
-// Assigned counts decisions that somebody else made. What a scope says of play, draws and losses leaves them out.
+// Assigned counts decisions that another system made. What a scope says of play, draws and losses leaves them out.
 type Assigned struct {
 	Rounds  int64
 	Unknown int64 // of them, those without a propensity: no estimate takes them

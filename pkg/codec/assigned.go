@@ -1,6 +1,6 @@
 package codec
 
-// Assigned says what somebody else decided: its context asks for no decision, it tells of one. The zero
+// Assigned says what another system decided: its context asks for no decision, it tells of one. The zero
 // value says nothing.
 type Assigned struct {
 	Action     string  // "": the context asks for a decision
@@ -9,7 +9,7 @@ type Assigned struct {
 	By         string  // who decided, for people
 }
 
-// Unknown says what of the law of a round of mode [External] nobody said. On the wire it is null.
+// Unknown says which part of the law of a round of mode [External] is not known. On the wire it is null.
 type Unknown uint8
 
 // What may be unknown of a law.
@@ -96,7 +96,7 @@ func jsonAssigned(dst []byte, a *Assigned) []byte {
 
 var assignedKeys = []string{"action"}
 
-// assigned reads what somebody else decided; null is nothing.
+// assigned reads what another system decided; null is nothing.
 func (r *reader) assigned(a *Assigned) {
 	if r.null() {
 		return

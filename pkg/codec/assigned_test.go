@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestAssignedCases holds what may be said of a decision of somebody else, and how what may not is named.
+// TestAssignedCases holds what may be said of a decision of another system, and how what may not is named.
 func TestAssignedCases(t *testing.T) {
 	for text, want := range map[string]string{
 		`null`: "", `{"action":"a"}`: "", `{"action":"a","by":null,"propensity":null,"propensities":null}`: "",

@@ -146,7 +146,7 @@ type Context struct {
 	// it: it is kept for whoever reads the log, and nothing is weighted by it. 0: not said.
 	LoggedPropensity float64
 
-	// Assigned is what somebody else decided. Then the context needs an id, nothing is drawn, and no baseline counts.
+	// Assigned is what another system decided. Then the context needs an id, nothing is drawn, and no baseline counts.
 	Assigned Assigned
 
 	numbers []byte // of the features that are vectors: memory that parsing reuses
@@ -159,7 +159,7 @@ type Context struct {
 // "propensity", "propensities": {name: p…} in the order of the intervals,
 // "context": bytes}, of a round that was not decided live "mode" and, of one in
 // shadow, "would": [p…] in the same order, "era" unless it is 0, and of a model with budgets "prices": {name: x…}.
-// Propensities of mode external that nobody said are null.
+// Unknown propensities of mode external are null.
 // As a reply, and in JSON, it is the short form of [AppendDecisionJSON].
 type Decision struct {
 	Partition       int     // of the decisions topic

@@ -243,7 +243,7 @@ func genMode(t *rapid.T, law []float64) (Mode, []float64) {
 	return m, would
 }
 
-// genUnknown draws what nobody said of a law of mode external, and sets it.
+// genUnknown draws which part of a law of mode external is unknown, and fills it.
 func genUnknown(t *rapid.T, m Mode, law []float64, action int) Unknown {
 	u := Unknown(rapid.IntRange(0, 2).Draw(t, "unknown"))
 	if m != External || u == 0 || u == UnknownRest && len(law) == 1 {

@@ -41,6 +41,8 @@ type FeedbackMark struct {
 	Void []SnapshotRef `msgpack:"void,omitempty"`
 	// Guard is what the guard has seen of the feedback before this mark; nil: there is none.
 	Guard []byte `msgpack:"guard,omitempty" v4:"guard,omitempty"`
+	// Delays counts how long outcomes took, for models that learn early; nil: none of them did.
+	Delays []byte `msgpack:"-" v4:"delays,omitempty"`
 	// Candidates is what is known of the model's candidates from the feedback before this mark; nil: it has none.
 	Candidates []byte `msgpack:"-" v4:"candidates,omitempty"`
 	// LostTails are the losses for which this mark begins an era.

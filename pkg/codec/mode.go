@@ -14,7 +14,7 @@ const (
 	Apprentice             // the baseline's is, and the learner is not asked; learned
 	Paused                 // the baseline's is; nothing is learned
 
-	// External is the mode of a round that somebody else decided ([Assigned]), whatever the model's is.
+	// External is the mode of a round that another system decided ([Assigned]), whatever the model's is.
 	External
 )
 

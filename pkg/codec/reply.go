@@ -31,7 +31,7 @@ func AppendDecisionJSON(dst []byte, d *Decision, unread string, duplicate bool) 
 	return append(jsonKey(dst, "duplicate"), "false}"...)
 }
 
-// jsonKnown appends the propensity of an action, null if nobody said it.
+// jsonKnown appends the propensity of an action, null if it is unknown.
 func jsonKnown(dst []byte, d *Decision, action int) []byte {
 	if d.Unknown.known(action == d.Action) {
 		return jsonFloat(dst, d.Propensities[action])

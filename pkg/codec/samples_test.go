@@ -33,7 +33,7 @@ func sampleVector() Context {
 	return Context{ID: "v", Vector: []float64{0, -1, 0.1, 1e300}}
 }
 
-// sampleAssigned tells of a decision of somebody else with its law, sampleAssignedAlone with the propensity alone.
+// sampleAssigned tells of a decision of another system with its law, sampleAssignedAlone with the propensity alone.
 func sampleAssigned() Context {
 	c := sampleContext()
 	c.Assigned = Assigned{Action: "b", Law: []Share{{"b", 0.25}, {"a", 0.75}}, By: "router 2"}
@@ -44,7 +44,7 @@ func sampleAssignedAlone() Context {
 	return Context{ID: "8f3a", Assigned: Assigned{Action: "größe", Propensity: 0.3}}
 }
 
-// sampleExternal is the decision of somebody else whose law is known, known in part, or not known.
+// sampleExternal is the decision of another system whose law is known, known in part, or not known.
 func sampleExternal(u Unknown) Decision {
 	d := sampleEraDecision()
 	d.Mode, d.Gamma = External, 0

@@ -9,7 +9,7 @@ const Newest = namedVersion
 // over them would take a record of one stage for a round's feedback, or an outcome for one that says nothing.
 const namedVersion = 4
 
-// assignedVersion is the version of a record of what somebody else decided. An older program would decide anew.
+// assignedVersion is the version of a record of what another system decided. An older program would decide anew.
 const assignedVersion = 4
 
 // markVersion is the version of a mark of the joiner with long lists ([Position]). An older

@@ -27,6 +27,7 @@ type DAFA struct {
 	hedge   *oracle.Hedge // reg, where it shares its evaluations with models
 	heads   *oracle.Heads // reg, where outcomes have names
 	budgets budgets
+	fast    *fast // what decides, where provisional losses are learned; nil: what is above
 
 	lose, delta float64 // of [DAFA.Conserve]; lose 0: nothing is conserved
 
@@ -116,16 +117,23 @@ func (d *DAFA) Propensities(dst []float64, x *oracle.Input) ([]float64, float64)
 
 // gamma returns γ of a round with k actions that is decided now.
 func (d *DAFA) gamma(k int) float64 {
-	learned := d.cert.Learned
+	learned, reg := d.cert.Learned, d.reg
 	if d.lose > 0 {
 		learned = d.learned
 	}
-	return clipGamma(d.s.Gamma(k, learned, d.reg.Regret()))
+	if d.fast != nil {
+		learned, reg = learned+d.fast.live, d.fast.reg
+	}
+	return clipGamma(d.s.Gamma(k, learned, reg.Regret()))
 }
 
 // predict sets dst to f̂, and what costs are charged beside it.
 func (d *DAFA) predict(dst []float64, x *oracle.Input, gamma float64) {
-	if len(d.budgets.of) == 0 {
+	switch {
+	case d.fast != nil:
+		d.fast.reg.Predict(dst, x)
+		return
+	case len(d.budgets.of) == 0:
 		d.reg.Predict(dst, x)
 		return
 	}
@@ -151,6 +159,15 @@ func resize(s []float64, n int) []float64 {
 
 // Learn implements [Learner].
 func (d *DAFA) Learn(r *Round) {
+	if d.fast != nil {
+		d.fast.learn(d, r)
+		return
+	}
+	d.learnFinal(r)
+}
+
+// learnFinal learns a feedback.
+func (d *DAFA) learnFinal(r *Round) {
 	if d.heads != nil {
 		d.learnOutcomes(r)
 		return
@@ -181,7 +198,7 @@ func (d *DAFA) Learn(r *Round) {
 	d.learned++
 	var fhat []float64
 	// A round that was decided by the state of now has no drift, exactly.
-	if r.LearnedThrough != r.N-1 && len(r.Propensities) > 1 {
+	if (r.LearnedThrough != r.N-1 || d.fast != nil) && len(r.Propensities) > 1 {
 		d.fhat = resize(d.fhat, len(r.Propensities))
 		fhat = d.fhat
 	}
@@ -297,6 +314,14 @@ func (d *DAFA) Certificate() Certificate {
 
 // AppendBinary implements [Learner].
 func (d *DAFA) AppendBinary(b []byte) ([]byte, error) {
+	if d.fast != nil {
+		return d.appendEarly(b)
+	}
+	return d.appendFinal(b)
+}
+
+// appendFinal appends the state that learns feedback.
+func (d *DAFA) appendFinal(b []byte) ([]byte, error) {
 	b = appendHeader(b, d.kind(), d.learned)
 	b = d.cert.appendBinary(b)
 	if d.heads != nil {
@@ -331,6 +356,13 @@ func (d *DAFA) kind() byte {
 // them, which an older program or model wrote: the rounds before it are charged 1 each, and
 // the evidence begins behind it.
 func (d *DAFA) UnmarshalBinary(b []byte) error {
+	if d.fast != nil || len(b) > 1 && b[1] == kindEarly {
+		return d.readEarly(b)
+	}
+	return d.readFinal(b)
+}
+
+func (d *DAFA) readFinal(b []byte) error {
 	kind := kindDAFA
 	if d.heads != nil || len(b) > 1 && b[1] != kindDAFA {
 		kind = d.kind()

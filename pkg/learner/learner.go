@@ -14,7 +14,8 @@ type Round struct {
 	Gamma          float64   // as logged by the decision
 	N              int64     // position in the feedback log: t
 	LearnedThrough int64     // τ(t) < t: feedbacks learned when it was decided
-	Decision       int64     // its number in its partition: 1, 2, 3, …
+	Partition      int
+	Decision       int64 // its number in its partition: 1, 2, 3, …
 	Fate           Fate
 	Loss           float64 // in [0,1]; meaningful if Observed or Imputed
 	// another law than the learner's was drawn from: Propensities are that one's, Gamma means nothing
@@ -22,7 +23,7 @@ type Round struct {
 	// Outcomes are those that the model names, in the order of their names; nil: it has one loss. Those that this
 	// record is the first to tell of are Known.
 	Outcomes []Outcome
-	// Partial says that only outcomes are learned: the round has no fate yet, and Fate and Loss mean nothing.
+	// Partial says that the round has no fate yet: only outcomes are learned, or for [Early] a Loss that is provisional.
 	Partial bool
 }
 

@@ -27,7 +27,7 @@ const (
 )
 
 // newestKind is the largest kind that this program writes.
-const newestKind byte = kindNamed
+const newestKind = kindEarly
 
 func appendHeader(b []byte, kind byte, learned int64) []byte {
 	return binary.LittleEndian.AppendUint64(append(b, snapshotVersion, kind), uint64(learned))

@@ -199,6 +199,10 @@ func (h *Hedge) Slow(sigma int64) {
 	for h.slows && eta*float64(sigma) > 1 {
 		eta /= 2
 	}
+	h.setEta(eta)
+}
+
+func (h *Hedge) setEta(eta float64) {
 	if eta == h.eta {
 		return
 	}

@@ -202,7 +202,7 @@ function drawActions(s) {
   byId("actions-says").textContent = (a.decisions ? `Of the last ${num(a.decisions)} decisions known here.` : "No decision yet.") + (means ? ` The last figure is the mean ${s.losses.of} of an action's rounds released.` : "") + assignedSays(s.assigned) + apprenticeSays(s.apprentice) + shadowSays(s.shadow);
 }
 
-// Rounds that somebody else decided.
+// Rounds that another system decided.
 const assignedSays = (x) => (x.rounds ? ` ${num(x.rounds)} more were assigned by others, ${num(x.without_propensity)} of them without a propensity: those are in no estimate.` : "");
 
 // How near an apprentice is to its baseline.

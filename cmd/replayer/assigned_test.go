@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hindsight/internal/engine"
+)
+
+// TestAssignedLog holds that decisions of another system, reported by request, are a log that verify finds in order,
+// that a backtest judges policies on, with the figures that follow by hand, and that those without a propensity are in
+// no estimate, counted and named.
+func TestAssignedLog(t *testing.T) {
+	const rounds = 120
+	dir := filepath.Join(t.TempDir(), "log")
+	file := writeFile(t, "shop.yaml", "name: shop\nactions: [a, b, c]\nreward: {min: 0, max: 1}\nwindow: 1h\n")
+	law := map[string]float64{"a": .5, "b": .25, "c": .25}
+	sums, squares, n, bare := map[string]float64{}, map[string]float64{}, 0.0, 0
+	liveOn(t, dir, file, func(e *engine.Engine) {
+		ask := func(subject, body string) string {
+			t.Helper()
+			reply, headers, err := e.Bus.Request(t.Context(), subject, []byte(body))
+			if err != nil || len(headers) > 0 {
+				t.Fatalf("%s: %v %s", body, err, reply)
+			}
+			return string(reply)
+		}
+		for i := range rounds {
+			action, reward := []string{"a", "a", "b", "c"}[i%4], (i/4)%3/2
+			said := [...]string{`,"propensities":{"a":0.5,"b":0.25,"c":0.25}`, fmt.Sprintf(`,"propensity":%v`, law[action]), ""}[i%3]
+			body := fmt.Sprintf(`{"id":"r%d","features":{"x":%d},"assigned":{"action":%q%s}}`, i, i%5, action, said)
+			if got := ask("shop.decide", body); !strings.Contains(got, `"mode":"external"`) ||
+				!strings.Contains(got, `"action":"`+action+`"`) {
+				t.Fatalf("%s: %s", body, got)
+			}
+			ask("shop.outcome", fmt.Sprintf(`{"id":"r%d","reward":%d}`, i, reward))
+			if said == "" {
+				bare++
+				continue
+			}
+			n++
+			for _, policy := range []string{"a", "b", "c"} {
+				if policy == action {
+					sums[policy] += float64(reward) / law[action]
+					squares[policy]++
+				}
+			}
+		}
+	})
+	if r := execute(t.Context(), "verify", "--log", "embedded:"+dir); r.code != 0 {
+		t.Errorf("verify: %d %s%s", r.code, r.stdout, r.stderr)
+	}
+	args := []string{"backtest", "--data", "embedded:" + dir, "--policy", "always:a", "--policy", "always:b", "--policy",
+		"always:c", "--rounds", "0", "--bootstrap", "0"}
+	o := object(t, append(args, "--json")...)
+	for i, p := range o["policies"].([]any) {
+		name, p := string("abc"[i]), p.(map[string]any)
+		if got, want := number(t, p, "estimates.ips.value"), sums[name]/n; math.Abs(got-want) > 1e-12 {
+			t.Errorf("always:%s: IPS %v, %v by hand", name, got, want)
+		}
+		if got := number(t, p, "ess"); got != squares[name] { // all weights are equal
+			t.Errorf("always:%s: an effective sample of %v, %v by hand", name, got, squares[name])
+		}
+		number(t, p, "estimates.snips.value")
+		number(t, p, "estimates.dr.value")
+	}
+	if got := number(t, o, "intake.skipped_by_reason.assigned without a propensity"); got != float64(bare) {
+		t.Errorf("%v rounds without a propensity are left out, of %d", got, bare)
+	}
+	if r := execute(t.Context(), args...); !strings.Contains(strings.Join(strings.Fields(r.stdout+r.stderr), " "),
+		fmt.Sprintf("decisions that another system assigned without a propensity: %d", bare)) {
+		t.Errorf("%s%s", r.stdout, r.stderr)
+	}
+}

@@ -1,0 +1,180 @@
+package loop
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+
+	"hindsight/pkg/codec"
+)
+
+// Provisional says as what a round is learned before it has its feedback. Rounds have a line of their own, in the
+// order of their decisions, in which one waits for After and no longer: then a record of a stage tells its outcome, or
+// what silence counts as. An outcome that comes behind that record has one more, at once. A round whose feedback comes
+// first tells nothing provisional.
+type Provisional struct {
+	After   Window  // no window: the median delay of the outcomes that came so far
+	Silence float64 // the loss of a round whose outcome has not come, in [0,1]
+}
+
+// after returns how long a round waits in the line of provisional records; not ok: that is not known yet.
+func (j *Joiner) after(r *Rules) (w Window, ok bool) {
+	if w = r.Provisional.After; w != (Window{}) {
+		return w, true
+	}
+	w.Nanos, ok = j.delays.median()
+	return w, ok
+}
+
+// arrived notes the outcome that gave a round its fate.
+func (j *Joiner) arrived(p *pending) {
+	if p.rules.Provisional == nil || p.fate != codec.Observed {
+		return
+	}
+	if j.past == nil {
+		j.delays.add(p.closedAt - p.time)
+	}
+	if p.told > 0 && p.loss != p.guess {
+		j.late = append(j.late, stageEntry{p, p.seq})
+	}
+}
+
+// firstSoon returns the first round that tells something provisional, nil if there is none.
+func (j *Joiner) firstSoon() *pending {
+	for ; j.soon.len() > 0; j.soon.pop() {
+		if x := j.soon.at(0); x.p.seq == x.seq && x.p.told == 0 && (!x.p.ready || x.p.fate == codec.Observed) {
+			return x.p
+		}
+	}
+	return nil
+}
+
+// settleSoon tells of rounds that wait for their feedback and have an outcome, or have waited for one long enough.
+func (j *Joiner) settleSoon() {
+	for _, x := range j.late {
+		if x.p.seq == x.seq {
+			j.tellSoon(x.p, codec.Observed, x.p.loss, outPos{x.p.outPart, x.p.outOff, x.p.closedAt})
+		}
+	}
+	j.late = j.late[:0]
+	for p := j.firstSoon(); p != nil; p = j.firstSoon() {
+		if p.ready {
+			j.tellSoon(p, codec.Observed, p.loss, outPos{p.outPart, p.outOff, p.closedAt})
+			continue
+		}
+		w, ok := j.after(p.rules)
+		if !ok {
+			return
+		}
+		deadline, known := j.endOf(p, w)
+		if !known || j.now <= deadline {
+			return
+		}
+		j.tellSoon(p, codec.Imputed, p.rules.Provisional.Silence, outPos{-1, -1, deadline})
+	}
+}
+
+// tellSoon makes a provisional record: a stage whose one outcome is the loss.
+func (j *Joiner) tellSoon(p *pending, fate codec.Fate, loss float64, at outPos) {
+	p.told++
+	p.guess = loss
+	j.n++
+	j.early = append(j.early, j.n)
+	n := len(j.closed)
+	j.closed = append(j.closed, codec.Closed{Name: codec.Loss.String(), Fate: fate, Value: loss,
+		Partition: at.partition, Offset: at.offset, ClosedAt: at.time})
+	f := j.record(p)
+	f.Stage, f.ClosedAt, f.Outcomes = p.told, at.time, j.closed[n:len(j.closed):len(j.closed)]
+}
+
+// retellSoon sets what provisional records told of a round that is taken again.
+func (j *Joiner) retellSoon(p *pending) {
+	told := j.told[Place{p.d.Partition, p.d.N}]
+	if p.told = len(told); p.told > 0 {
+		p.guess = told[p.told-1].Value
+	}
+	if p.ready && p.fate == codec.Observed && p.told > 0 && p.loss != p.guess {
+		j.late = append(j.late, stageEntry{p, p.seq})
+	}
+}
+
+// Provisional returns the number of rounds that wait for their feedback and of which a provisional record told.
+func (j *Joiner) Provisional() (n int) {
+	for i := range j.queue.len() {
+		if p := j.queue.at(i).p; p != nil && p.rules != nil && p.rules.Provisional != nil && p.told > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// delays counts how long outcomes took, in steps of a quarter of an octave.
+type delays struct {
+	n  int64
+	in [4 * 62]int64
+}
+
+// fewDelays are too few for a median.
+const fewDelays = 10
+
+func (d *delays) add(nanos int64) {
+	d.n++
+	d.in[stepOf(uint64(max(0, nanos)))]++
+}
+
+// stepOf returns the place of the highest bit and the two bits behind it.
+func stepOf(x uint64) int {
+	k := bits.Len64(x)
+	if k < 3 {
+		return int(x)
+	}
+	return 4*(k-2) + int(x>>(k-3))&3
+}
+
+// endOfStep returns the largest number of a step.
+func endOfStep(i int) int64 {
+	if i < 4 {
+		return int64(i)
+	}
+	return int64((uint64(i%4)+5)<<(i/4-1) - 1)
+}
+
+// median returns the end of the step in which the median lies; not ok: there are too few.
+func (d *delays) median() (nanos int64, ok bool) {
+	if d.n < fewDelays {
+		return 0, false
+	}
+	sum := int64(0)
+	for i, n := range d.in {
+		if sum += n; 2*sum >= d.n {
+			return endOfStep(i), true
+		}
+	}
+	return 0, false
+}
+
+// append appends the counts; nothing if there are none.
+func (d *delays) append(b []byte) []byte {
+	for i, n := range d.in {
+		if n > 0 {
+			b = binary.AppendUvarint(append(b, byte(i)), uint64(n))
+		}
+	}
+	return b
+}
+
+// read sets the counts to what append wrote.
+func (d *delays) read(b []byte) error {
+	*d = delays{}
+	for last := -1; len(b) > 0; {
+		i := int(b[0])
+		n, k := binary.Uvarint(b[1:])
+		if k <= 0 || i <= last || i >= len(d.in) || n == 0 || n > 1<<53 {
+			return fmt.Errorf("delays of outcomes: %w", codec.ErrCorrupt)
+		}
+		last, b = i, b[1+k:]
+		d.in[i] = int64(n)
+		d.n += int64(n)
+	}
+	return nil
+}

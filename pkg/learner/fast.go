@@ -1,0 +1,275 @@
+package learner
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"hindsight/pkg/oracle"
+)
+
+// kindEarly is that of snapshots of DA-FA that decides by provisional losses.
+const kindEarly byte = 35
+
+// fast is what decides where rounds are learned before their feedback: an oracle that learned all that the slow one
+// did, and the rounds that wait with losses that are provisional. The slow one learns feedback alone, in its order, as
+// if there was no other; certificates, models and guards see that one.
+//
+// An oracle that is copied from the slow one with every feedback, and then fed what waits, would cost as many updates a
+// round as rounds wait. Instead each round is fed once, when something is first known of it, and amended when more is
+// ([oracle.Amender]). Of sums that is the same, but for rounding.
+type fast struct {
+	reg   oracle.Amender
+	lanes []queue[waits] // by partition: rounds that have a provisional loss, in the order of their decisions
+	live  int64          // those of them that the learner's own law was drawn for
+	told  queue[int64]   // N of provisional records, but for
+	gone  int64          // the first so many, which no round that comes still asks for
+
+	final Round // scratch
+	fhat  []float64
+}
+
+// waits is a round with a provisional loss.
+type waits struct {
+	decision int64
+	fed      oracle.Fed
+	loss     float64
+	borrowed bool
+}
+
+// queue is a list whose first items are dropped.
+type queue[T any] struct {
+	all  []T
+	from int
+}
+
+func (q *queue[T]) items() []T { return q.all[q.from:] }
+
+func (q *queue[T]) drop(n int) {
+	if q.from += n; 2*q.from > len(q.all) {
+		q.all, q.from = slices.Delete(q.all, 0, q.from), 0
+	}
+}
+
+// Early makes a learner that has learned nothing decide by a second oracle, made with the same parameters, which it
+// then owns: that one learns provisional losses, too. Rounds that are [Round.Partial] tell those in their order by
+// decisions, each at most once before another one amends it.
+func (d *DAFA) Early(reg oracle.Amender) { d.fast = &fast{reg: reg} }
+
+// Provisional returns the number of rounds with a loss that is provisional.
+func (d *DAFA) Provisional() (n int) {
+	if d.fast != nil {
+		for i := range d.fast.lanes {
+			n += len(d.fast.lanes[i].items())
+		}
+	}
+	return n
+}
+
+// finals returns how many of the feedbacks up to n are no provisional records: at least so many if n is from long ago.
+func (f *fast) finals(n int64) int64 {
+	k, _ := slices.BinarySearch(f.told.items(), n+1)
+	return max(0, n-f.gone-int64(k))
+}
+
+// learn takes a provisional record or a feedback. The slow state counts feedback alone, as the certificate does.
+func (f *fast) learn(d *DAFA, r *Round) {
+	if r.Partial {
+		f.told.all = append(f.told.all, r.N)
+		f.tell(r)
+		return
+	}
+	f.final = *r
+	f.final.N, f.final.LearnedThrough = f.finals(r.N), f.finals(r.LearnedThrough)
+	d.learnFinal(&f.final)
+	f.settle(r)
+	k, _ := slices.BinarySearch(f.told.items(), r.LearnedThrough+1)
+	f.told.drop(k)
+	f.gone += int64(k)
+	f.reg.Follow(d.reg)
+}
+
+// find returns the rounds of a partition that have a provisional loss, and where a decision is among them.
+func (f *fast) find(r *Round) (q *queue[waits], at int, found bool) {
+	for len(f.lanes) <= r.Partition {
+		f.lanes = append(f.lanes, queue[waits]{})
+	}
+	q = &f.lanes[r.Partition]
+	at, found = slices.BinarySearchFunc(q.items(), r.Decision, func(w waits, d int64) int {
+		return cmp.Compare(w.decision, d)
+	})
+	return q, at, found
+}
+
+// tell learns a provisional loss.
+func (f *fast) tell(r *Round) {
+	q, i, found := f.find(r)
+	if found {
+		f.amend(r, &q.items()[i], r.Loss)
+		return
+	}
+	f.reg.Update(r.Input, r.Action, r.Loss)
+	w := waits{r.Decision, f.reg.Mark(r.Input, r.Action), r.Loss, r.Borrowed}
+	q.all = slices.Insert(q.all, q.from+i, w)
+	f.live += w.counts()
+}
+
+func (f *fast) amend(r *Round, w *waits, loss float64) {
+	if loss != w.loss {
+		f.reg.Amend(r.Input, r.Action, w.fed, w.loss, loss)
+		w.loss = loss
+	}
+}
+
+func (w *waits) counts() int64 {
+	if w.borrowed {
+		return 0
+	}
+	return 1
+}
+
+// settle takes the feedback of a round, the first of its partition. One that teaches nothing after all is amended to
+// what is predicted of it, with which it says nothing. Rounds before it have no feedback any more.
+func (f *fast) settle(r *Round) {
+	q, i, found := f.find(r)
+	learned := r.Fate == Observed || r.Fate == Imputed
+	switch {
+	case found && learned:
+		f.amend(r, &q.items()[i], r.Loss)
+	case found:
+		f.fhat = resize(f.fhat, len(r.Input.Actions))
+		f.reg.Predict(f.fhat, r.Input)
+		f.amend(r, &q.items()[i], f.fhat[r.Action])
+	case learned:
+		f.reg.Update(r.Input, r.Action, r.Loss)
+	}
+	if found {
+		i++
+	}
+	for k := range i {
+		f.live -= q.items()[k].counts()
+	}
+	q.drop(i)
+}
+
+// The bytes behind those of the slow state: those of the fast oracle behind their length, then of each partition its
+// rounds, then the records that told.
+func (f *fast) appendBinary(b []byte) (_ []byte, err error) {
+	at := len(b)
+	if b, err = f.reg.AppendBinary(appendInt64(b, 0)); err != nil {
+		return nil, err
+	}
+	binary.LittleEndian.PutUint64(b[at:], uint64(len(b)-at-8))
+	b = appendInt64(b, int64(len(f.lanes)))
+	for i := range f.lanes {
+		waiting := f.lanes[i].items()
+		b = appendInt64(b, int64(len(waiting)))
+		for _, w := range waiting {
+			b = appendFloats(append(appendInt64(b, w.decision), flag(w.borrowed)), []float64{w.loss})
+			b = appendInt64(appendInt64(b, w.fed.At), int64(len(w.fed.Z)))
+			b = appendFloats(b, w.fed.Z)
+		}
+	}
+	b = appendInt64(appendInt64(b, f.gone), int64(len(f.told.items())))
+	for _, n := range f.told.items() {
+		b = appendInt64(b, n)
+	}
+	return b, nil
+}
+
+// read returns what b says, and the bytes of its oracle.
+func (f *fast) read(b []byte) (_ *fast, state []byte, err error) {
+	r, g := stateReader{b: b}, &fast{reg: f.reg}
+	if state = r.take(int(r.int64())); !r.bad {
+		for range r.int64() {
+			var q queue[waits]
+			last := int64(0)
+			for range r.int64() {
+				w := waits{decision: r.int64(), borrowed: r.byte() == 1, loss: r.float(0), fed: oracle.Fed{At: r.int64()}}
+				if n := int(r.int64()); n > 0 && n <= len(r.b)/8 {
+					w.fed.Z = make([]float64, n)
+					r.floats(w.fed.Z, math.Inf(-1))
+				} else {
+					r.bad = r.bad || n > 0
+				}
+				if r.bad = r.bad || w.decision <= last || w.loss > 1; r.bad {
+					break
+				}
+				last = w.decision
+				q.all, g.live = append(q.all, w), g.live+w.counts()
+			}
+			if r.bad {
+				break
+			}
+			g.lanes = append(g.lanes, q)
+		}
+	}
+	g.gone = r.int64()
+	for range r.int64() {
+		if g.told.all = append(g.told.all, r.int64()); r.bad {
+			break
+		}
+	}
+	if r.bad || len(r.b) > 0 || !slices.IsSorted(g.told.all) {
+		return nil, nil, fmt.Errorf("rounds that wait are damaged: %w", ErrSnapshot)
+	}
+	return g, state, nil
+}
+
+// appendEarly is AppendBinary of a learner with a fast state: the slow one's bytes behind their length, and its own.
+func (d *DAFA) appendEarly(b []byte) (_ []byte, err error) {
+	b = appendHeader(b, kindEarly, d.learned)
+	at := len(b)
+	if b, err = d.appendFinal(appendInt64(b, 0)); err != nil {
+		return nil, err
+	}
+	binary.LittleEndian.PutUint64(b[at:], uint64(len(b)-at-8))
+	return d.fast.appendBinary(b)
+}
+
+// readEarly is UnmarshalBinary where the learner or the snapshot has a fast state. Of a snapshot without one it begins
+// as a copy of the slow one; of one with it a learner without it takes the slow one.
+func (d *DAFA) readEarly(b []byte) error {
+	final, g, state := b, d.fast, []byte(nil)
+	if len(b) > 1 && b[1] == kindEarly {
+		_, rest, err := readHeader(b, kindEarly)
+		if err != nil {
+			return err
+		}
+		r := stateReader{b: rest}
+		if final = r.take(int(r.int64())); r.bad {
+			return fmt.Errorf("it is cut short: %w", ErrSnapshot)
+		}
+		if d.fast == nil {
+			return d.readFinal(final)
+		}
+		if g, state, err = d.fast.read(r.b); err != nil {
+			return err
+		}
+	} else {
+		g = &fast{reg: d.fast.reg}
+	}
+	before, err := d.fast.reg.AppendBinary(nil)
+	if err == nil && state != nil {
+		err = d.fast.reg.UnmarshalBinary(state)
+	}
+	if err != nil {
+		return err
+	}
+	if err = d.readFinal(final); err == nil && state == nil {
+		if state, err = d.reg.AppendBinary(nil); err == nil {
+			err = g.reg.UnmarshalBinary(state)
+		}
+	}
+	if err != nil {
+		if again := d.fast.reg.UnmarshalBinary(before); again != nil {
+			panic("an oracle does not read what it wrote")
+		}
+		return err
+	}
+	g.reg.Follow(d.reg)
+	d.fast = g
+	return nil
+}
