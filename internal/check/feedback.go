@@ -21,7 +21,6 @@ type history struct {
 	era    int64
 	epoch  int64
 	steps  []step
-	delays []int64                       // of outcomes, at the last mark
 	marks  map[int64]*codec.FeedbackMark // by offset
 	origin bool                          // a mark was met
 }

@@ -2,9 +2,7 @@ package latelosses
 
 import (
 	"iter"
-	"maps"
 	"math"
-	"slices"
 	"strings"
 
 	"hindsight/internal/loop"
@@ -206,9 +204,9 @@ func (b ByOutcome) Named() (out map[string]Comparison) {
 // Worst returns the outcome whose late losses differ, else the one of which most are late.
 func (b ByOutcome) Worst() (name string, l *Losses) {
 	l = b.Of("")
-	for _, n := range slices.Sorted(maps.Keys(b)) {
-		x := b[n]
-		if d, e := x.Differ(), l.Differ(); d && !e || d == e && x.Late.N > l.Late.N {
+	for n, x := range b { // of equals the first by name
+		d, e := x.Differ(), l.Differ()
+		if d && !e || d == e && (x.Late.N > l.Late.N || x.Late.N == l.Late.N && n < name) {
 			name, l = n, x
 		}
 	}

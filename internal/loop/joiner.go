@@ -359,7 +359,7 @@ func (j *Joiner) apply(p *pending, partition int, e *OutcomeEvent) {
 		j.applyNamed(p, partition, e)
 		return
 	}
-	if deadline, known := j.deadline(p); known && j.now > deadline {
+	if j.allOver(p) {
 		j.reject(partition, e, codec.ReasonLate, nil, e.O.ID)
 		return
 	}

@@ -174,14 +174,28 @@ func (p *pending) window(stage int) Window {
 	return Window{}
 }
 
+// allOver reports whether no outcome of a round that is not ready is open. Log time alone says so, not whether the
+// round has been first in line since: a restart does not know that.
+func (j *Joiner) allOver(p *pending) bool {
+	for k := range p.named {
+		if x := &p.named[k]; !x.ready && !j.isOver(p, p.rules.Named[k].Window) {
+			return false
+		}
+	}
+	return len(p.named) > 0 || j.isOver(p, p.rules.Window)
+}
+
+// isOver reports whether a window of p has ended.
+func (j *Joiner) isOver(p *pending, w Window) bool {
+	deadline, known := j.endOf(p, w)
+	return known && j.now > deadline
+}
+
 // applyNamed gives a round that is not ready the named outcomes of a record.
 func (j *Joiner) applyNamed(p *pending, partition int, e *OutcomeEvent) {
 	size := p.size
 	counted, reason, err := p.takeNamed(p.rules, p.d.Actions[p.d.Action], &e.O, outPos{partition, e.Offset, j.now},
-		func(stage int) bool {
-			deadline, known := j.endOf(p, p.window(stage))
-			return known && j.now > deadline
-		}, &j.scratch)
+		func(stage int) bool { return j.isOver(p, p.window(stage)) }, &j.scratch)
 	p.size = p.weigh()
 	j.bytes += p.size - size
 	if reason != "" {

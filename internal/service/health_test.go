@@ -15,6 +15,7 @@ import (
 
 	"hindsight/internal/certify"
 	"hindsight/internal/follow"
+	"hindsight/internal/ledger"
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/learner"
@@ -380,8 +381,9 @@ func TestTwoDaemons(t *testing.T) {
 		part.Changes(0)    // of an oracle that watches for them
 		part.Missed(false) // of a model with budgets
 		guard := &loop.Guard{}
-		guard.Begin(1, false, &loop.Rules{Guard: loop.GuardRules{Margin: .1, Alpha: .05}})
+		guard.Begin(1, false, &loop.Rules{Guard: loop.GuardRules{Margin: .1, Alpha: .05, LoseAtMost: .1}})
 		a.config.Metrics.Joiner().Guard(guard, false)
+		a.config.Metrics.Joiner().Candidates([]ledger.Estimate{{Rounds: 1}}, true, false) // of a model with a rule
 		a.config.Metrics.Lease(watch.RoleDecider, watch.LeaseLost)
 		pass(2 * time.Second)
 		names := checkExposed(t, exposed(t, a.reg), 1)

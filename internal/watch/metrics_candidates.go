@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"slices"
 	"strconv"
 
 	"hindsight/internal/ledger"
@@ -41,10 +40,15 @@ func newCandidates(o *owner) (c candidateMetrics) {
 // Candidates shows what is known of candidates, and whether a rule is there and has held.
 func (j *JoinerMetrics) Candidates(all []ledger.Estimate, rule, held bool) {
 	c, gone := &j.candidates, []*gauge(nil)
+	hide := func(g *gauge) {
+		if g.prom != nil {
+			gone = append(gone, g)
+		}
+	}
 	for i := range mostCandidates {
 		for k, g := range c.ends {
 			if i >= len(all) || all[i].Rounds == 0 {
-				gone = append(gone, g[i])
+				hide(g[i])
 				continue
 			}
 			v, d := all[i].Value, all[i].Gain
@@ -54,9 +58,9 @@ func (j *JoinerMetrics) Candidates(all []ledger.Estimate, rule, held bool) {
 	if rule {
 		c.promoted.Set(truth(held))
 	} else {
-		gone = append(gone, c.promoted)
+		hide(c.promoted)
 	}
-	if gone = slices.DeleteFunc(gone, func(g *gauge) bool { return g.prom == nil }); len(gone) > 0 {
+	if len(gone) > 0 {
 		j.drop(gone...)
 	}
 }

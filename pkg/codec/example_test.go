@@ -33,8 +33,8 @@ func ExampleParseContext_errors() {
 		fmt.Println(c.Validate())
 	}
 	// Output:
-	// context: features.address: corrupt record: a feature is a number, text, bool, list of numbers or null (at byte
-	// 23) context: actions[2].name: occurs twice
+	// context: features.address: corrupt record: a feature is a number, text, bool, list of numbers or null (at byte 23)
+	// context: actions[2].name: occurs twice
 }
 
 func ExampleParseOutcome() {
