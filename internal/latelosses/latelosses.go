@@ -95,10 +95,12 @@ const Arrival = "with order: arrival the bounds by measured drift and a priori a
 // Warning is that of what has been counted, where feedback is in the order of arrival or not.
 func Warning(l ByOutcome, arrival bool) string {
 	name, worst := l.Worst()
+	if !worst.Differ() {
+		return ""
+	}
 	c := Compare(worst)
 	text := c.Warning(nil)
 	switch {
-	case text == "":
 	case name != "":
 		text = "outcome " + name + ", as losses in [0,1]: " + text
 	case arrival:
