@@ -107,8 +107,10 @@ type claims struct {
 	mode  codec.Mode // of that one
 }
 
+// see notes what a decision or a mark says. A live epoch has rounds that the baseline answers, and say shadow.
 func (c *claims) see(epoch int64, mode codec.Mode) {
-	if c.epoch = max(c.epoch, epoch); epoch >= c.acted {
+	held := epoch == c.acted && c.mode == codec.Live && mode == codec.Shadow
+	if c.epoch = max(c.epoch, epoch); epoch >= c.acted && !held {
 		c.acted, c.mode = epoch, mode
 	}
 }
@@ -138,12 +140,13 @@ func (j *Joiner) readClaims(ctx context.Context, claim func(era, n, epoch int64)
 	})
 }
 
-// mostClaims is how many of the last decisions are looked at for one that tells of its epoch's mode, as those of
-// another system do not. What a feedback log has lost is of its last moments.
+// mostClaims is how many of the last decisions are looked at for one that tells of its epoch's mode: those of
+// another system do not, and those that say shadow may be of a live one. What a feedback log has lost is of its last
+// moments.
 const mostClaims = 100_000
 
 func (j *Joiner) readDecisionClaims(ctx context.Context, p int, claim func(era, n, epoch int64)) error {
-	found, looked := false, 0
+	found, looked, newest := false, 0, int64(0)
 	var d codec.Decision
 	return stream.ScanBack(ctx, j.cfg.Log, j.topics.Decisions, p, math.MaxInt64, 512, func(r *stream.Record) error {
 		switch r.Type {
@@ -152,11 +155,14 @@ func (j *Joiner) readDecisionClaims(ctx context.Context, p int, claim func(era, 
 				return nil // said when it is read
 			}
 			claim(d.Era, d.LearnedThrough, d.Epoch)
-			if looked++; d.Mode == codec.External {
+			looked++
+			newest = max(newest, d.Epoch)
+			found = found || d.Epoch < newest // all of the newest are behind it
+			if d.Mode == codec.External {
 				j.lost.epoch = max(j.lost.epoch, d.Epoch)
 				return nil
 			}
-			found = true
+			found = found || d.Mode != codec.Shadow
 			j.lost.see(d.Epoch, d.Mode)
 		case codec.TypeMark:
 			m, err := codec.ParseDecisionMark(r.Value)
@@ -166,6 +172,7 @@ func (j *Joiner) readDecisionClaims(ctx context.Context, p int, claim func(era, 
 			claim(m.Era, m.LearnedThrough, m.Epoch)
 			if mode, err := codec.ParseMode(m.Mode); err == nil && m.Epoch > 0 {
 				j.lost.see(m.Epoch, mode)
+				found = found || looked > 0
 			}
 		}
 		return nil
