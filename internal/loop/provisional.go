@@ -98,16 +98,6 @@ func (j *Joiner) retellSoon(p *pending) {
 	}
 }
 
-// Provisional returns the number of rounds that wait for their feedback and of which a provisional record told.
-func (j *Joiner) Provisional() (n int) {
-	for i := range j.queue.len() {
-		if p := j.queue.at(i).p; p != nil && p.rules != nil && p.rules.Provisional != nil && p.told > 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // delays counts how long outcomes took, in steps of a quarter of an octave.
 type delays struct {
 	n  int64

@@ -19,7 +19,7 @@ func TestProvisional(t *testing.T) {
 	h.tells(12, nil, nil, []string{
 		"1 a stage 1, loss imputed 0.75 by -1 at 11",
 		"2 b stage 1, loss observed 0.25 by 0 at 5"}, nil)
-	if n := h.j.Provisional(); n != 2 {
+	if n := h.j.provisional(); n != 2 {
 		t.Errorf("%d rounds are provisional", n)
 	}
 	h.tells(20, []DecisionEvent{decidedAt(19, 4, "d")}, []OutcomeEvent{lossAt(20, "c", .75), lossAt(20, "d", 0)}, []string{
@@ -68,4 +68,14 @@ func TestMedianDelay(t *testing.T) {
 			t.Errorf("the step of %d ends at %d", x, end)
 		}
 	}
+}
+
+// provisional returns the number of rounds that wait for their feedback and of which a provisional record told.
+func (j *Joiner) provisional() (n int) {
+	for i := range j.queue.len() {
+		if p := j.queue.at(i).p; p != nil && p.rules != nil && p.rules.Provisional != nil && p.told > 0 {
+			n++
+		}
+	}
+	return n
 }

@@ -27,7 +27,7 @@ type DeciderMetrics struct {
 	changes                                      *gauge               // of an oracle that watches for them
 	snapshots                                    []prometheus.Counter // written, failed, damaged
 	snapAge, snapBytes                           *gauge
-	mode, missed                                 *gauge
+	mode, missed, provisional                    *gauge
 	certificate                                  certificateMetrics
 
 	snapMu sync.Mutex
@@ -89,6 +89,8 @@ func newDecider(o *owner) *DeciderMetrics {
 		missed: o.later("hindsight_budget_missed",
 			"1 if a budget of the model is missed by more than chance explains: as a whole, and by four standard "+
 				"errors in about the last 1,000 costs learned. /state has each budget.", "it is 1"),
+		provisional: o.later("hindsight_provisional_rounds", "Rounds that the learner knows by a provisional loss "+
+			"(early), and waits for their feedback.", ""),
 		certificate: newCertificate(o),
 	}
 }
@@ -126,6 +128,9 @@ func (d *DeciderMetrics) Replica(r *loop.Replica) {
 	if c, ok := learner.Changes(e.Learner); ok {
 		d.Changes(c.Count)
 	}
+	if l, ok := e.Learner.(*learner.DAFA); ok && e.Rules.Provisional != nil {
+		d.Provisional(l.Provisional())
+	}
 	o, ok := e.Learner.(interface{ Oracle() oracle.Regressor })
 	if !ok {
 		return
@@ -140,6 +145,9 @@ func (d *DeciderMetrics) Replica(r *loop.Replica) {
 
 // Changes shows how often the oracle found that the world has changed.
 func (d *DeciderMetrics) Changes(n int64) { d.changes.Set(float64(n)) }
+
+// Provisional shows of how many rounds the learner knows a provisional loss.
+func (d *DeciderMetrics) Provisional(n int) { d.provisional.Set(float64(n)) }
 
 // SnapshotWritten counts a snapshot, or one that could not be written.
 func (d *DeciderMetrics) SnapshotWritten(ok bool) {
