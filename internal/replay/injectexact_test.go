@@ -15,6 +15,7 @@ import (
 	"hindsight/internal/join"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
+	"hindsight/internal/model"
 	"hindsight/internal/verify"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -58,11 +59,12 @@ func TestInjectEqualsBacktest(t *testing.T) {
 	}
 	for _, e := range engines {
 		for _, c := range []struct {
-			learner, delays string
-			arrival, named  bool
-		}{{"dafa", "none", false, false}, {"dafa", "exp:50", false, false}, {"egreedy:0.1", "exp:50", true, false},
-			{"dafa", "exp:50,c=exp:5+never:0.1", false, true}} {
-			t.Run(fmt.Sprint(e.name, " ", c.delays, " arrival=", c.arrival), func(t *testing.T) {
+			learner, delays       string
+			arrival, named, early bool
+		}{{"dafa", "none", false, false, false}, {"dafa", "exp:50", false, false, false},
+			{"egreedy:0.1", "exp:50", true, false, false}, {"dafa", "exp:50,c=exp:5+never:0.1", false, true, false},
+			{"dafa", "exp:50+never:0.1", false, false, true}} {
+			t.Run(fmt.Sprint(e.name, " ", c.delays, " arrival=", c.arrival, " early=", c.early), func(t *testing.T) {
 				t.Parallel()
 				var tr *Trial
 				if c.named {
@@ -71,6 +73,9 @@ func TestInjectEqualsBacktest(t *testing.T) {
 					tr = trialOf(t, environment(t, "sigmoid", 1, rounds), c.learner, "100", c.delays)
 				}
 				tr.Model.Arrival = c.arrival
+				if c.early {
+					tr.Model.Impute, tr.Model.DefaultLoss, tr.Model.Hurry = true, 1, &model.Hurry{After: loop.Window{Rounds: 20}}
+				}
 				if !c.arrival {
 					tr.Model.Early = false
 					tr.Model.Candidates = []loop.Candidate{{Kind: loop.BaselineCandidate}, {Kind: loop.UniformCandidate},
