@@ -201,7 +201,9 @@ func (t *twin) outcome(m *moment) {
 		if reason := t.takeNamed(w, s, m); reason != "" {
 			t.reject(m, reason)
 		}
-	case t.now > t.deadline(w):
+	case t.now > t.deadline(w), w.outs != nil && !slices.ContainsFunc(w.outs, func(x out) bool {
+		return x.end == nil && t.now <= w.ends(x.rule)
+	}):
 		t.reject(m, codec.ReasonLate)
 	default:
 		if reason := w.take(s, m); reason != "" {
