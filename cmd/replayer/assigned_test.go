@@ -30,7 +30,8 @@ func TestAssignedLog(t *testing.T) {
 		}
 		for i := range rounds {
 			action, reward := []string{"a", "a", "b", "c"}[i%4], (i/4)%3/2
-			said := [...]string{`,"propensities":{"a":0.5,"b":0.25,"c":0.25}`, fmt.Sprintf(`,"propensity":%v`, law[action]), ""}[i%3]
+			said := [...]string{`,"propensities":{"a":0.5,"b":0.25,"c":0.25}`, fmt.Sprintf(`,"propensity":%v`,
+				law[action]), ""}[i%3]
 			body := fmt.Sprintf(`{"id":"r%d","features":{"x":%d},"assigned":{"action":%q%s}}`, i, i%5, action, said)
 			if got := ask("shop.decide", body); !strings.Contains(got, `"mode":"external"`) ||
 				!strings.Contains(got, `"action":"`+action+`"`) {
@@ -53,8 +54,8 @@ func TestAssignedLog(t *testing.T) {
 	if r := execute(t.Context(), "verify", "--log", "embedded:"+dir); r.code != 0 {
 		t.Errorf("verify: %d %s%s", r.code, r.stdout, r.stderr)
 	}
-	args := []string{"backtest", "--data", "embedded:" + dir, "--policy", "always:a", "--policy", "always:b", "--policy",
-		"always:c", "--rounds", "0", "--bootstrap", "0"}
+	args := []string{"backtest", "--data", "embedded:" + dir, "--policy", "always:a", "--policy", "always:b",
+		"--policy", "always:c", "--rounds", "0", "--bootstrap", "0"}
 	o := object(t, append(args, "--json")...)
 	for i, p := range o["policies"].([]any) {
 		name, p := string("abc"[i]), p.(map[string]any)

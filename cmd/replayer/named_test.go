@@ -22,8 +22,8 @@ func armsLog(rows int) string {
 		if !hard {
 			q[0] = .7 + .3*good(4)
 		}
-		fmt.Fprintf(&b, `{"prompt":"%s question no %d","hard":%v,"best":1,"arms":{"s":{"q":%v,"c":%v,"ok":true},"m":{"q":%v,"c":%v},`+
-			`"l":{"q":%v,"c":%v}}}`+"\n", []string{"easy", "hard"}[x>>20&1], i, hard, q[0], .1+.1*good(16), q[1], 1+good(16), q[2],
+		fmt.Fprintf(&b,
+			`{"prompt":"%s question no %d","hard":%v,"best":1,"arms":{"s":{"q":%v,"c":%v,"ok":true},"m":{"q":%v,"c":%v},`+`"l":{"q":%v,"c":%v}}}`+"\n", []string{"easy", "hard"}[x>>20&1], i, hard, q[0], .1+.1*good(16), q[1], 1+good(16), q[2],
 			6+2*good(24))
 	}
 	return b.String()
@@ -47,9 +47,10 @@ func TestNamedBacktest(t *testing.T) {
 	of := func(run any, key string, i int, figure string) float64 {
 		return run.(map[string]any)[key].([]any)[i].(map[string]any)[figure].(float64)
 	}
-	all := runs(t, "--data", data, "--features", "prompt:ngrams,hard", "--reward", "q", "--reward", "q - 0.1*c", "--delays",
-		"constant:50,c=none", "--delays", "none", "--window", "100")
-	if len(all) != 4 || need(t, all[0].(map[string]any), "reward") != "q" || need(t, all[2].(map[string]any), "learner") !=
+	all := runs(t, "--data", data, "--features", "prompt:ngrams,hard", "--reward", "q", "--reward", "q - 0.1*c",
+		"--delays", "constant:50,c=none", "--delays", "none", "--window", "100")
+	if len(all) != 4 || need(t, all[0].(map[string]any), "reward") != "q" || need(t, all[2].(map[string]any),
+		"learner") !=
 		"dafa, q - 0.1*c" {
 		t.Fatalf("%d runs: %v", len(all), all[0])
 	}
@@ -59,8 +60,8 @@ func TestNamedBacktest(t *testing.T) {
 		t.Errorf("q %v, and with costs %v", dear, cheap)
 	}
 	model, page := writeFile(t, "m.yaml", armsModel), filepath.Join(t.TempDir(), "out.html")
-	all = runs(t, "--data", data, "--model", model, "--delays", "constant:50,c=none", "--budget", "spent=1,3", "--report", page,
-		"--sweep", "none")
+	all = runs(t, "--data", data, "--model", model, "--delays", "constant:50,c=none", "--budget", "spent=1,3",
+		"--report", page, "--sweep", "none")
 	if len(all) != 4 { // a report compares with none
 		t.Fatalf("%d runs", len(all))
 	}
@@ -83,8 +84,8 @@ func TestNamedBacktest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"Outcomes, budgets and prices", `"id":"curve"`, `"at":[1,3]`, `"id":"spent"`, `"id":"prices"`,
-		"spent / budget"} {
+	for _, part := range []string{"Outcomes, budgets and prices", `"id":"curve"`, `"at":[1,3]`, `"id":"spent"`,
+		`"id":"prices"`, "spent / budget"} {
 		if !strings.Contains(string(html), part) {
 			t.Errorf("the report has no %s", part)
 		}
@@ -113,7 +114,8 @@ func TestNamedUsage(t *testing.T) {
 		{append(ours, "--delays", "none,price=none"), "no outcome is called"},
 		{append(ours, "--window", "price=5"), `no outcome of the model is called "price"`},
 		{[]string{"--reward", "q"}, "the model names no outcomes"},
-		{[]string{"--model", writeFile(t, "any.yaml", "outcomes: {q: {window: 9r}}\nreward: q\n")}, "has one loss, and the model has named outcomes"},
+		{[]string{"--model", writeFile(t, "any.yaml", "outcomes: {q: {window: 9r}}\nreward: q\n")}, "has one loss, " +
+			"and the model has named outcomes"},
 	} {
 		if got := execute(t.Context(), append([]string{"backtest"}, c.args...)...); got.code == 0 ||
 			!strings.Contains(got.stderr, c.says) {
@@ -133,15 +135,16 @@ func TestNamedPolicies(t *testing.T) {
 		if x>>8%10 == 0 {
 			outcomes = fmt.Sprintf(`{"c":%v}`, c)
 		}
-		fmt.Fprintf(&log, `{"id":"e%d","features":{"h":%d},"actions":["s","l"],"action":"%s","propensity":0.5,"outcomes":%s}`+"\n",
+		fmt.Fprintf(&log,
+			`{"id":"e%d","features":{"h":%d},"actions":["s","l"],"action":"%s","propensity":0.5,"outcomes":%s}`+"\n",
 			i, x>>16%3, []string{"s", "l"}[a], outcomes)
 	}
 	data := writeFile(t, "log.jsonl", log.String())
-	model := writeFile(t, "m.yaml", "name: route\nactions: [s, l]\noutcomes: {q: {window: 20r}, c: {max: 10, window: 20r}}\n"+
-		"reward: q - c/20\nbudget: {spent: {of: 2*c, mean_at_most: 8, about: 8}}\n")
+	model := writeFile(t, "m.yaml", "name: route\nactions: [s, l]\noutcomes: {q: {window: 20r}, c: {max: 10, "+
+		"window: 20r}}\nreward: q - c/20\nbudget: {spent: {of: 2*c, mean_at_most: 8, about: 8}}\n")
 	args := func(data string) []string {
-		return []string{"backtest", "--data", data, "--model", model, "--policy", "always:l", "--policy", "uniform", "--policy",
-			"model:" + model, "--json"}
+		return []string{"backtest", "--data", data, "--model", model, "--policy", "always:l", "--policy", "uniform",
+			"--policy", "model:" + model, "--json"}
 	}
 	first := object(t, args(data)...)
 	for i, want := range [][3]float64{{7, 1, 14}, {4, .5, 8}} {
@@ -149,8 +152,8 @@ func TestNamedPolicies(t *testing.T) {
 		for k, name := range []string{"c", "q", "budget spent"} {
 			o := outcomes[k].(map[string]any)
 			snips := o["estimates"].(map[string]any)["snips"].(map[string]any)
-			if o["name"] != name || math.Abs(snips["value"].(float64)-want[k]) > .5*float64(k%2)*.2+.6*float64(1-k%2)+1e-9 ||
-				snips["low"].(float64) > snips["value"].(float64) {
+			if o["name"] != name || math.Abs(snips["value"].(float64)-want[k]) > .5*float64(k%2)*.2+.6*float64(1-k%2)+
+				1e-9 || snips["low"].(float64) > snips["value"].(float64) {
 				t.Errorf("%v, want %s of %v", o, name, want[k])
 			}
 		}
@@ -178,7 +181,8 @@ func TestNamedPolicies(t *testing.T) {
 	}
 	for _, format := range []string{"parquet", "msgpack"} {
 		there, back := filepath.Join(t.TempDir(), "there"), filepath.Join(t.TempDir(), "back")
-		for _, step := range [][]string{{data, "--to", format, "--out", there}, {there, "--to", "jsonl", "--out", back}} {
+		for _, step := range [][]string{{data, "--to", format, "--out", there}, {there, "--to", "jsonl",
+			"--out", back}} {
 			if got := execute(t.Context(), append([]string{"convert"}, step...)...); got.code != 0 {
 				t.Fatal(got)
 			}
@@ -191,7 +195,8 @@ func TestNamedPolicies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := strings.Count(string(b), `"outcomes":{`), strings.Count(string(a), `"outcomes":{`); got != want {
+		if got, want := strings.Count(string(b), `"outcomes":{`), strings.Count(string(a),
+			`"outcomes":{`); got != want {
 			t.Errorf("%s: %d of %d", format, got, want)
 		}
 		again := object(t, args(back)...)
@@ -225,8 +230,8 @@ func TestNamedCSV(t *testing.T) {
 			`"c":{"value":%d,"time":%q}}}`+"\n", i, made, x>>16%3, arm, event, c, made)
 	}
 	events, table := writeFile(t, "log.jsonl", lines), writeFile(t, "log.csv", rows)
-	model := writeFile(t, "m.yaml", "name: route\nactions: [s, l]\noutcomes: {q: {window: 1m}, c: {max: 10, window: 5s}}\n"+
-		"reward: q - c/20\n")
+	model := writeFile(t, "m.yaml", "name: route\nactions: [s, l]\noutcomes: {q: {window: 1m}, c: {max: 10, "+
+		"window: 5s}}\nreward: q - c/20\n")
 	columns := []string{"--time-column", "at", "--action-column", "arm", "--outcome-columns", "outcomes.q:judged,c",
 		"--outcome-time-column", "at", "--features",
 		"h", "--id-column", "id"}
@@ -279,7 +284,8 @@ func TestNamedCSV(t *testing.T) {
 // TestNamedWindow: the windows of one outcome are priced while the others keep theirs.
 func TestNamedWindow(t *testing.T) {
 	args := []string{"window", "--data", writeFile(t, "arms.jsonl", armsLog(600)), "--model",
-		writeFile(t, "m.yaml", armsModel), "--delays", "exp:40,c=exp:5", "--windows", "10,40,200", "--seeds", "2", "--json"}
+		writeFile(t, "m.yaml", armsModel), "--delays", "exp:40,c=exp:5", "--windows", "10,40,200", "--seeds",
+		"2", "--json"}
 	skipped := func(outcome string) (out []float64) {
 		for _, w := range need(t, object(t, append(args, "--outcome", outcome)...), "windows").([]any) {
 			out = append(out, w.(map[string]any)["skipped"].(float64))

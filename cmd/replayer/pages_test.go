@@ -17,7 +17,8 @@ import (
 // TestPageBacktest runs the first backtest of docs/backtest.md and the quickstart, word for word but for the
 // folder: a fresh clone has its log.
 func TestPageBacktest(t *testing.T) {
-	line, ok := strings.CutPrefix(strings.TrimSpace(testkit.Block(t, "../../docs/backtest.md", "backtest")), "replayer ")
+	line, ok := strings.CutPrefix(strings.TrimSpace(testkit.Block(t, "../../docs/backtest.md", "backtest")),
+		"replayer ")
 	got := execute(t.Context(), strings.Fields(strings.Replace(line, "compose/", "../../compose/", 1))...)
 	for _, want := range []string{"\nlogging ", "\nuniform ", "\nlearner:dafa ", "\ndafa     none ",
 		"few events: 120 rows"} {
@@ -105,8 +106,8 @@ func TestPageData(t *testing.T) {
 	}
 	zeros := strings.Repeat(",0", 15) + ",100"
 	for name, want := range map[string][]string{
-		"pendigits.csv": {"label,n_1,n_2,n_3,n_4,n_5,n_6,n_7,n_8,n_9,n_10,n_11,n_12,n_13,n_14,n_15,n_16", "0" + zeros, "1" +
-			zeros, "8" + zeros},
+		"pendigits.csv": {"label,n_1,n_2,n_3,n_4,n_5,n_6,n_7,n_8,n_9,n_10,n_11,n_12,n_13,n_14,n_15,n_16", "0" +
+			zeros, "1" + zeros, "8" + zeros},
 		"mushroom.csv": {
 			"label,c_1,c_2,c_3,c_4,c_5,c_6,c_7,c_8,c_9,c_10,c_11,c_12,c_13,c_14,c_15,c_16,c_17,c_18,c_19,c_20,c_21,c_22",
 			"e" + strings.Repeat(",x", 22), "p" + strings.Repeat(",?", 22)},

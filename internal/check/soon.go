@@ -64,8 +64,8 @@ func delaysOf(m *codec.FeedbackMark) (all []int64) {
 	return all
 }
 
-// settleSoon tells, of rounds that wait, outcomes which came behind something provisional; and then, in the order of the
-// line, of those that have an outcome or waited long enough.
+// settleSoon tells, of rounds that wait, outcomes which came behind something provisional; and then, in the order of
+// the line, of those that have an outcome or waited long enough.
 func (t *twin) settleSoon() {
 	if t.past != nil {
 		return
@@ -96,7 +96,8 @@ func (t *twin) tellSoon(w *waiting, fate codec.Fate, loss float64, partition int
 	w.guess = loss
 	t.n++
 	f := codec.Feedback{N: t.n, Time: w.time, Stage: w.told, OutcomePartition: -1, OutcomeOffset: -1, ClosedAt: at,
-		Outcomes: []codec.Closed{{Name: "loss", Fate: fate, Value: loss, Partition: partition, Offset: offset, ClosedAt: at}}}
+		Outcomes: []codec.Closed{{Name: "loss", Fate: fate, Value: loss, Partition: partition, Offset: offset,
+			ClosedAt: at}}}
 	w.fill(&f)
 	t.due = append(t.due, f)
 }

@@ -50,8 +50,8 @@ func (in *Intake) Notes() []string {
 	note(in.Weighted, "events that stand for several, since others were dropped (pdrop): %d; every figure counts "+
 		"each for as many as it stands for, and a learner meets it once", in.Weighted)
 	note(in.Unpropensed, "events without a propensity: %d; policies cannot be judged on this log", in.Unpropensed)
-	note(in.Reasons[logs.AssignedBare], "decisions that another system assigned without a propensity: %d; they are in no "+
-		"estimate, and their outcomes have no event", in.Reasons[logs.AssignedBare])
+	note(in.Reasons[logs.AssignedBare], "decisions that another system assigned without a propensity: %d; they "+
+		"are in no estimate, and their outcomes have no event", in.Reasons[logs.AssignedBare])
 	note(in.Untimed, "events without a time: %d; rows are in the order of the log, and a window cannot be a time",
 		in.Untimed)
 	note(in.Timeless, "outcomes without a time: %d; recorded delays take them as known at once", in.Timeless)

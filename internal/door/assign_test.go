@@ -23,7 +23,8 @@ func TestAssignments(t *testing.T) {
 		if err := json.Unmarshal(d, &all); err != nil {
 			t.Fatal(err, string(d))
 		}
-		return fmt.Sprintln(all["id"], all["action"], all["mode"], all["propensity"], all["propensities"], all["duplicate"])
+		return fmt.Sprintln(all["id"], all["action"], all["mode"], all["propensity"], all["propensities"],
+			all["duplicate"])
 	}
 	for _, repeat := range []string{"false", "true"} {
 		got := w.call("POST", "/v1/assignments", said)
@@ -38,9 +39,11 @@ func TestAssignments(t *testing.T) {
 	if got := w.call("POST", "/v1/decide", `{"id":"a"}`).problem(t); got.Status != 409 {
 		t.Errorf("%+v", got)
 	}
-	items := []string{said, `{"id":"b","assigned":{"action":"x","propensity":0.5}}`, `{"id":"c","assigned":{"action":"z"}}`}
+	items := []string{said, `{"id":"b","assigned":{"action":"x","propensity":0.5}}`,
+		`{"id":"c","assigned":{"action":"z"}}`}
 	want := []string{"a y external 0.25 map[x:0.75 y:0.25 z:0] true\n",
-		"b x external 0.5 map[x:0.5 y:<nil> z:<nil>] false\n", "c z external <nil> map[x:<nil> y:<nil> z:<nil>] false\n"}
+		"b x external 0.5 map[x:0.5 y:<nil> z:<nil>] false\n", "c z external <nil> map[x:<nil> y:<nil> " +
+			"z:<nil>] false\n"}
 	for i := range items {
 		items[i] = `{"context":` + items[i] + `}`
 	}
@@ -62,8 +65,9 @@ func TestAssignments(t *testing.T) {
 			}
 		}
 		got := w.call("GET", "/v1/rounds/"+id, "")
-		if err := json.Unmarshal(got.body, &round); err != nil || round.Decision.Mode != "external" || round.Decision.Draw != nil ||
-			(round.Decision.Propensity == nil) != (id == "c") || (round.Decision.By == "router") != (id == "a") {
+		if err := json.Unmarshal(got.body, &round); err != nil || round.Decision.Mode != "external" ||
+			round.Decision.Draw != nil || (round.Decision.Propensity == nil) != (id == "c") ||
+			(round.Decision.By == "router") != (id == "a") {
 			t.Errorf("%v: %s", err, got.body)
 		}
 	}
@@ -75,8 +79,8 @@ func TestAssignments(t *testing.T) {
 		Actions struct{ Decisions int }
 	}
 	got := w.call("GET", "/v1/state", "")
-	if err := json.Unmarshal(got.body, &state); err != nil || state.Assigned.Rounds != 3 || state.Assigned.Unknown != 1 ||
-		state.Actions.Decisions != 0 {
+	if err := json.Unmarshal(got.body, &state); err != nil || state.Assigned.Rounds != 3 ||
+		state.Assigned.Unknown != 1 || state.Actions.Decisions != 0 {
 		t.Errorf("%v: %+v", err, state)
 	}
 }
@@ -85,7 +89,8 @@ func TestAssignments(t *testing.T) {
 func TestAssignmentsRefused(t *testing.T) {
 	w := open(t, setting{})
 	for body, detail := range map[string]string{
-		`{"id":"a","actions":["x","y"]}`:                                                            "assigned: the key is missing",
+		`{"id":"a","actions":["x","y"]}`: "assigned: the " +
+			"key is missing",
 		`{"actions":["x","y"],"assigned":{"action":"x"}}`:                                           "id: is missing",
 		`{"id":"a","actions":["x","y"],"assigned":{"action":"z"}}`:                                  `assigned.action: is not among the actions: "z"`,
 		`{"id":"a","actions":["x","y"],"assigned":{"action":"x","propensity":1.5}}`:                 "assigned.propensity: must be in (0,1]",
@@ -94,7 +99,8 @@ func TestAssignmentsRefused(t *testing.T) {
 		`{"id":"a","actions":["x","y"],"assigned":{}}`:                                              "assigned.action: the key is missing",
 		`{`: "the bytes end too early",
 	} {
-		if p := w.call("POST", "/v1/assignments", body).problem(t); p.Status != 400 || !strings.Contains(p.Detail, detail) {
+		if p := w.call("POST", "/v1/assignments", body).problem(t); p.Status != 400 || !strings.Contains(p.Detail,
+			detail) {
 			t.Errorf("%s: %+v", body, p)
 		}
 	}
@@ -102,7 +108,8 @@ func TestAssignmentsRefused(t *testing.T) {
 		t.Errorf("%d decisions", n)
 	}
 	packed := codec.AppendContext(nil, &codec.Context{ID: "a", Actions: []codec.Action{{Name: "x"}}})
-	if p := w.call("POST", "/v1/assignments", string(packed), "Content-Type: application/msgpack").problem(t); p.Status != 400 {
+	if p := w.call("POST", "/v1/assignments", string(packed), "Content-Type: application/msgpack").problem(
+		t); p.Status != 400 {
 		t.Errorf("%+v", p)
 	}
 }

@@ -46,9 +46,10 @@ type decision struct {
 	Action     string   `json:"action"`
 	Propensity *float64 `json:"propensity"`   // null: another system decided, and did not give it
 	By         string   `json:"by,omitempty"` // who decided a round of mode external, as its context says
-	Draw       *float64 `json:"draw"`         // in [0,1): the intervals of the actions in their order hold it; null: none
-	Actions    []action `json:"actions"`
-	Prices     []value  `json:"prices,omitempty"` // that the learner charged for what is budgeted
+	// in [0,1): the intervals of the actions in their order hold it; null: none
+	Draw    *float64 `json:"draw"`
+	Actions []action `json:"actions"`
+	Prices  []value  `json:"prices,omitempty"` // that the learner charged for what is budgeted
 	// live: the learner answered; external: another system; else the baseline. Propensities are those of who answered
 	Mode string `json:"mode"`
 	Why  string `json:"why"`

@@ -166,8 +166,8 @@ func (x *explainer) why(l *loop.Look, model codec.Mode) {
 		}
 	}
 	if model == codec.Live && x.dec.Mode == codec.Shadow {
-		out.Why = "the guard held the learner back: its law, which would have been drawn from without lose_at_most, was mixed into " +
-			"the baseline's"
+		out.Why = "the guard held the learner back: its law, which would have been drawn from without lose_at_most, " +
+			"was mixed into the baseline's"
 		return
 	}
 	if x.dec.Mode == codec.External {
@@ -242,8 +242,8 @@ func (r *replay) last(ctx context.Context, rec *stream.Record) error {
 		t.Actions = append(t.Actions, c)
 	}
 	if fate := x.fed.Fate; !t.Learned && (fate == codec.Observed || fate == codec.Imputed) {
-		x.note("it has a loss and was not learned: another epoch had begun with a learner of its own, or the model was " +
-			"paused")
+		x.note("it has a loss and was not learned: another epoch had begun with a learner of its own, or the " +
+			"model was paused")
 	}
 	x.e.Taught = t
 	return stream.ErrStop

@@ -10,8 +10,8 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// A round that another system decided is a round of the same log, of mode [codec.External]. Nothing is drawn for it, and
-// outcomes join it as any other. A learner learns it as one that another law played, with its true propensity;
+// A round that another system decided is a round of the same log, of mode [codec.External]. Nothing is drawn for it,
+// and outcomes join it as any other. A learner learns it as one that another law played, with its true propensity;
 // certificate, guard and judge of candidates leave it out.
 
 var (

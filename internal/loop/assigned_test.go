@@ -21,14 +21,16 @@ func TestAssignedByHand(t *testing.T) {
 			unknown codec.Unknown
 		}{
 			{`{"id":"1","assigned":{"action":"c","propensities":{"a":0.5,"c":0.5}}}`, "c", []float64{.5, 0, .5}, 0},
-			{`{"id":"1","actions":["c","a"],"assigned":{"action":"c","propensities":{"a":0.9,"c":0.1}}}`, "c", []float64{.1, .9}, 0},
+			{`{"id":"1","actions":["c","a"],"assigned":{"action":"c","propensities":{"a":0.9,"c":0.1}}}`, "c",
+				[]float64{.1, .9}, 0},
 			{`{"id":"1","assigned":{"action":"a","propensity":0.4}}`, "a", []float64{.4, .3, .3}, codec.UnknownRest},
 			{`{"id":"1","assigned":{"action":"a","propensity":1}}`, "a", []float64{1, 0, 0}, 0},
 			{`{"id":"1","assigned":{"action":"b"}}`, "b", []float64{0, 1, 0}, codec.UnknownLaw},
 			{`{"id":"1","actions":["a"],"assigned":{"action":"a"}}`, "a", []float64{1}, codec.UnknownLaw},
 			// what the model masks another system may play
 			{`{"id":"1","assigned":{"action":"d","propensity":1}}`, "d", []float64{0, 0, 0, 1}, 0},
-			{`{"id":"1","actions":["d","a"],"assigned":{"action":"d","propensity":0.25}}`, "d", []float64{.25, .75}, codec.UnknownRest},
+			{`{"id":"1","actions":["d","a"],"assigned":{"action":"d","propensity":0.25}}`, "d", []float64{.25, .75},
+				codec.UnknownRest},
 		} {
 			rules := modedRules()
 			rules.Mode, rules.Baseline = mode, Baseline{Kind: NamedAction}
@@ -49,7 +51,8 @@ func TestAssignedByHand(t *testing.T) {
 			}
 			var back codec.Decision
 			m.no(codec.ParseDecision(&back, codec.AppendDecision(nil, d)))
-			if !bytes.Equal(codec.AppendDecision(nil, &back), codec.AppendDecision(nil, d)) || back.Unknown != d.Unknown {
+			if !bytes.Equal(codec.AppendDecision(nil, &back), codec.AppendDecision(nil, d)) ||
+				back.Unknown != d.Unknown {
 				t.Errorf("%s: read back it is %+v", c.context, back)
 			}
 		}

@@ -24,10 +24,11 @@ type GuardRules struct {
 // On reports whether there is a guard.
 func (g GuardRules) On() bool { return g.Alpha > 0 }
 
-// holdBack keeps the expected gain of a round decided live, 1 less the loss, at 1 − LoseAtMost of what the baseline would
-// gain: of the learner's law as large a share ε is mixed into the baseline's as all that the learner holds possible
-// allows. Nothing is carried over from other rounds, of this partition or of another: what is outstanding is no evidence,
-// so that the promise holds for whatever it turns out to be, and the law is a function of what every decision is.
+// holdBack keeps the expected gain of a round decided live, 1 less the loss, at 1 − LoseAtMost of what the baseline
+// would gain: of the learner's law as large a share ε is mixed into the baseline's as all that the learner holds
+// possible allows. Nothing is carried over from other rounds, of this partition or of another: what is outstanding is
+// no evidence, so that the promise holds for whatever it turns out to be, and the law is a function of what every
+// decision is.
 //
 // A round with ε < 1 is one in shadow: the law that was drawn from is logged, and the learner's beside it.
 func (d *Decider) holdBack(dst *codec.Decision, in *oracle.Input) {
@@ -105,8 +106,9 @@ type GuardSums struct {
 	Peak     float64             // largest log E
 	Raised   int64               // the feedback at which it alarmed; 0: it has not
 
-	Held    int64   // rounds held back
-	Forgone float64 // Σ of what the learner's own law would have gained more there, by importance weights, where a loss is known
+	Held int64 // rounds held back
+	// Σ of what the learner's own law would have gained more there, by importance weights, where a loss is known
+	Forgone float64
 }
 
 // Begin tells the guard of an epoch, in the order of the log. Its evidence is of one

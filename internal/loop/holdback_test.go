@@ -9,11 +9,12 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// heldBack is a decider over a class of two functions of actions a and b, whose baseline is a: under one b is worse by .4,
-// under the other better by .4.
+// heldBack is a decider over a class of two functions of actions a and b, whose baseline is a: under one b is worse by
+// .4, under the other better by .4.
 func heldBack(t testing.TB, lose float64) *moded {
 	t.Helper()
-	class, err := oracle.NewTabularClass(nil, []string{"a", "b"}, []map[string][]float64{{"": {.5, .9}}, {"": {.5, .1}}})
+	class, err := oracle.NewTabularClass(nil, []string{"a", "b"}, []map[string][]float64{{"": {.5, .9}},
+		{"": {.5, .1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +35,8 @@ func heldBack(t testing.TB, lose float64) *moded {
 	return newModed(t, rules, d)
 }
 
-// TestHoldBackByHand: at first the law is ½ each, of which b may have p with .4·p ≤ .02·.5; once what says that b is worse
-// is refuted the learner decides, and where what says that it is better is it does not.
+// TestHoldBackByHand: at first the law is ½ each, of which b may have p with .4·p ≤ .02·.5; once what says that b is
+// worse is refuted the learner decides, and where what says that it is better is it does not.
 func TestHoldBackByHand(t *testing.T) {
 	for _, loss := range []float64{0, 1} {
 		m := heldBack(t, .02)
@@ -60,8 +61,8 @@ func TestHoldBackByHand(t *testing.T) {
 	}
 }
 
-// TestHoldBackIgnoresWhatIsOutstanding: neither rounds that were decided and not learned, nor the partition, nor the number
-// of a round are in its law.
+// TestHoldBackIgnoresWhatIsOutstanding: neither rounds that were decided and not learned, nor the partition, nor the
+// number of a round are in its law.
 func TestHoldBackIgnoresWhatIsOutstanding(t *testing.T) {
 	m := heldBack(t, .02)
 	want := append([]float64(nil), m.decide(`{}`).Propensities...)

@@ -18,8 +18,8 @@ func (d *Decider) heldOut(id string) bool {
 	return float64(binary.BigEndian.Uint64(sum[:])>>11)*0x1p-53 < share
 }
 
-// mixed returns the law of a round before its id is hashed: the baseline's with probability HoldOut, else the learner's.
-// Candidates are judged with it, as it covers what either plays. nil: the log does not tell both.
+// mixed returns the law of a round before its id is hashed: the baseline's with probability HoldOut, else the
+// learner's. Candidates are judged with it, as it covers what either plays. nil: the log does not tell both.
 func (j *Judge) mixed(actions []string, learner []float64) []float64 {
 	share := j.rules.HoldOut
 	if len(learner) != len(actions) {

@@ -23,7 +23,8 @@ func TestHoldOut(t *testing.T) {
 		for i := range 4000 {
 			var dec codec.Decision
 			id := fmt.Sprint("id", (i+first)%4000)
-			if res := d.Decide(&dec, fmt.Appendf(nil, `{"id":%q}`, id), "", Source{Offset: RequestSource}); res.Verdict != Decided {
+			if res := d.Decide(&dec, fmt.Appendf(nil, `{"id":%q}`, id), "",
+				Source{Offset: RequestSource}); res.Verdict != Decided {
 				t.Fatal(res.Err)
 			}
 			switch {
@@ -49,8 +50,8 @@ func TestHoldOut(t *testing.T) {
 	}
 }
 
-// TestJudgeMixesTheHeldOut: a round weighs by the law before its id is hashed, which covers the baseline in the learner's
-// rounds and the learner in the baseline's.
+// TestJudgeMixesTheHeldOut: a round weighs by the law before its id is hashed, which covers the baseline in the
+// learner's rounds and the learner in the baseline's.
 func TestJudgeMixesTheHeldOut(t *testing.T) {
 	rules := judgedRules()
 	rules.HoldOut, rules.Mode = .1, codec.Live

@@ -64,8 +64,8 @@ func (p Promotion) On() bool { return p.Alpha > 0 }
 // gives it each feedback in the order of the log, so its state is a function of the log: a mark keeps it.
 //
 // Rounds that were withdrawn, those of an id that an earlier round used, and those that another system decided, are no
-// rounds of it. Its evidence is of one learner in one mode, of one baseline, and of one list of candidates: where one of
-// them changes it starts anew.
+// rounds of it. Its evidence is of one learner in one mode, of one baseline, and of one list of candidates: where one
+// of them changes it starts anew.
 type Judge struct {
 	epoch  int64 // the last that began
 	since  int64 // the first whose rounds it counts
@@ -173,8 +173,8 @@ func (j *Judge) baseline(f *codec.Feedback) bool {
 	return true
 }
 
-// law returns the probabilities with which candidate i would have played a round; nil: the log does not tell. learner is
-// the learner's law, if the log has it.
+// law returns the probabilities with which candidate i would have played a round; nil: the log does not tell. learner
+// is the learner's law, if the log has it.
 func (j *Judge) law(i int, c Candidate, actions []string, learner []float64) []float64 {
 	switch {
 	case c.Kind == BaselineCandidate:

@@ -11,8 +11,8 @@ import (
 func judgedRules() *Rules {
 	r := modedRules()
 	r.Actions = []string{"a", "b"}
-	r.Candidates = []Candidate{{Kind: BaselineCandidate}, {Kind: UniformCandidate}, {Kind: AlwaysCandidate, Action: "b"},
-		{Kind: LearnerCandidate}}
+	r.Candidates = []Candidate{{Kind: BaselineCandidate}, {Kind: UniformCandidate}, {Kind: AlwaysCandidate,
+		Action: "b"}, {Kind: LearnerCandidate}}
 	r.Promote = Promotion{Of: r.Candidates[2], BetterBy: .01, Alpha: .05}
 	return r
 }
@@ -54,7 +54,8 @@ func TestJudgeCounts(t *testing.T) {
 		{"imputed", func(f *codec.Feedback) { f.Fate = codec.Imputed }, 1, 1, 1},
 		{"skipped", func(f *codec.Feedback) { f.Fate = codec.Skipped }, 1, 0, 0},
 		{"withdrawn", func(f *codec.Feedback) { f.Fate = codec.WithdrawnRound }, 0, 0, 0},
-		{"its id was used", func(f *codec.Feedback) { f.Fate, f.Reason = codec.Skipped, codec.ReasonDuplicateID }, 0, 0, 0},
+		{"its id was used", func(f *codec.Feedback) { f.Fate, f.Reason = codec.Skipped, codec.ReasonDuplicateID }, 0, 0,
+			0},
 		{"shadow", func(f *codec.Feedback) { f.Mode, f.Would = codec.Shadow, []float64{.5, .5} }, 1, 1, 1},
 		{"apprentice", func(f *codec.Feedback) { f.Mode = codec.Apprentice }, 1, 1, 0},
 		{"of an earlier epoch", func(f *codec.Feedback) { f.Epoch = 0 }, 0, 0, 0},
@@ -91,7 +92,8 @@ func TestJudgeBegins(t *testing.T) {
 		var j, back Judge
 		j.Begin(1, false, judgedRules())
 		j.Add(judged())
-		if err := back.Restore(j.Append(nil), 1, judgedRules()); err != nil || !bytes.Equal(back.Append(nil), j.Append(nil)) {
+		if err := back.Restore(j.Append(nil), 1, judgedRules()); err != nil || !bytes.Equal(back.Append(nil),
+			j.Append(nil)) {
 			t.Fatal(err)
 		}
 		for _, j := range []*Judge{&j, &back} {
@@ -138,7 +140,8 @@ func FuzzJudgeRestore(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var j, back Judge
 		if j.Restore(b, 1, judgedRules()) == nil && len(b) > 0 {
-			if err := back.Restore(j.Append(nil), 1, judgedRules()); err != nil || !bytes.Equal(back.Append(nil), j.Append(nil)) {
+			if err := back.Restore(j.Append(nil), 1, judgedRules()); err != nil || !bytes.Equal(back.Append(nil),
+				j.Append(nil)) {
 				t.Fatal(err)
 			}
 		}

@@ -45,8 +45,8 @@ func newLearner(kind string) *learner.DAFA {
 
 // play returns the expected regret of rounds of this world, with rounds learned early or not. With a slow learner
 // that one learns all feedback as if nothing else was in the log.
-func (c clicks) play(t testing.TB, kind string, early bool, seed uint64, rounds int, slow *learner.DAFA) (regret float64,
-	l *learner.DAFA) {
+func (c clicks) play(t testing.TB, kind string, early bool, seed uint64, rounds int,
+	slow *learner.DAFA) (regret float64, l *learner.DAFA) {
 	const window = 2000
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var theta [5][6]float64
@@ -68,7 +68,8 @@ func (c clicks) play(t testing.TB, kind string, early bool, seed uint64, rounds 
 		t.Fatal(err)
 	}
 	decider := NewDecider(replica, []byte("seed"), "clicks", 0, 100)
-	joiner := NewJoiner(1, codec.Limits{Heart: Heart, Pending: 1 << 40, Dedup: 10}, 1, func(int64) *Rules { return rules })
+	joiner := NewJoiner(1, codec.Limits{Heart: Heart, Pending: 1 << 40, Dedup: 10}, 1,
+		func(int64) *Rules { return rules })
 	due := make(map[int][]OutcomeEvent)
 	var d codec.Decision
 	var ready Ready
@@ -89,7 +90,8 @@ func (c clicks) play(t testing.TB, kind string, early bool, seed uint64, rounds 
 		for j := 1; j < 6; j++ {
 			x[j] = 2*rng.Float64() - 1
 		}
-		raw = fmt.Appendf(raw[:0], `{"id":"r%d","features":{"f":%v,"g":%v,"h":%v,"i":%v,"j":%v}}`, i, x[1], x[2], x[3], x[4], x[5])
+		raw = fmt.Appendf(raw[:0], `{"id":"r%d","features":{"f":%v,"g":%v,"h":%v,"i":%v,"j":%v}}`, i, x[1], x[2], x[3],
+			x[4], x[5])
 		if v := decider.Decide(&d, raw, "", Source{Offset: RequestSource}); v.Verdict != Decided {
 			t.Fatal(v.Err)
 		}
@@ -190,7 +192,8 @@ func TestEarlyPays(t *testing.T) {
 		}
 		mean := sum / n
 		se := math.Sqrt(max(0, squares/n-mean*mean) / (n - 1))
-		t.Logf("%-8s %v: waiting %.0f, early %+.0f ± %.0f (%+.1f %%)", w.kind, w.clicks, waits/n, mean, se, 100*sum/waits)
+		t.Logf("%-8s %v: waiting %.0f, early %+.0f ± %.0f (%+.1f %%)", w.kind, w.clicks, waits/n, mean, se,
+			100*sum/waits)
 		if sum > -w.gain*waits || w.gain == 0 && mean > 2*se {
 			t.Errorf("%s %v: %+.1f %% of the regret, want at most %+.0f", w.kind, w.clicks, 100*sum/waits, -100*w.gain)
 		}

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// Rounds have a line in which each waits shortly; what comes behind its record is told at once. A round whose feedback is
-// due tells nothing provisional.
+// Rounds have a line in which each waits shortly; what comes behind its record is told at once. A round whose feedback
+// is due tells nothing provisional.
 func TestProvisional(t *testing.T) {
-	h := newCutByHand(t, unlimited, &Rules{Range: Range{Max: 1}, Window: Window{Nanos: 100}, Impute: true, DefaultLoss: 1,
-		Provisional: &Provisional{After: Window{Nanos: 10}, Silence: .75}})
+	h := newCutByHand(t, unlimited, &Rules{Range: Range{Max: 1}, Window: Window{Nanos: 100}, Impute: true,
+		DefaultLoss: 1, Provisional: &Provisional{After: Window{Nanos: 10}, Silence: .75}})
 	h.tells(5, []DecisionEvent{decidedAt(1, 1, "a"), decidedAt(2, 2, "b"), decidedAt(3, 3, "c")},
 		[]OutcomeEvent{lossAt(5, "b", .25)}, nil, nil) // it waits for a, which may be fast as well
 	if due, known := h.j.Due(); !known || due != 11 {
@@ -22,9 +22,10 @@ func TestProvisional(t *testing.T) {
 	if n := h.j.provisional(); n != 2 {
 		t.Errorf("%d rounds are provisional", n)
 	}
-	h.tells(20, []DecisionEvent{decidedAt(19, 4, "d")}, []OutcomeEvent{lossAt(20, "c", .75), lossAt(20, "d", 0)}, []string{
-		"3 c stage 1, loss imputed 0.75 by -1 at 13", // and then c told what was expected
-		"4 d stage 1, loss observed 0 by 2 at 20"}, nil)
+	h.tells(20, []DecisionEvent{decidedAt(19, 4, "d")}, []OutcomeEvent{lossAt(20, "c", .75), lossAt(20, "d", 0)},
+		[]string{
+			"3 c stage 1, loss imputed 0.75 by -1 at 13", // and then c told what was expected
+			"4 d stage 1, loss observed 0 by 2 at 20"}, nil)
 	h.tells(30, nil, []OutcomeEvent{lossAt(30, "a", .5), lossAt(30, "a", .25)}, []string{
 		"5 a observed 0.5 by 3", "6 b observed 0.25 by 0", "7 c observed 0.75 by 1", "8 d observed 0 by 2"},
 		[]string{"4 duplicate "})

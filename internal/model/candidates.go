@@ -28,10 +28,11 @@ func (c candidate) read(p *parser, n *yaml.Node) {
 		kind := loop.CandidateKind(slices.Index(names, name))
 		switch {
 		case !slices.Contains(names, name):
-			return fmt.Errorf("expected baseline | uniform | learner | {always: ACTION}, found %q%s; for example: %s", name,
-				didYouMean(name, names), candidateExample)
+			return fmt.Errorf("expected baseline | uniform | learner | {always: ACTION}, found %q%s; for example: %s",
+				name, didYouMean(name, names), candidateExample)
 		case has != (kind == loop.AlwaysCandidate):
-			return fmt.Errorf("always takes the name of an action and the others nothing; for example: %s", candidateExample)
+			return fmt.Errorf("always takes the name of an action and the others nothing; for example: %s",
+				candidateExample)
 		case has && checkText(arg) != nil:
 			return fmt.Errorf("the name of the action %w; for example: %s", checkText(arg), candidateExample)
 		}
@@ -108,7 +109,8 @@ func (r promotion) canonical() string { return braces(r.fields()) }
 func (r promotion) problem() string {
 	switch {
 	case !(r.at.BetterBy >= 0 && r.at.BetterBy < 1):
-		return fmt.Sprintf("better_by: expected a loss in [0,1), on the scale where 1 is worst, found %v", r.at.BetterBy)
+		return fmt.Sprintf("better_by: expected a loss in [0,1), on the scale where 1 is worst, found %v",
+			r.at.BetterBy)
 	case !(r.at.Alpha > 0 && r.at.Alpha <= maxAlpha):
 		return fmt.Sprintf("alpha: expected a level in (0, 0.5], found %v", r.at.Alpha)
 	}
@@ -126,14 +128,15 @@ func (m *Model) candidateProblems(add adder) {
 		}
 	}
 	if len(m.Candidates) > 0 && (m.Arrival || m.Early) {
-		add("candidates", "they are judged in the order of decisions, since outcomes that come early may be of certain "+
-			"losses; use order: fifo")
+		add("candidates", "they are judged in the order of decisions, since outcomes that come early may be of "+
+			"certain losses; use order: fifo")
 	}
 	if !mayHoldOut(m.HoldOut) {
 		add("hold_out", "expected a share in [0, 0.5], found %v", m.HoldOut)
 	}
 	if m.HoldOut > 0 && m.Guard.LoseAtMost > 0 {
-		add("hold_out", "it does not go with guard: {lose_at_most: …}, which plays the baseline by itself; keep one of them")
+		add("hold_out", "it does not go with guard: {lose_at_most: …}, which plays the baseline by itself; keep "+
+			"one of them")
 	}
 	if m.Promote == (loop.Promotion{}) {
 		return
@@ -142,8 +145,8 @@ func (m *Model) candidateProblems(add adder) {
 		add("promote", "%s", bad)
 	}
 	if k := m.Promote.Of.Kind; m.Promote.Switch && k != loop.BaselineCandidate && k != loop.LearnerCandidate {
-		add("promote", "%s is in no mode: only baseline and learner can take over; use only: tell, or make it the baseline",
-			m.Promote.Of)
+		add("promote", "%s is in no mode: only baseline and learner can take over; use only: tell, or make it the "+
+			"baseline", m.Promote.Of)
 	}
 	if !slices.Contains(m.Candidates, m.Promote.Of) {
 		add("promote", "%s is not in candidates; add it there", m.Promote.Of)

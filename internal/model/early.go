@@ -125,9 +125,11 @@ func (m *Model) hurryProblems(add adder) {
 		add("early", "oracle: %s cannot take back what it learned; use oracle: %s", m.Oracle.Kind,
 			strings.Join(amendable, " or "))
 	case m.Named != nil:
-		add("early", "it is for models with one loss: stages of outcomes with windows of their own are learned early anyway")
+		add("early", "it is for models with one loss: stages of outcomes with windows of their own are learned "+
+			"early anyway")
 	case !m.Impute:
-		add("early", "silence is learned early, and missing: skip learns nothing of it; use missing: impute, or order: early")
+		add("early", "silence is learned early, and missing: skip learns nothing of it; use missing: impute, or "+
+			"order: early")
 	case m.Outcomes != loop.First || m.Activation:
 		add("early", "the first outcome of a round must be its last word; take outcomes and activation out")
 	case m.Arrival || m.Early:

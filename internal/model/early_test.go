@@ -86,7 +86,8 @@ func TestEarly(t *testing.T) {
 		}
 	}
 	named := "outcomes: {quality: {}}\nreward: quality\nearly: median"
-	if _, err := Parse("m.yaml", []byte(named)); err == nil || !strings.Contains(err.Error(), "it is for models with one loss") {
+	if _, err := Parse("m.yaml", []byte(named)); err == nil || !strings.Contains(err.Error(), "it is for models with "+
+		"one loss") {
 		t.Errorf("named outcomes: %v", err)
 	}
 }

@@ -80,7 +80,8 @@ func (g guard) problem() string {
 	case !(g.at.Alpha > 0 && g.at.Alpha <= maxAlpha):
 		return fmt.Sprintf("alpha: expected a level in (0, 0.5], found %v", g.at.Alpha)
 	case !(g.at.LoseAtMost >= 0 && g.at.LoseAtMost < 1):
-		return fmt.Sprintf("lose_at_most: expected a share of the baseline's gain in [0,1), found %v; 0 is off", g.at.LoseAtMost)
+		return fmt.Sprintf("lose_at_most: expected a share of the baseline's gain in [0,1), found %v; 0 is off",
+			g.at.LoseAtMost)
 	}
 	return ""
 }
@@ -94,22 +95,23 @@ func (m *Model) holdProblems(add adder) {
 	finite, linear := m.Oracle.Kind == Hedge && m.Certificate.Alpha > 0, m.Oracle.Kind == Ridge
 	switch {
 	case m.Learner.Kind != DAFA && m.Learner.Kind != elimination || !finite && !linear:
-		add("guard", "lose_at_most needs a theorem on the error of predictions: use learner: dafa with oracle: {kind: hedge, "+
-			"class: FILE} and its certificate, or oracle: {kind: ridge, certified: true}; worse_by and then work with every "+
-			"learner")
+		add("guard", "lose_at_most needs a theorem on the error of predictions: use learner: dafa with oracle: "+
+			"{kind: hedge, class: FILE} and its certificate, or oracle: {kind: ridge, certified: true}; worse_by and "+
+			"then work with every learner")
 	case m.Arrival:
-		add("guard", "lose_at_most needs outcomes in the order of decisions, since early ones are a choice among all; use "+
-			"order: fifo")
+		add("guard", "lose_at_most needs outcomes in the order of decisions, since early ones are a choice among "+
+			"all; use order: fifo")
 	case m.Hurry != nil:
-		add("guard", "lose_at_most bounds the error of what final outcomes taught, and early decides by more; take early out")
+		add("guard", "lose_at_most bounds the error of what final outcomes taught, and early decides by more; take "+
+			"early out")
 	case m.Named != nil:
 		add("guard", "lose_at_most is for models with one loss or reward; take outcomes out")
 	case m.Impute && linear:
 		add("guard", "lose_at_most with ridge needs losses that were observed, and missing: impute makes some up; use "+
 			"missing: skip")
 	case finite && m.Guard.Alpha < m.Certificate.Alpha*learner.LeastShare:
-		add("guard", "lose_at_most: alpha is %v, and what the certificate refutes at a level below %v is forgotten; use a "+
-			"larger alpha", m.Guard.Alpha, m.Certificate.Alpha*learner.LeastShare)
+		add("guard", "lose_at_most: alpha is %v, and what the certificate refutes at a level below %v is "+
+			"forgotten; use a larger alpha", m.Guard.Alpha, m.Certificate.Alpha*learner.LeastShare)
 	}
 }
 
@@ -133,6 +135,7 @@ func (m *Model) modeProblems(add adder) {
 		}
 	}
 	if !slices.ContainsFunc(m.Actions, func(a string) bool { return !slices.Contains(m.Masked, a) }) {
-		add("masked", "no action is left; use mode: paused to stop the learner (masked: %s)", strings.Join(m.Masked, ", "))
+		add("masked", "no action is left; use mode: paused to stop the learner (masked: %s)",
+			strings.Join(m.Masked, ", "))
 	}
 }

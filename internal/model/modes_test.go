@@ -24,7 +24,8 @@ func drawModes(t *rapid.T, m *Model) {
 	}
 	if rapid.Bool().Draw(t, "guard") {
 		m.Guard = loop.GuardRules{Margin: rapid.Float64Range(0, .9).Draw(t, "margin"),
-			Alpha: rapid.Float64Range(1e-9, .5).Draw(t, "alpha"), Then: codec.Mode(rapid.IntRange(0, 3).Draw(t, "then"))}
+			Alpha: rapid.Float64Range(1e-9, .5).Draw(t, "alpha"), Then: codec.Mode(rapid.IntRange(0,
+				3).Draw(t, "then"))}
 		m.Guard.LoseAtMost = .02
 		if m.holdProblems(func(string, string, ...any) { m.Guard.LoseAtMost = 0 }); m.Guard.LoseAtMost > 0 {
 			m.Guard.LoseAtMost = rapid.Float64Range(0, .9).Draw(t, "lose at most")
@@ -62,7 +63,8 @@ func TestModeErrors(t *testing.T) {
 		{"guard: {alpha: 0}", "guard: alpha: expected a level in (0, 0.5], found 0"},
 		{"guard: {worse_by: 1}", "guard: worse_by: expected a loss in [0,1)"},
 		{"guard: {lose_at_most: 1}", "guard: lose_at_most: expected a share of the baseline's gain in [0,1)"},
-		{"guard: {lose_at_most: .02}", "guard: lose_at_most needs a theorem on the error of predictions: use learner: dafa"},
+		{"guard: {lose_at_most: .02}", "guard: lose_at_most needs a theorem on the error of predictions: use " +
+			"learner: dafa"},
 		{hedgeGuard + "certificate: none", "guard: lose_at_most needs a theorem"},
 		{hedgeGuard + "learner: greedy", "guard: lose_at_most needs a theorem"},
 		{hedgeGuard + "order: arrival", "guard: lose_at_most needs outcomes in the order of decisions"},
@@ -70,8 +72,10 @@ func TestModeErrors(t *testing.T) {
 		{"oracle: {kind: hedge, class: c.jsonl}\nguard: {lose_at_most: .02, alpha: 0.0001}",
 			"guard: lose_at_most: alpha is 0.0001, and what the certificate refutes at a level below"},
 		{"actions: [a, b]\nfeatures: {x: bool}\noracle: {kind: ridge, certified: true}\nmissing: impute\n" +
-			"default_loss: 1\nguard: {lose_at_most: .02}", "guard: lose_at_most with ridge needs losses that were observed"},
-		{"candidates: [greedy]", `candidates: expected baseline | uniform | learner | {always: ACTION}, found "greedy"`},
+			"default_loss: 1\nguard: {lose_at_most: .02}", "guard: lose_at_most with ridge needs losses that were " +
+			"observed"},
+		{"candidates: [greedy]",
+			`candidates: expected baseline | uniform | learner | {always: ACTION}, found "greedy"`},
 		{"candidates: [always]", "candidates: always takes the name of an action"},
 		{"candidates: [uniform, uniform]", "candidates: uniform is there twice"},
 		{"candidates: uniform", "candidates: expected none or a list of 1 to 16 policies"},

@@ -74,12 +74,13 @@ func TestInjectEqualsBacktest(t *testing.T) {
 				}
 				tr.Model.Arrival = c.arrival
 				if c.early {
-					tr.Model.Impute, tr.Model.DefaultLoss, tr.Model.Hurry = true, 1, &model.Hurry{After: loop.Window{Rounds: 20}}
+					tr.Model.Impute, tr.Model.DefaultLoss, tr.Model.Hurry = true, 1,
+						&model.Hurry{After: loop.Window{Rounds: 20}}
 				}
 				if !c.arrival {
 					tr.Model.Early = false
-					tr.Model.Candidates = []loop.Candidate{{Kind: loop.BaselineCandidate}, {Kind: loop.UniformCandidate},
-						{Kind: loop.LearnerCandidate}}
+					tr.Model.Candidates = []loop.Candidate{{Kind: loop.BaselineCandidate},
+						{Kind: loop.UniformCandidate}, {Kind: loop.LearnerCandidate}}
 				}
 				want, trace, states := decisionsOf(t, tr)
 				live, v := liveOn(t, e.open(t), tr, "", func(log stream.Log) {
@@ -98,14 +99,16 @@ func TestInjectEqualsBacktest(t *testing.T) {
 				played.setFates(trace.Outcomes, trace.late)
 				for i := range played.Outcomes { // a live run leaves rounds waiting that the end of a backtest closes
 					o, l := &played.Outcomes[i], &live.Outcomes[i]
-					if o.Late == 0 || o.Imputed+o.Skipped == 0 || l.Late == 0 || l.Observed == 0 || l.Observed > o.Observed {
+					if o.Late == 0 || o.Imputed+o.Skipped == 0 || l.Late == 0 || l.Observed == 0 ||
+						l.Observed > o.Observed {
 						t.Errorf("%+v\n%+v", o.OutcomeFates, l.OutcomeFates)
 					}
 					o.OutcomeFates, l.OutcomeFates = OutcomeFates{}, OutcomeFates{}
 					o.Lateness, l.Lateness = latelosses.Comparison{}, latelosses.Comparison{}
 				}
 				found := func(r *Result) string {
-					return asJSON(t, r.MeanLoss) + " " + asJSON(t, r.Regret) + asJSON(t, r.Outcomes) + asJSON(t, r.Budgets)
+					return asJSON(t, r.MeanLoss) + " " + asJSON(t, r.Regret) + asJSON(t, r.Outcomes) +
+						asJSON(t, r.Budgets)
 				}
 				if got, want := found(live), found(&played); got != want {
 					t.Errorf("live it was %s, the backtest found %s", got, want)
@@ -127,8 +130,8 @@ func opened(t *testing.T, log string) stream.Log {
 
 // exact is what a decision says of the learner, to the bit.
 func exact(d *codec.Decision) string {
-	return fmt.Sprintf("%d through %d plays %d of %x with %x at %x", d.N, d.LearnedThrough, d.Action, d.Propensities, d.Gamma,
-		d.Prices)
+	return fmt.Sprintf("%d through %d plays %d of %x with %x at %x", d.N, d.LearnedThrough, d.Action, d.Propensities,
+		d.Gamma, d.Prices)
 }
 
 // judgedAlike compares what marks of a live system know of candidates with what a backtest knew after as many

@@ -96,7 +96,8 @@ func TestLiveEqualsBacktest(t *testing.T) {
 		{"linear:3,4", "dafa", "exp:10", false, model.Shared},
 		{"linear:3,4", "egreedy:0.1", "exp:10", false, model.Hybrid},
 		{"linear:3,4", "greedy", "exp:10", false, model.Fourier},
-		{"linear:3,4", "dafa", "exp:10", false, "{kind: linear, beta: 1, forget: 0.99, fourier: 8, bandwidth: 2, seed: 3}"},
+		{"linear:3,4", "dafa", "exp:10", false, "{kind: linear, beta: 1, forget: 0.99, fourier: 8, bandwidth: 2, " +
+			"seed: 3}"},
 		{"sigmoid", "elimination", "exp:10", false, ""},
 		{"sigmoid", "dafa", "loss:0,20", true, "{kind: hedge, eta: 2, class: class.jsonl, unproved: true, " +
 			"substitution: vovk}"},
@@ -133,8 +134,8 @@ func TestLiveEqualsBacktest(t *testing.T) {
 	}
 }
 
-// TestModesLiveEqualsBacktest holds that a backtest in a mode, or live with a guard that holds the learner back, makes the
-// decisions of a live run in it, to the bit, and ends in the same state.
+// TestModesLiveEqualsBacktest holds that a backtest in a mode, or live with a guard that holds the learner back, makes
+// the decisions of a live run in it, to the bit, and ends in the same state.
 func TestModesLiveEqualsBacktest(t *testing.T) {
 	for _, c := range []struct {
 		env    string
@@ -211,12 +212,13 @@ func sameAsLive(t *testing.T, tr *Trial, log stream.Log) *interleaved {
 	b.release()
 	audit := follow.New(log, "replay", model.Epoch, 1)
 	n := 0
-	err = stream.Scan(t.Context(), log, topics.Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
-		if r.Type == "" {
-			n++
-		}
-		return audit.Take(t.Context(), r)
-	})
+	err = stream.Scan(t.Context(), log, topics.Feedback, 0, stream.Earliest, math.MaxInt64,
+		func(r *stream.Record) error {
+			if r.Type == "" {
+				n++
+			}
+			return audit.Take(t.Context(), r)
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

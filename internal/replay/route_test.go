@@ -67,7 +67,8 @@ func (p *prompts) ask(t *testing.T, text string, seed uint64, late int) float64 
 		loss := (g.Max - min(max(p.rewards[at][dec.Action], g.Min), g.Max)) / (g.Max - g.Min)
 		waiting = append(waiting, codec.Feedback{N: dec.N, Round: dec.N, ID: fmt.Sprint("r", n), Epoch: 1,
 			LearnedThrough: dec.LearnedThrough, Gamma: dec.Gamma, Actions: slices.Clone(dec.Actions),
-			Propensities: slices.Clone(dec.Propensities), Action: dec.Action, Context: raw, Fate: codec.Observed, Loss: loss})
+			Propensities: slices.Clone(dec.Propensities), Action: dec.Action, Context: raw, Fate: codec.Observed,
+			Loss: loss})
 		for len(waiting) > late {
 			if err := r.Learn(&waiting[0], nil); err != nil {
 				t.Fatal(err)
@@ -182,20 +183,23 @@ func TestTextNeverHurts(t *testing.T) {
 			continue
 		}
 		p := fourModels(t, c.w)
-		none, text := p.over(t, c.least, "none: number", "", seeds, c.late), p.over(t, c.least, ngrams, "", seeds, c.late)
+		none, text := p.over(t, c.least, "none: number", "", seeds, c.late), p.over(t, c.least, ngrams, "",
+			seeds, c.late)
 		named := p.over(t, c.least, "source: text", "", seeds, c.late)
 		both := p.over(t, c.least, ngrams+", source: text", "", seeds, c.late)
-		t.Logf("%+v: %.4f without, %.4f with the text, %.4f with the source, %.4f with both", c, none, text, named, both)
+		t.Logf("%+v: %.4f without, %.4f with the text, %.4f with the source, %.4f with both", c, none, text,
+			named, both)
 		if text < none-.002 || both < named-.002 {
 			t.Errorf("%+v: the text costs %.4f alone, %.4f beside the source", c, none-text, named-both)
 		}
 	}
 }
 
-// TestTextBesideNamed: with two models, after 15,361 prompts, words with the named subject beat either alone, where the dear
-// model costs .1. At .2 they do not (16 seeds: .676 ± .001, the text alone .680, the subject alone .671, the better model
-// .677), since the 58 subjects cost more there than they tell beside the words, whatever mixes the members: the diagonal one
-// alone has .685 ± .001 with the subject and .686 without, but for one run of 16 that stays with the worse model.
+// TestTextBesideNamed: with two models, after 15,361 prompts, words with the named subject beat either alone, where the
+// dear model costs .1. At .2 they do not (16 seeds: .676 ± .001, the text alone .680, the subject alone .671, the
+// better model .677), since the 58 subjects cost more there than they tell beside the words, whatever mixes the
+// members: the diagonal one alone has .685 ± .001 with the subject and .686 without, but for one run of 16 that stays
+// with the worse model.
 func TestTextBesideNamed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")

@@ -31,7 +31,8 @@ func TestCandidatesAreShown(t *testing.T) {
 		for _, c := range found.Rows[0] {
 			row += c.Text + " | "
 		}
-		if !strings.Contains(row, "always:red | 0.250 (0.125 to 0.500) | -0.100 (-0.300 to -0.0500) | 0.250 (0.0625 to 0.750) | beaten") {
+		if !strings.Contains(row, "always:red | 0.250 (0.125 to 0.500) | -0.100 (-0.300 to -0.0500) | 0.250 (0.0625 "+
+			"to 0.750) | beaten") {
 			t.Errorf("%s: %s", name, row)
 		}
 	}

@@ -31,7 +31,8 @@ func (s *See) state(now time.Time) *state {
 		UpSeconds: now.Sub(s.began).Seconds(),
 		Deciders:  []int{}, Fates: map[string]int64{}, Refused: map[string]float64{}, Rejects: []reject{},
 		Alarms:  []alarmState{},
-		Actions: actions{Most: []actionShare{}}, Losses: losses{Buckets: []bucket{}}, Budgets: []budget{}, Elsewhere: s.watch.elsewhere}
+		Actions: actions{Most: []actionShare{}}, Losses: losses{Buckets: []bucket{}}, Budgets: []budget{},
+		Elsewhere: s.watch.elsewhere}
 	if err := s.o.Health.Ready(); err != nil {
 		out.Why = err.Error()
 	} else {
@@ -74,8 +75,8 @@ func (s *See) state(now time.Time) *state {
 }
 
 func flow(m *moment) flows {
-	f := flows{Topic: m.rate("hindsight_decisions_total", `source="topic"`), Requests: m.rate("hindsight_decisions_total",
-		`source="request"`),
+	f := flows{Topic: m.rate("hindsight_decisions_total", `source="topic"`),
+		Requests:  m.rate("hindsight_decisions_total", `source="request"`),
 		Decisions: m.rate("hindsight_decisions_total"), Reported: m.rate("hindsight_outcomes_stored_total"),
 		Outcomes: m.rate("hindsight_outcomes_total"),
 		Feedback: m.rate("hindsight_feedback_total"), Rejects: m.rate("hindsight_rejects_total"),
@@ -87,7 +88,8 @@ func flow(m *moment) flows {
 }
 
 func waiting(m *moment) waits {
-	return waits{Contexts: m.there("hindsight_contexts_lag_records"), Feedback: m.there("hindsight_feedback_lag_records"),
+	return waits{Contexts: m.there("hindsight_contexts_lag_records"),
+		Feedback:    m.there("hindsight_feedback_lag_records"),
 		Outstanding: m.there("hindsight_decisions_outstanding"), Joiner: m.there("hindsight_joiner_lag_records"),
 		Pending: m.there("hindsight_pending_rounds"), Held: m.there("hindsight_fifo_held_rounds"),
 		Window: m.there("hindsight_window_seconds")}
@@ -180,8 +182,8 @@ func verdict(v *watch.View) string {
 	if float64(live.Losses)*live.Effective < fewestRounds {
 		se = math.NaN()
 	}
-	return v.Rewards.Verdict("The learner's last "+words.Count(int64(live.Losses))+" rounds", live.Loss, live.Excess, se,
-		"uniform play")
+	return v.Rewards.Verdict("The learner's last "+words.Count(int64(live.Losses))+" rounds", live.Loss,
+		live.Excess, se, "uniform play")
 }
 
 // guarded says what the guard counts beside the baseline; nil: there is none here.
@@ -206,8 +208,8 @@ func heldBack(r *words.Rewards, rounds, forgone *float64) string {
 	if rounds == nil || forgone == nil {
 		return ""
 	}
-	return fmt.Sprintf(" The guard held it back in %s rounds, where by itself it would have had %s in all, without an interval.",
-		words.Count(int64(*rounds)), gap(r, -*forgone))
+	return fmt.Sprintf(" The guard held it back in %s rounds, where by itself it would have had %s in all, without "+
+		"an interval.", words.Count(int64(*rounds)), gap(r, -*forgone))
 }
 
 func (out *state) losses(v *watch.View) {

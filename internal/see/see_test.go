@@ -31,10 +31,12 @@ func TestState(t *testing.T) {
 	}
 	s := w.until("what was played", func(s *state) bool { // each part is told when it is known
 		return s.Refused["orphan"] > 25 && len(s.Rejects) > 0 && s.Fates["observed"] > 100 && s.Losses.Rounds >= 100 &&
-			s.Delays.Seconds.N >= 100 && s.Delays.Rounds.N >= 100 && s.Actions.Decisions == 400 && s.Exploration.Draws == 400 &&
-			s.Waiting.Head != nil && s.Certificate != nil && s.Certificate.Certificate.T > 0
+			s.Delays.Seconds.N >= 100 && s.Delays.Rounds.N >= 100 && s.Actions.Decisions == 400 &&
+			s.Exploration.Draws == 400 && s.Waiting.Head != nil && s.Certificate != nil &&
+			s.Certificate.Certificate.T > 0
 	})
-	if !s.Ready || s.Program != "decider" || s.Model != "shop" || len(s.Deciders) != 1 || !s.Joiner || s.UpSeconds <= 0 {
+	if !s.Ready || s.Program != "decider" || s.Model != "shop" || len(s.Deciders) != 1 || !s.Joiner ||
+		s.UpSeconds <= 0 {
 		t.Errorf("%+v", s)
 	}
 	if s.Actions.Decisions != 400 || len(s.Actions.Most) != 4 || s.Exploration.Draws != 400 ||
@@ -82,8 +84,8 @@ func TestState(t *testing.T) {
 	if slices.ContainsFunc(s.Alarms, func(a alarmState) bool { return a.Firing }) || len(s.Elsewhere) == 0 {
 		t.Errorf("alarms %+v", s.Alarms)
 	}
-	for _, path := range []string{"/", "/state", "/page.js", "/page.css", "/look.css", "/chart.js", "/explain?id=" + url.QueryEscape(last),
-		"/explain?format=text&id=" + url.QueryEscape(last)} {
+	for _, path := range []string{"/", "/state", "/page.js", "/page.css", "/look.css", "/chart.js", "/explain?id=" +
+		url.QueryEscape(last), "/explain?format=text&id=" + url.QueryEscape(last)} {
 		code, body := w.get(path)
 		if code != 200 || len(body) < 200 || strings.Contains(body, planted) {
 			t.Errorf("%s: %d %s", path, code, body)
@@ -114,7 +116,8 @@ func TestRewardState(t *testing.T) {
 		}
 		m := take(w.see.live.Load().gather, s.Time)
 		if m.values["hindsight_recent_reward"].sum() != want.Max ||
-			m.values["hindsight_recent_uniform_reward"].sum() != want.Max || m.values["hindsight_recent_loss"].sum() != 0 {
+			m.values["hindsight_recent_uniform_reward"].sum() != want.Max ||
+			m.values["hindsight_recent_loss"].sum() != 0 {
 			t.Errorf("%v of %+v", m.values["hindsight_recent_reward"].sum(), want)
 		}
 	}
@@ -132,8 +135,8 @@ func TestShadowState(t *testing.T) {
 		return s.Shadow.Decisions == 300 && s.Shadow.Rounds >= 100 && s.Certificate != nil && s.Mode == "shadow"
 	})
 	x := s.Shadow
-	if *x.Agreement < .1 || *x.Agreement > .5 || *x.Uncovered != 0 || *x.Excess < -.5 || *x.Excess > .5 || *x.Error <= 0 ||
-		*x.Error > .1 {
+	if *x.Agreement < .1 || *x.Agreement > .5 || *x.Uncovered != 0 || *x.Excess < -.5 || *x.Excess > .5 ||
+		*x.Error <= 0 || *x.Error > .1 {
 		t.Errorf("agreement %v, uncovered %v, excess %v ± %v", *x.Agreement, *x.Uncovered, *x.Excess, *x.Error)
 	}
 	m := take(w.see.live.Load().gather, s.Time)
@@ -239,8 +242,8 @@ func TestStateBefore(t *testing.T) {
 		if p.Path == "/state" || p.Path == "/explain" {
 			r := httptest.NewRecorder()
 			p.Answer(r, httptest.NewRequest(http.MethodGet, p.Path+"?id=x", nil))
-			if p.Path == "/state" && (r.Code != 200 || !strings.Contains(r.Body.String(), "starting, or shutting down")) ||
-				p.Path == "/explain" && r.Code != 503 {
+			if p.Path == "/state" && (r.Code != 200 || !strings.Contains(r.Body.String(), "starting, or "+
+				"shutting down")) || p.Path == "/explain" && r.Code != 503 {
 				t.Errorf("%s: %d %s", p.Path, r.Code, r.Body)
 			}
 		}
@@ -255,19 +258,21 @@ func TestVerdict(t *testing.T) {
 	few := live
 	few.Effective = .02
 	shadow := func(excess float64) *watch.View {
-		v := &watch.View{Rewards: &words.Rewards{Max: 1}, Recent: watch.Recent{Worth: watch.Worth{Losses: 50, Loss: .75}}}
+		v := &watch.View{Rewards: &words.Rewards{Max: 1}, Recent: watch.Recent{Worth: watch.Worth{Losses: 50,
+			Loss: .75}}}
 		v.Shadow.Rounds, v.Shadow.Excess, v.Shadow.StdErr = 50, excess, .01
 		return v
 	}
 	for want, v := range map[string]*watch.View{
 		"Whether the learner is worth having is not known yet: no outcome of a round that it decided has come.": {},
-		"The learner's last 1,000 rounds earned 28% of the best possible; 27% more than uniform play (95% interval: 17% to " +
-			"40%).": {Rewards: &words.Rewards{Max: 2}, Live: live},
-		"The learner's last 1,000 rounds earned 28% of the best possible; how that compares with uniform play is not known " +
-			"yet.": {Rewards: &words.Rewards{Max: 2}, Live: few},
-		"The baseline answers. In its last 50 rounds the learner would have earned 31% of the best possible; 24% more than " +
-			"the baseline (95% interval: 15% to 35%).": shadow(-.06),
-		"Whether the learner is worth having is not known yet: no outcome of a round that it decided has come. ": shadow(nan),
+		"The learner's last 1,000 rounds earned 28% of the best possible; 27% more than uniform play (95% " +
+			"interval: 17% to 40%).": {Rewards: &words.Rewards{Max: 2}, Live: live},
+		"The learner's last 1,000 rounds earned 28% of the best possible; how that compares with uniform play is " +
+			"not known yet.": {Rewards: &words.Rewards{Max: 2}, Live: few},
+		"The baseline answers. In its last 50 rounds the learner would have earned 31% of the best possible; 24% " +
+			"more than the baseline (95% interval: 15% to 35%).": shadow(-.06),
+		"Whether the learner is worth having is not known yet: no outcome of a round that it decided " +
+			"has come. ": shadow(nan),
 	} {
 		if got := verdict(v); got != strings.TrimSpace(want) {
 			t.Errorf("%s\nwant %s", got, want)
@@ -280,7 +285,8 @@ func TestVerdict(t *testing.T) {
 	}
 	rounds := 1234.
 	if got := heldBack(&words.Rewards{Max: 2}, nil, nil) + heldBack(&words.Rewards{Max: 2}, &rounds, &excess); got !=
-		" The guard held it back in 1,234 rounds, where by itself it would have had 0.025 less reward in all, without an interval." {
+		" The guard held it back in 1,234 rounds, where by itself it would have had 0.025 less reward in all, "+
+			"without an interval." {
 		t.Error(got)
 	}
 	w := newWorld(t, "window: 10 rounds\nguard: {worse_by: 0.1}\n")

@@ -22,10 +22,11 @@ type state struct {
 	Idle      idle      `json:"idle"`       // what of this process is not at work now, and why
 	Mode      string    `json:"mode"`       // live, shadow, apprentice or paused; empty: no decider is at work here
 
-	Flow     flows    `json:"flow"`     // what passes a second, over the last 5 to 10 seconds
-	Waiting  waits    `json:"waiting"`  // what waits where
-	Actions  actions  `json:"actions"`  // what was played in the last 1,000 decisions known here
-	Assigned assigned `json:"assigned"` // decisions of others, since the start; they count nowhere else but in fates and delays
+	Flow    flows   `json:"flow"`    // what passes a second, over the last 5 to 10 seconds
+	Waiting waits   `json:"waiting"` // what waits where
+	Actions actions `json:"actions"` // what was played in the last 1,000 decisions known here
+	// decisions of others, since the start; they count nowhere else but in fates and delays
+	Assigned assigned `json:"assigned"`
 	// how widely those explore, and whether draws follow their propensities
 	Exploration exploration `json:"exploration"`
 	// what the learner would have done in the last rounds of mode shadow
@@ -40,8 +41,9 @@ type state struct {
 	// how late outcomes come, and how many feedbacks decisions did without
 	Delays delays `json:"delays"`
 	// rounds released since the start, or since the snapshot that the process started from, by fate
-	Fates       map[string]int64         `json:"fates"`
-	Refused     map[string]float64       `json:"refused"`     // outcomes and contexts rejected since the start, by reason
+	Fates map[string]int64 `json:"fates"`
+	// outcomes and contexts rejected since the start, by reason
+	Refused     map[string]float64       `json:"refused"`
 	Certificate *service.CertificatePage `json:"certificate"` // as /certificate; null: no decider is at work here
 	// since it was computed: it takes the decider's time, and is kept for 5 s; what else is here is of now
 	CertAge float64 `json:"certificate_age_seconds"`

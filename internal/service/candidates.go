@@ -11,10 +11,11 @@ import (
 
 // CandidatesPage is the JSON of /candidates: what each policy that the model names is worth on the rounds played.
 type CandidatesPage struct {
-	Epoch   int64   `json:"epoch"`        // the first whose rounds count
-	Rounds  int64   `json:"rounds"`       // final ones since
-	Unknown int64   `json:"without_loss"` // of them
-	Alpha   float64 `json:"alpha"`        // all losses' intervals hold at all times with probability 1 - alpha; so do all gains'
+	Epoch   int64 `json:"epoch"`        // the first whose rounds count
+	Rounds  int64 `json:"rounds"`       // final ones since
+	Unknown int64 `json:"without_loss"` // of them
+	// all losses' intervals hold at all times with probability 1 - alpha; so do all gains'
+	Alpha float64 `json:"alpha"`
 	// what the intervals assume of rounds without a loss; those called worst assume nothing. Empty: there are none
 	Assumes    string            `json:"assumes"`
 	Candidates []ledger.Estimate `json:"candidates"` // in the order of the model file
@@ -41,8 +42,8 @@ type JudgedPoint struct {
 const judgedPoints = 96
 
 // assumesRandom is what is said where rounds are without a loss.
-const assumesRandom = "rounds without an outcome are left out, which is right only if outcomes go missing independently " +
-	"of their value"
+const assumesRandom = "rounds without an outcome are left out, which is right only if outcomes go missing " +
+	"independently of their value"
 
 // candidatesPage returns what is known of the candidates, without points.
 func candidatesPage(j *loop.Judge) *CandidatesPage {

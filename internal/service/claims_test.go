@@ -28,7 +28,8 @@ func TestClaimedMode(t *testing.T) {
 		want   codec.Mode
 	}{
 		{"the last is held back", append([]round{{1, codec.Live}, {2, codec.Live}}, held(2, 1)...), codec.Live},
-		{"the last page is held back", append([]round{{1, codec.Shadow}, {2, codec.Live}}, held(2, 2000)...), codec.Live},
+		{"the last page is held back", append([]round{{1, codec.Shadow}, {2, codec.Live}}, held(2, 2000)...),
+			codec.Live},
 		{"shadow behind live", append([]round{{1, codec.Live}}, held(2, 700)...), codec.Shadow},
 		{"another's behind shadow", append(held(2, 3), round{2, codec.External}), codec.Shadow},
 		{"paused", []round{{1, codec.Live}, {2, codec.Paused}}, codec.Paused},

@@ -49,7 +49,8 @@ type GuardPage struct {
 
 	LoseAtMost float64 `json:"lose_at_most,omitempty"` // of the baseline's gain, which no round may lose more of
 	Held       int64   `json:"held,omitempty"`         // rounds in which that held the learner back
-	Forgone    float64 `json:"forgone,omitempty"`      // loss that the learner would have saved there, by importance weights
+	// loss that the learner would have saved there, by importance weights
+	Forgone float64 `json:"forgone,omitempty"`
 }
 
 // guardPage returns what the guard says in an epoch that it began itself when it alarmed at feedback raised;
@@ -61,8 +62,10 @@ func guardPage(g *loop.Guard, raised int64) GuardPage {
 	}
 	n := float64(max(s.Rounds, 1))
 	p := GuardPage{On: true, WorseBy: rules.Guard.Margin, Alpha: rules.Guard.Alpha, Then: "alarm", Epoch: s.Epoch,
-		Rounds: s.Rounds, Learner: s.Learner / n, Baseline: s.Baseline / n, Excess: s.Excess / n, Coverage: s.Weight / n,
-		EValue: oracle.Exp(math.Min(s.Peak, 600)), LoseAtMost: rules.Guard.LoseAtMost, Held: s.Held, Forgone: s.Forgone}
+		Rounds: s.Rounds, Learner: s.Learner / n, Baseline: s.Baseline / n, Excess: s.Excess / n,
+		Coverage: s.Weight / n,
+		EValue:   oracle.Exp(math.Min(s.Peak, 600)), LoseAtMost: rules.Guard.LoseAtMost, Held: s.Held,
+		Forgone: s.Forgone}
 	p.Raised = cmp.Or(s.Raised, raised)
 	p.Alarm = p.Raised > 0
 	p.PValue = math.Min(1, 1/p.EValue)

@@ -30,7 +30,8 @@ func (o *simOptions) hurries(seed int64) {
 
 // soonRules returns what rules say of provisional records.
 func (s *sim) soonRules(r *check.Rules) *loop.Provisional {
-	p := &loop.Provisional{After: loop.Window{Rounds: r.Soon.AfterRounds, Nanos: r.Soon.AfterNanos}, Silence: r.Soon.Silence}
+	p := &loop.Provisional{After: loop.Window{Rounds: r.Soon.AfterRounds, Nanos: r.Soon.AfterNanos},
+		Silence: r.Soon.Silence}
 	if s.plant.soon {
 		p.Silence /= 2
 	}

@@ -62,7 +62,8 @@ func (u *users) context(id string) []byte {
 	c := codec.Context{ID: id}
 	for _, name := range []string{"x", "y"} {
 		if r.IntN(3) > 0 {
-			c.Features = append(c.Features, codec.Feature{Name: name, Kind: codec.Number, Value: float64(r.IntN(3)) / 2})
+			c.Features = append(c.Features, codec.Feature{Name: name, Kind: codec.Number,
+				Value: float64(r.IntN(3)) / 2})
 		}
 	}
 	if r.IntN(4) == 0 {
@@ -247,7 +248,8 @@ func (u *users) look() {
 				if r.Type == "" && codec.ParseDecision(&d, append([]byte(nil), r.Value...)) == nil {
 					u.seen = append(u.seen, d)
 					if d.Mode == codec.External {
-						u.s.counted[[]string{"assigned", "assigned without the rest", "assigned without a propensity"}[d.Unknown]]++
+						u.s.counted[[]string{"assigned", "assigned without the rest", "assigned without a " +
+							"propensity"}[d.Unknown]]++
 					}
 					if d.Mode == codec.Shadow && !u.s.o.modes {
 						u.s.counted["held back"]++
@@ -303,7 +305,8 @@ func (u *users) writeOutcome() {
 func (u *users) outcome(d *codec.Decision) codec.Outcome {
 	r := u.rng
 	u.serial++
-	o := codec.Outcome{ID: d.ID, Kind: codec.Loss, Value: float64(r.IntN(5)) / 4, OutcomeID: fmt.Sprintf("o%d", u.serial)}
+	o := codec.Outcome{ID: d.ID, Kind: codec.Loss, Value: float64(r.IntN(5)) / 4, OutcomeID: fmt.Sprintf("o%d",
+		u.serial)}
 	if r.IntN(3) == 0 {
 		o.Action = d.Actions[d.Action]
 	}

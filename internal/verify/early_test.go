@@ -20,8 +20,8 @@ import (
 func TestEarlyVerifies(t *testing.T) {
 	for _, oracle := range []string{"auto", "linear"} {
 		model := func(version int, rest string) string {
-			return fmt.Sprintf("name: m\nversion: %d\nactions: [a, b, c]\nmissing: impute\nwindow: 12 rounds\noracle: %s\n%s\n",
-				version, oracle, rest)
+			return fmt.Sprintf("name: m\nversion: %d\nactions: [a, b, c]\nmissing: impute\nwindow: 12 "+
+				"rounds\noracle: %s\n%s\n", version, oracle, rest)
 		}
 		s := newShop(t, mem.New(mem.Options{}), model(1, "early: {after: 2}"))
 		s.rng = rand.New(rand.NewPCG(5, 1))

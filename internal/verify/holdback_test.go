@@ -17,16 +17,18 @@ var heldModels = map[string]string{
 	"ridge": "oracle: {kind: ridge, certified: true}\nfeatures: {x: {number: [0, 1]}}",
 }
 
-// TestHeldBackVerifies: laws that a guard mixes are decided again from the log, from a snapshot, over switches of the mode
-// and of the guard, and where the log has lost its beginning; a mode that was changed is told.
+// TestHeldBackVerifies: laws that a guard mixes are decided again from the log, from a snapshot, over switches of the
+// mode and of the guard, and where the log has lost its beginning; a mode that was changed is told.
 func TestHeldBackVerifies(t *testing.T) {
 	for kind, text := range heldModels {
 		t.Run(kind, func(t *testing.T) {
 			model := func(version int, rest string) string {
-				return fmt.Sprintf("name: m\nversion: %d\nwindow: 9 rounds\nactions: [a, b, c]\n%s\n%s\n", version, text, rest)
+				return fmt.Sprintf("name: m\nversion: %d\nwindow: 9 rounds\nactions: [a, b, c]\n%s\n%s\n", version,
+					text, rest)
 			}
 			log := mem.New(mem.Options{})
-			if err := log.Create(t.Context(), join.TopicsOf("m").Feedback, 1, stream.TopicOptions{Trimmable: true}); err != nil {
+			if err := log.Create(t.Context(), join.TopicsOf("m").Feedback, 1,
+				stream.TopicOptions{Trimmable: true}); err != nil {
 				t.Fatal(err)
 			}
 			s := newShop(t, log, model(1, "guard: {lose_at_most: 0.1, alpha: 0.5}"))

@@ -15,8 +15,8 @@ func TestRuleSwitches(t *testing.T) {
 	const ruled = "actions: [a, b]\nbaseline: {fixed: b}\nlearner: uniform\ncandidates: [baseline, uniform]\n" +
 		"promote: {of: baseline, better_by: 0.1, alpha: 0.05, only: switch}"
 	for _, restarts := range []bool{false, true} {
-		s := newShop(t, mem.New(mem.Options{}), strings.Replace(shopModel("greedy", 1, ruled), "learner: {egreedy: 0.2}\n", "",
-			1))
+		s := newShop(t, mem.New(mem.Options{}), strings.Replace(shopModel("greedy", 1, ruled), "learner: "+
+			"{egreedy: 0.2}\n", "", 1))
 		n := 0
 		for ; n < 60 && s.j.Epoch() == 1; n++ {
 			s.rounds(10)

@@ -47,14 +47,15 @@ func newJoiner(o *owner) *JoinerMetrics {
 		overflow: o.counter("hindsight_overflow_rounds_total",
 			"Rounds closed before their time because too many waited, or held too many bytes.", "it grows"),
 		outcomes: o.counter("hindsight_outcomes_total", "Records of outcomes read.", ""),
-		cuts:     o.counter("hindsight_cuts_total", "Cuts written: how often the joiner has said what it read next.", ""),
+		cuts: o.counter("hindsight_cuts_total", "Cuts written: how often the joiner has said what it read next.",
+			""),
 		eras: o.counter("hindsight_eras_total",
 			"Eras begun in the feedback log: a log did not hold what the joiner before had read or written.",
 			"it is not 0: a log has lost its tail, and what hung on it was joined again"),
 		missing: o.gauge("hindsight_outcomes_missing",
 			"Outcomes to be expected, at least, of the rounds decided since the last one came: by the share of rounds "+
-				"observed since the start, 1 in 100 before the first; 0 while they may just be late, for 10 minutes of log time, "+
-				"and for three times the median delay or a round's whole window.",
+				"observed since the start, 1 in 100 before the first; 0 while they may just be late, for 10 minutes "+
+				"of log time, and for three times the median delay or a round's whole window.",
 			"it passes 10"),
 	}
 	foreignRecords(o)
@@ -65,8 +66,8 @@ func newJoiner(o *owner) *JoinerMetrics {
 	j.oldest = o.gauge("hindsight_pending_oldest_age_seconds",
 		"How long the oldest decision that waits has waited: log time as far as it was read, and what has passed here "+
 			"since, less its own; 0 if none waits.", "")
-	j.holding = o.gauge("hindsight_fifo_held_rounds", "Rounds that have their fate and wait for the rounds before them.",
-		"")
+	j.holding = o.gauge("hindsight_fifo_held_rounds", "Rounds that have their fate and wait for the rounds "+
+		"before them.", "")
 	j.wait = o.counter("hindsight_fifo_wait_seconds_total",
 		"What the rounds released had waited, in log time, with their fate known, for the rounds before them.", "")
 	j.logTime = o.gauge("hindsight_log_time_seconds", "Largest time of a record read, in seconds since 1970.",
@@ -83,8 +84,8 @@ func newJoiner(o *owner) *JoinerMetrics {
 		"Number of that decision in its partition; 0: none waits. replayer explain tells its life.",
 		"it stands still for longer than the window")
 	j.overdue = o.gauge("hindsight_head_of_line_overdue_seconds",
-		"For how long that decision has waited past the end of its window, by the rules of its own epoch; 0: it has not, "+
-			"none waits, or the rounds that end its window are not read.",
+		"For how long that decision has waited past the end of its window, by the rules of its own epoch; 0: it "+
+			"has not, none waits, or the rounds that end its window are not read.",
 		"it is over 60 for 2 minutes: nothing is learned")
 	j.window = o.gauge("hindsight_window_seconds",
 		"How long a round of the last epoch waits for its outcome; +Inf: as many rounds as the model says.", "")
@@ -96,23 +97,25 @@ func newJoiner(o *owner) *JoinerMetrics {
 
 func foreignRecords(o *owner) prometheus.Counter {
 	return o.counter("hindsight_foreign_records_total",
-		"Records in decisions, met by the joiner, and in feedback, met by deciders, that the service did not write: passed "+
-			"over, and counted each time that one is met.",
+		"Records in decisions, met by the joiner, and in feedback, met by deciders, that the service did not "+
+			"write: passed over, and counted each time that one is met.",
 		"it grows: someone else writes to the log")
 }
 
 func (j *JoinerMetrics) declareGuard() {
 	j.guardAlarm = j.later("hindsight_guard_alarm",
-		"1 if the guard has found the learner worse than the baseline by more than worse_by since its epoch began, or has "+
-			"switched the mode for that and no mode was requested since, else 0; not there without a guard.",
+		"1 if the guard has found the learner worse than the baseline by more than worse_by since its epoch "+
+			"began, or has switched the mode for that and no mode was requested since, else 0; not there without "+
+			"a guard.",
 		"it is 1: see /guard, and switch to the baseline if the guard has not")
 	j.guardEvidence = j.later("hindsight_guard_evidence_ratio",
-		"Evidence that the learner is worse than the baseline by more than worse_by, as a share of what raises the alarm "+
-			"(of the logarithms).", "it passes 0.5")
+		"Evidence that the learner is worse than the baseline by more than worse_by, as a share of what raises "+
+			"the alarm (of the logarithms).", "it passes 0.5")
 	j.guardExcess = j.later("hindsight_guard_excess_loss",
 		"Estimate of what the learner loses a round over the baseline, of the rounds that the guard counts.", "")
 	j.guardHeld = j.later("hindsight_guard_held_rounds",
-		"Rounds in which lose_at_most held the learner back since the guard's epoch began; not there without lose_at_most.",
+		"Rounds in which lose_at_most held the learner back since the guard's epoch began; not there without "+
+			"lose_at_most.",
 		"it still grows by most of the rounds when the learner has learned for long")
 	j.guardForgone = j.later("hindsight_guard_forgone_gain",
 		"Estimate of the loss that the learner's own law would have saved in these rounds, as a sum: the price of "+
@@ -123,7 +126,8 @@ func (j *JoinerMetrics) declareGuard() {
 func (j *JoinerMetrics) Guard(g *loop.Guard, alarm bool) {
 	s, rules := g.Sums(), g.Rules()
 	if rules == nil || !rules.Guard.On() {
-		j.drop(j.guardAlarm, j.guardEvidence, j.guardExcess, j.guardHeld, j.guardForgone) // an epoch before may have had one
+		// an epoch before may have had one
+		j.drop(j.guardAlarm, j.guardEvidence, j.guardExcess, j.guardHeld, j.guardForgone)
 		return
 	}
 	if rules.Guard.LoseAtMost > 0 {

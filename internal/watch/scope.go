@@ -247,8 +247,9 @@ func (s *Scope) View() View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := View{Actions: s.decisions.actions(), Worths: s.feedback.worths(), Match: s.match(),
-		Exploration: s.decisions.exploration(), Assigned: s.assigned, Draws: s.draws.count(), Evidence: s.draws.evidence(),
-		Refuted: s.draws.refuted(), Shadow: s.shadow(), Fates: map[codec.Fate]int64{},
+		Exploration: s.decisions.exploration(), Assigned: s.assigned, Draws: s.draws.count(),
+		Evidence: s.draws.evidence(),
+		Refuted:  s.draws.refuted(), Shadow: s.shadow(), Fates: map[codec.Fate]int64{},
 		Recent: s.feedback.recent(), Live: s.live.worth(), Rewards: s.rewards,
 		LossStart: s.losses.start, LossWidth: s.losses.width,
 		Losses: append([]lossBucket{}, s.losses.buckets[:s.losses.used]...), Delays: s.delays, Released: s.released}

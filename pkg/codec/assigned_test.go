@@ -16,11 +16,12 @@ func TestAssignedCases(t *testing.T) {
 		`{}`:            "assigned.action: corrupt record: the key is missing",
 		`{"action":""}`: "assigned.action: is empty",
 		`{"action":7}`:  "assigned.action: corrupt record: want text", `"a"`: "assigned: corrupt record: want a map",
-		`{"action":"a","propensity":0}`:                        "assigned.propensity: must be in (0,1]",
-		`{"action":"a","propensity":-0.1}`:                     "assigned.propensity: must be in (0,1]",
-		`{"action":"a","propensity":1.01}`:                     "assigned.propensity: must be in (0,1]",
-		`{"action":"a","propensity":"1"}`:                      "assigned.propensity: corrupt record: want a number",
-		`{"action":"a","propensities":{"a":0.5}}`:              "assigned.propensities: has probabilities that do not sum to 1",
+		`{"action":"a","propensity":0}`:    "assigned.propensity: must be in (0,1]",
+		`{"action":"a","propensity":-0.1}`: "assigned.propensity: must be in (0,1]",
+		`{"action":"a","propensity":1.01}`: "assigned.propensity: must be in (0,1]",
+		`{"action":"a","propensity":"1"}`:  "assigned.propensity: corrupt record: want a number",
+		`{"action":"a","propensities":{"a":0.5}}`: "assigned.propensities: has probabilities that do " +
+			"not sum to 1",
 		`{"action":"a","propensities":{"a":0.5,"b":2}}`:        "assigned.propensities.b: must be in [0,1]",
 		`{"action":"a","propensities":{"b":1}}`:                "assigned.propensities.a: must be in (0,1]",
 		`{"action":"a","propensities":{"b":1,"a":0}}`:          "assigned.propensities.a: must be in (0,1]",
@@ -131,8 +132,9 @@ func TestRoundOfExternal(t *testing.T) {
 			if err != nil && !strings.Contains(err.Error(), "time") { // ns are of MessagePack
 				t.Error(err)
 			}
-			if err == nil && (math.Abs(o.Propensity-want.Propensity) > 1e-15 || len(o.Propensities) != len(want.Propensities) ||
-				o.Unsaid != want.Unsaid || !o.Decided || o.Kind != Loss) {
+			if err == nil && (math.Abs(o.Propensity-want.Propensity) > 1e-15 ||
+				len(o.Propensities) != len(want.Propensities) || o.Unsaid != want.Unsaid || !o.Decided ||
+				o.Kind != Loss) {
 				t.Errorf("%d is unknown: %+v", u, o)
 			}
 		}

@@ -9,10 +9,11 @@ type Mode uint8
 // The modes of a model. All but Live answer the baseline's action, with the baseline's law as
 // the logged propensities.
 const (
-	Live       Mode = iota // the learner's law is drawn from, and learned
-	Shadow                 // the baseline's is, or a guard's mixture of both; the learner's is logged beside it; learned
-	Apprentice             // the baseline's is, and the learner is not asked; learned
-	Paused                 // the baseline's is; nothing is learned
+	Live Mode = iota // the learner's law is drawn from, and learned
+	// the baseline's is, or a guard's mixture of both; the learner's is logged beside it; learned
+	Shadow
+	Apprentice // the baseline's is, and the learner is not asked; learned
+	Paused     // the baseline's is; nothing is learned
 
 	// External is the mode of a round that another system decided ([Assigned]), whatever the model's is.
 	External

@@ -12,19 +12,19 @@ type Conservative interface {
 	// Conserve makes Share keep 1−lose of the baseline's gain at level delta; a lose of 0 ends that. It is no part of
 	// the state.
 	Conserve(lose, delta float64)
-	// Share returns the largest ε in [0,1] such that the law base + ε·(law − base) keeps 1−lose of the gain of base under
-	// all that what was learned leaves possible at level delta (package comment).
+	// Share returns the largest ε in [0,1] such that the law base + ε·(law − base) keeps 1−lose of the gain of base
+	// under all that what was learned leaves possible at level delta (package comment).
 	Share(law, base []float64, x *oracle.Input) float64
 }
 
-// LeastShare is the smallest level of [DAFA.Conserve] with [Models], as a share of theirs: what falls at a smaller one is
-// forgotten.
+// LeastShare is the smallest level of [DAFA.Conserve] with [Models], as a share of theirs: what falls at a smaller one
+// is forgotten.
 const LeastShare = memberShare
 
 var _ Conservative = (*DAFA)(nil)
 
-// Conserve implements [Conservative]. Rounds that are held back are no rounds of the learner's own; γ counts them all the
-// same from here on, for their law explores, and a learner whose γ stood still would be held back for ever.
+// Conserve implements [Conservative]. Rounds that are held back are no rounds of the learner's own; γ counts them all
+// the same from here on, for their law explores, and a learner whose γ stood still would be held back for ever.
 func (d *DAFA) Conserve(lose, delta float64) { d.lose, d.delta = lose, delta }
 
 // Share implements [Conservative]. An oracle without a theorem has a share of 0.
@@ -70,8 +70,8 @@ func (m *Models) share(law, base []float64, x *oracle.Input, lose, level float64
 	return share
 }
 
-// boxShare returns the share where losses lie anywhere in [lo, hi]: the worst gain of base and law together is concave in
-// ε and not negative at 0.
+// boxShare returns the share where losses lie anywhere in [lo, hi]: the worst gain of base and law together is concave
+// in ε and not negative at 0.
 func boxShare(law, base, lo, hi []float64, lose float64) float64 {
 	kept := func(share float64) bool {
 		worst := 0.0

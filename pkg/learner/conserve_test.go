@@ -75,7 +75,8 @@ func (w *conserved) play(seed uint64, rounds int) (out played) {
 	f, kept, n := w.class[w.truth], 0.0, int64(0)
 	for t := range rounds {
 		s := rng.IntN(len(w.base))
-		x := &oracle.Input{Actions: actions, Features: []oracle.Feature{{Name: "x", Kind: oracle.Number, Value: float64(s)}}}
+		x := &oracle.Input{Actions: actions, Features: []oracle.Feature{{Name: "x", Kind: oracle.Number,
+			Value: float64(s)}}}
 		law, gamma := d.Propensities(nil, x)
 		r := learner.Round{Input: x, Propensities: law, Gamma: gamma, LearnedThrough: n, Decision: int64(t + 1),
 			Fate: learner.Observed}
@@ -182,7 +183,8 @@ func ridged(w *conserved) *learner.DAFA {
 	return learner.NewDAFA(reg, learner.Anytime{C: learner.Balanced})
 }
 
-// linearWorld makes a truth that is linear in the situation, and a baseline that mostly plays what is best on the whole.
+// linearWorld makes a truth that is linear in the situation, and a baseline that mostly plays what is best on the
+// whole.
 func linearWorld(seed uint64) *conserved {
 	rng := rand.New(rand.NewPCG(seed, 23))
 	const situations, actions = 5, 3
@@ -208,8 +210,8 @@ func trap(uint64) *conserved {
 // worlds are those that a guard is tried in.
 var worlds = map[string]func(seed uint64) *conserved{"random": randomWorld, "trap": trap, "linear": linearWorld}
 
-// TestConserveKeeps: with delays that look at losses, the gain is at all times what the guard keeps, but in a share delta
-// of runs. A learner that ignores what is outstanding breaks that: its outcomes are a choice among all.
+// TestConserveKeeps: with delays that look at losses, the gain is at all times what the guard keeps, but in a share
+// delta of runs. A learner that ignores what is outstanding breaks that: its outcomes are a choice among all.
 func TestConserveKeeps(t *testing.T) {
 	t.Parallel()
 	seeds, rounds := uint64(200), 500
@@ -243,8 +245,8 @@ func TestConserveKeeps(t *testing.T) {
 	}
 }
 
-// TestConserveRegret holds the price: after 50,000 rounds at most 1.5 times the regret without a guard, which loses more
-// than the guard allows.
+// TestConserveRegret holds the price: after 50,000 rounds at most 1.5 times the regret without a guard, which loses
+// more than the guard allows.
 func TestConserveRegret(t *testing.T) {
 	t.Parallel()
 	seeds, rounds := uint64(6), 50000
@@ -265,7 +267,8 @@ func TestConserveRegret(t *testing.T) {
 		}
 		t.Logf("%s: regret %.0f with the guard, %.0f without; %.0f rounds held back", name, guarded, free, held)
 		if guarded > 1.5*free || kept < -1e-9 || least > -1 {
-			t.Errorf("%s: regret %.0f with the guard, %.1f short; %.0f without, %.1f short", name, guarded, -kept, free, -least)
+			t.Errorf("%s: regret %.0f with the guard, %.1f short; %.0f without, %.1f short", name, guarded, -kept,
+				free, -least)
 		}
 	}
 }

@@ -56,26 +56,27 @@
 // With [Budget] the law is that of f̂ + Σ λ_i·ĉ_i/B_i, whose values are not bounded by 1: the inequality above holds
 // as it stands for loss + Σ λ_i·cost_i/B_i at the prices of each round, and its terms say nothing of the loss alone.
 // That a budget is kept is no theorem. What holds on every path is how λ is found: over the last rounds learned the
-// predicted spend at λ is B′, unless λ is 0 or the largest there is; so spend misses B′ by what predictions miss, and by
-// what contexts have changed since. I counts both, and B′ pays back I/H a round: a constant bias b of what is predicted
-// leaves I at b·H, and a mean cost within b·H/n of B after n rounds. Where no price meets a budget, because the cheapest
-// action is dearer, λ is the largest and all actions keep a probability.
+// predicted spend at λ is B′, unless λ is 0 or the largest there is; so spend misses B′ by what predictions miss, and
+// by what contexts have changed since. I counts both, and B′ pays back I/H a round: a constant bias b of what is
+// predicted leaves I at b·H, and a mean cost within b·H/n of B after n rounds. Where no price meets a budget, because
+// the cheapest action is dearer, λ is the largest and all actions keep a probability.
 //
 // # Keeping most of a baseline's gain
 //
-// [DAFA.Share] says how much of a law p may be played in place of a baseline's b. Gain is g = 1 − f⋆ in [0,1]. Played is
-// b + ε(p − b), which gains
+// [DAFA.Share] says how much of a law p may be played in place of a baseline's b. Gain is g = 1 − f⋆ in [0,1]. Played
+// is b + ε(p − b), which gains
 //
 //	b·g + ε(p − b)·g ≥ (1−α)·b·g   if   ε·(b − p)·g ≤ α·b·g,
 //
-// and ε is the largest in [0,1] for which that holds with every f that is possible in place of f⋆: those of C_t(δ) below,
-// or for [oracle.Frozen] all that lie in its intervals, [oracle.Frozen.Interval]. ε = 0 always does, gains being at least 0.
-// With probability at least 1−δ f⋆ is possible at all times at once, and then no round gains less in expectation than
-// 1−α of what the baseline would have; so Σ gain ≥ (1−α)·Σ gain of the baseline at all times at once, over the rounds of all
-// partitions. ∎ It is the condition of a conservative learner (Deb, Ghavamzadeh and Banerjee 2024, arXiv 2412.06165) asked
-// of each round by itself, rather than of the sum: a sum would have to charge what is outstanding at its worst, and would
-// have to be known by every partition. Rounds that have no loss yet take nothing from the set of what is possible: with
-// feedback in the order of decisions it is what it is for any outcomes that they may have, and however late.
+// and ε is the largest in [0,1] for which that holds with every f that is possible in place of f⋆: those of C_t(δ)
+// below, or for [oracle.Frozen] all that lie in its intervals, [oracle.Frozen.Interval]. ε = 0 always does, gains being
+// at least 0. With probability at least 1−δ f⋆ is possible at all times at once, and then no round gains less in
+// expectation than 1−α of what the baseline would have; so Σ gain ≥ (1−α)·Σ gain of the baseline at all times at once,
+// over the rounds of all partitions. ∎ It is the condition of a conservative learner (Deb, Ghavamzadeh and Banerjee
+// 2024, arXiv 2412.06165) asked of each round by itself, rather than of the sum: a sum would have to charge what is
+// outstanding at its worst, and would have to be known by every partition. Rounds that have no loss yet take nothing
+// from the set of what is possible: with feedback in the order of decisions it is what it is for any outcomes that they
+// may have, and however late.
 //
 // It stands on what C_t stands on, or on a linear f⋆ with values in [0,1] and losses that are observed.
 //

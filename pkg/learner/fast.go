@@ -187,7 +187,8 @@ func (f *fast) read(b []byte) (_ *fast, state []byte, err error) {
 			var q queue[waits]
 			last := int64(0)
 			for range r.int64() {
-				w := waits{decision: r.int64(), borrowed: r.byte() == 1, loss: r.float(0), fed: oracle.Fed{At: r.int64()}}
+				w := waits{decision: r.int64(), borrowed: r.byte() == 1, loss: r.float(0),
+					fed: oracle.Fed{At: r.int64()}}
 				if n := int(r.int64()); n > 0 && n <= len(r.b)/8 {
 					w.fed.Z = make([]float64, n)
 					r.floats(w.fed.Z, math.Inf(-1))

@@ -12,11 +12,12 @@ import (
 )
 
 func newAggregate() *oracle.Aggregate {
-	return must(oracle.NewAggregate(oracle.AggregateOptions{Version: oracle.Newest, Beta: .5, Fourier: oracle.ByWhatComes}))
+	return must(oracle.NewAggregate(oracle.AggregateOptions{Version: oracle.Newest, Beta: .5,
+		Fourier: oracle.ByWhatComes}))
 }
 
-// playEarly has a learner learn rounds, of which, if early, most have a provisional loss before, and some another one then, or no
-// loss in the end. It calls between before each.
+// playEarly has a learner learn rounds, of which, if early, most have a provisional loss before, and some another one
+// then, or no loss in the end. It calls between before each.
 func playEarly(l *learner.DAFA, early bool, rounds int, between func(t int, x *oracle.Input)) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	var waits []*learner.Round

@@ -23,7 +23,8 @@ type Round struct {
 	// Outcomes are those that the model names, in the order of their names; nil: it has one loss. Those that this
 	// record is the first to tell of are Known.
 	Outcomes []Outcome
-	// Partial says that the round has no fate yet: only outcomes are learned, or for [Early] a Loss that is provisional.
+	// Partial says that the round has no fate yet: only outcomes are learned, or for [Early] a Loss that is
+	// provisional.
 	Partial bool
 }
 

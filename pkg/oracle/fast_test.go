@@ -12,17 +12,18 @@ import (
 // TestAmend: an oracle that is fed provisional losses, which are amended later, predicts what one predicts that is fed
 // the final ones.
 func TestAmend(t *testing.T) {
-	class := must(oracle.NewLogisticClass([]string{"x0", "x1"}, []string{"a", "b", "c", "d", "e"}, func() (w [][][]float64) {
-		rng := rand.New(rand.NewPCG(1, 2))
-		for range 30 {
-			var f [][]float64
-			for range 5 {
-				f = append(f, []float64{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()})
+	class := must(oracle.NewLogisticClass([]string{"x0", "x1"}, []string{"a", "b", "c", "d", "e"},
+		func() (w [][][]float64) {
+			rng := rand.New(rand.NewPCG(1, 2))
+			for range 30 {
+				var f [][]float64
+				for range 5 {
+					f = append(f, []float64{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()})
+				}
+				w = append(w, f)
 			}
-			w = append(w, f)
-		}
-		return w
-	}()))
+			return w
+		}()))
 	for name, c := range map[string]struct {
 		fresh func() oracle.Amender
 		most  float64
@@ -35,11 +36,12 @@ func TestAmend(t *testing.T) {
 				MaxFeatures: 30}))
 		}, 1e-9},
 		"linear, fading": {func() oracle.Amender {
-			return must(oracle.NewLinear(oracle.LinearOptions{Version: oracle.Newest, Beta: .5, Forget: .99, MaxFeatures: 30}))
+			return must(oracle.NewLinear(oracle.LinearOptions{Version: oracle.Newest, Beta: .5, Forget: .99,
+				MaxFeatures: 30}))
 		}, 1e-9},
 		"auto": {func() oracle.Amender {
-			return must(oracle.NewAggregate(oracle.AggregateOptions{Version: oracle.Newest, Beta: .5, Columns: 40, Fourier: 20,
-				MaxFeatures: 30}))
+			return must(oracle.NewAggregate(oracle.AggregateOptions{Version: oracle.Newest, Beta: .5, Columns: 40,
+				Fourier: 20, MaxFeatures: 30}))
 		}, .05},
 		"diagonal": {func() oracle.Amender {
 			return must(oracle.NewDiagonal(oracle.DiagonalOptions{Version: oracle.Newest, Beta: .5, MaxFeatures: 30}))

@@ -70,8 +70,8 @@ func NewFrozen(o FrozenOptions) (*Frozen, error) {
 		models: make([]ridge, len(o.Actions)), marks: make([]logMark, 1), z: make([]float64, d), k: make([]float64, d)}
 	for i, s := range o.Features {
 		if !(s.Lo < s.Hi) || s.Hi-s.Lo > maxNumber {
-			return nil, fmt.Errorf("ridge: feature %q has bounds [%v, %v]: give finite ones, the lower first", s.Name, s.Lo,
-				s.Hi)
+			return nil, fmt.Errorf("ridge: feature %q has bounds [%v, %v]: give finite ones, the lower first",
+				s.Name, s.Lo, s.Hi)
 		}
 		f.column[s.Name] = i + 1
 	}

@@ -130,10 +130,12 @@ func logDeterminant(g [][]float64) (sum float64) {
 
 func TestFrozenRefuses(t *testing.T) {
 	for name, change := range map[string]func(o *oracle.FrozenOptions){
-		"no actions":       func(o *oracle.FrozenOptions) { o.Actions = nil },
-		"an action twice":  func(o *oracle.FrozenOptions) { o.Actions = []string{"a", "a"} },
-		"a small lambda":   func(o *oracle.FrozenOptions) { o.Lambda = 3 },
-		"bounds the wrong": func(o *oracle.FrozenOptions) { o.Features = []oracle.FeatureSpec{{Name: "x", Lo: 1, Hi: 1}} },
+		"no actions":      func(o *oracle.FrozenOptions) { o.Actions = nil },
+		"an action twice": func(o *oracle.FrozenOptions) { o.Actions = []string{"a", "a"} },
+		"a small lambda":  func(o *oracle.FrozenOptions) { o.Lambda = 3 },
+		"bounds the wrong": func(o *oracle.FrozenOptions) {
+			o.Features = []oracle.FeatureSpec{{Name: "x", Lo: 1, Hi: 1}}
+		},
 	} {
 		o := frozenOptions
 		change(&o)
@@ -161,7 +163,8 @@ func TestIntervals(t *testing.T) {
 		out, outNarrow := false, false
 		for range rounds {
 			x := 2*rng.Float64() - 1
-			in := &oracle.Input{Actions: actions, Features: []oracle.Feature{{Name: "x", Kind: oracle.Number, Value: x}}}
+			in := &oracle.Input{Actions: actions, Features: []oracle.Feature{{Name: "x", Kind: oracle.Number,
+				Value: x}}}
 			f.Interval(lo[:], hi[:], in, delta)
 			for a := range actions {
 				y, mid, half := truth(a, x), (lo[a]+hi[a])/2, (hi[a]-lo[a])/2
