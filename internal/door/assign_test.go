@@ -3,13 +3,11 @@ package door
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"hindsight/internal/engine"
 	"hindsight/pkg/codec"
 )
 
@@ -139,14 +137,7 @@ func TestAssignmentsPage(t *testing.T) {
 // BenchmarkAssignments measures batches of rounds that another system decided beside those that are decided here, turn
 // by turn.
 func BenchmarkAssignments(b *testing.B) {
-	e, err := engine.Open(b.Context(), engine.Options{Log: "embedded:" + b.TempDir(), Listen: "127.0.0.1:0",
-		Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer e.Close()
-	w := open(b, setting{log: e.Log, bus: e.Bus})
-	defer w.stop()
+	w, _ := onEmbedded(b)
 	var took [2]time.Duration
 	n := 0
 	for b.Loop() {

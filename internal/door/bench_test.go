@@ -78,17 +78,24 @@ func askedBody(n int) []byte {
 	return b
 }
 
-// BenchmarkDecide measures the time from asking over keep-alive to the decision, which waits for the embedded log,
-// beside a handler that does nothing but one append to the same log, turn by turn.
-func BenchmarkDecide(b *testing.B) {
+// onEmbedded serves on an embedded log, until the benchmark ends.
+func onEmbedded(b *testing.B) (*world, *engine.Engine) {
+	b.Helper()
 	e, err := engine.Open(b.Context(), engine.Options{Log: "embedded:" + b.TempDir(), Listen: "127.0.0.1:0",
 		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer e.Close()
+	b.Cleanup(func() { e.Close() })
 	w := open(b, setting{log: e.Log, bus: e.Bus})
-	defer w.stop()
+	b.Cleanup(w.stop)
+	return w, e
+}
+
+// BenchmarkDecide measures the time from asking over keep-alive to the decision, which waits for the embedded log,
+// beside a handler that does nothing but one append to the same log, turn by turn.
+func BenchmarkDecide(b *testing.B) {
+	w, e := onEmbedded(b)
 	ask := func(url string, body []byte) (time.Duration, []byte) {
 		start := time.Now()
 		got, err := w.client.Post(url, typeJSON, bytes.NewReader(body))

@@ -98,24 +98,12 @@ func (r promotion) read(p *parser, n *yaml.Node) {
 		return
 	}
 	*r.at = defaultPromotion
-	p.group(n, "promote", "none, or of, better_by, alpha and only", example, r.fields())
-	if bad := r.problem(); bad != "" {
-		p.errorf(n, "promote: %s; for example: %s", bad, example)
-	}
+	p.rule(n, "promote", "none, or of, better_by, alpha and only", example, r)
 }
 
 func (r promotion) canonical() string { return braces(r.fields()) }
 
-func (r promotion) problem() string {
-	switch {
-	case !(r.at.BetterBy >= 0 && r.at.BetterBy < 1):
-		return fmt.Sprintf("better_by: expected a loss in [0,1), on the scale where 1 is worst, found %v",
-			r.at.BetterBy)
-	case !(r.at.Alpha > 0 && r.at.Alpha <= maxAlpha):
-		return fmt.Sprintf("alpha: expected a level in (0, 0.5], found %v", r.at.Alpha)
-	}
-	return ""
-}
+func (r promotion) problem() string { return levelProblem("better_by", r.at.BetterBy, r.at.Alpha) }
 
 // mayHoldOut reports whether a share of the rounds may be held out.
 func mayHoldOut(share float64) bool { return share >= 0 && share <= 0.5 }

@@ -65,21 +65,41 @@ func (g guard) read(p *parser, n *yaml.Node) {
 		return
 	}
 	*g.at = defaultGuard
-	p.group(n, "guard", "none, or worse_by, alpha, then and lose_at_most", example, g.fields())
-	if bad := g.problem(); bad != "" {
-		p.errorf(n, "guard: %s; for example: %s", bad, example)
+	p.rule(n, "guard", "none, or worse_by, alpha, then and lose_at_most", example, g)
+}
+
+// rule is a test that a model file states, with a margin and a level.
+type rule interface {
+	fields() []field
+	problem() string
+}
+
+// rule reads a test whose defaults are set.
+func (p *parser) rule(n *yaml.Node, key, what, example string, r rule) {
+	p.group(n, key, what, example, r.fields())
+	if bad := r.problem(); bad != "" {
+		p.errorf(n, "%s: %s; for example: %s", key, bad, example)
 	}
+}
+
+// levelProblem says what is wrong with the margin of a rule, under its key, or with its level.
+func levelProblem(key string, margin, alpha float64) string {
+	switch {
+	case !(margin >= 0 && margin < 1):
+		return fmt.Sprintf("%s: expected a loss in [0,1), on the scale where 1 is worst, found %v", key, margin)
+	case !(alpha > 0 && alpha <= maxAlpha):
+		return fmt.Sprintf("alpha: expected a level in (0, 0.5], found %v", alpha)
+	}
+	return ""
 }
 
 func (g guard) canonical() string { return braces(g.fields()) }
 
 func (g guard) problem() string {
-	switch {
-	case !(g.at.Margin >= 0 && g.at.Margin < 1):
-		return fmt.Sprintf("worse_by: expected a loss in [0,1), on the scale where 1 is worst, found %v", g.at.Margin)
-	case !(g.at.Alpha > 0 && g.at.Alpha <= maxAlpha):
-		return fmt.Sprintf("alpha: expected a level in (0, 0.5], found %v", g.at.Alpha)
-	case !(g.at.LoseAtMost >= 0 && g.at.LoseAtMost < 1):
+	if bad := levelProblem("worse_by", g.at.Margin, g.at.Alpha); bad != "" {
+		return bad
+	}
+	if !(g.at.LoseAtMost >= 0 && g.at.LoseAtMost < 1) {
 		return fmt.Sprintf("lose_at_most: expected a share of the baseline's gain in [0,1), found %v; 0 is off",
 			g.at.LoseAtMost)
 	}

@@ -274,19 +274,7 @@ func TestGuardSwitches(t *testing.T) {
 		text := strings.Replace(shopModel("greedy", 1, guarded), "learner: {egreedy: 0.2}\n", "", 1)
 		text = strings.Replace(text, "learner: {fixed: a}", "learner: uniform", 1)
 		s := newShop(t, mem.New(mem.Options{}), text)
-		n := 0
-		for ; n < 60 && s.j.Epoch() == 1; n++ {
-			s.rounds(10)
-			if restarts {
-				s.open()
-			}
-		}
-		s.rounds(20)
-		all := s.decisions(stream.Earliest)
-		if last := all[len(all)-1]; s.j.Epoch() != 2 || last.Mode != codec.Shadow {
-			t.Fatalf("after %d rounds: epoch %d, %s", 10*n, s.j.Epoch(), last.Mode)
-		}
-		t.Logf("switched after about %d rounds", 10*n)
+		s.untilShadow(restarts)
 		s.switchTo(codec.Shadow) // somebody has seen it, and wants that mode
 		s.rounds(20)
 		if s.j.Epoch() != 3 {
@@ -333,4 +321,22 @@ func (s *shopRig) falseAlarm() {
 		s.Errorf("an alarm at another feedback: %+v", r.First)
 	}
 	edit(-1)
+}
+
+// untilShadow plays until something switches the mode to shadow, and some rounds more.
+func (s *shopRig) untilShadow(restarts bool) {
+	s.Helper()
+	n := 0
+	for ; n < 60 && s.j.Epoch() == 1; n++ {
+		s.rounds(10)
+		if restarts {
+			s.open()
+		}
+	}
+	s.rounds(20)
+	all := s.decisions(stream.Earliest)
+	if last := all[len(all)-1]; s.j.Epoch() != 2 || last.Mode != codec.Shadow {
+		s.Fatalf("after %d rounds: epoch %d, %s", 10*n, s.j.Epoch(), last.Mode)
+	}
+	s.Logf("switched after about %d rounds", 10*n)
 }

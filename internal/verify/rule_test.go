@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"hindsight/pkg/codec"
-	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
 )
 
@@ -17,19 +16,7 @@ func TestRuleSwitches(t *testing.T) {
 	for _, restarts := range []bool{false, true} {
 		s := newShop(t, mem.New(mem.Options{}), strings.Replace(shopModel("greedy", 1, ruled), "learner: "+
 			"{egreedy: 0.2}\n", "", 1))
-		n := 0
-		for ; n < 60 && s.j.Epoch() == 1; n++ {
-			s.rounds(10)
-			if restarts {
-				s.open()
-			}
-		}
-		s.rounds(20)
-		all := s.decisions(stream.Earliest)
-		if last := all[len(all)-1]; s.j.Epoch() != 2 || last.Mode != codec.Shadow {
-			t.Fatalf("after %d rounds: epoch %d, %s", 10*n, s.j.Epoch(), last.Mode)
-		}
-		t.Logf("switched after about %d rounds", 10*n)
+		s.untilShadow(restarts)
 		s.end()
 		if r := s.verify(); r.ExitCode() != Identical {
 			t.Errorf("does not verify: %+v", r.First)
