@@ -277,6 +277,16 @@ func TestCoverageFindsFaults(t *testing.T) {
 	}
 }
 
+// Few rounds leave intervals as wide as losses, and gains, can be.
+func TestIntervalsBegin(t *testing.T) {
+	l := New(1, Rule{})
+	l.Add(&Round{Actions: []string{"a", "b"}, Law: []float64{0.5, 0.5}, Loss: 1, Known: true}, [][]float64{{1, 0}})
+	e := l.Estimates(nil)[0]
+	if e.Value.Low != 0 || e.Value.High != 1 || e.Gain.Low != -1 || e.Gain.High != 1 {
+		t.Errorf("after one round: %+v", e)
+	}
+}
+
 // A policy that the log does not cover has a wide interval, and not a wrong one.
 func TestMissingOverlapIsNotWrong(t *testing.T) {
 	l := New(1, Rule{})
@@ -369,8 +379,8 @@ func TestStateGoesOnExactly(t *testing.T) {
 			}
 		}
 	}
-	if !reflect.DeepEqual(whole.Append(nil), half.Append(nil)) {
-		t.Error("the state differs after restarts")
+	if !reflect.DeepEqual(whole, half) {
+		t.Errorf("after restarts it is\n%+v\nnot\n%+v", half, whole)
 	}
 	if err := New(3, rule).Restore(whole.Append(nil)); err == nil {
 		t.Error("the state of two candidates is one of three")
