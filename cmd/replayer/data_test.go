@@ -78,7 +78,7 @@ func TestBanditLogByFlagsAndMapping(t *testing.T) {
 func TestWindowOfDataWithoutTimes(t *testing.T) {
 	data := writeFile(t, "log.csv", banditText)
 	for text, want := range map[string]string{
-		"": "window 200 rounds (none is given, and the data has no times)", "window: 9r\n": "window 9 rounds",
+		"": "window 200 rounds (default: none is given, and the data has no times)", "window: 9r\n": "window 9 rounds",
 		"window: 10m\n": "this data has no times",
 	} {
 		model := writeFile(t, "model.yaml", "name: m\nversion: 1\nreward: {min: 0, max: 1}\n"+text)
