@@ -68,7 +68,7 @@ func TestBanditLogByFlagsAndMapping(t *testing.T) {
 		t.Errorf("live: %v", live)
 	}
 	if got := execute(t.Context(), "backtest", "--data", data, "--mapping", mapping); !strings.Contains(got.stdout,
-		"no unbiased") || !strings.Contains(got.stdout, "matched") {
+		"biased estimate") || !strings.Contains(got.stdout, "matched") {
 		t.Errorf("nothing says how far to trust it:\n%s", got.stdout)
 	}
 }
