@@ -29,6 +29,12 @@ function span(s) {
 }
 const clock = (t) => second(Date.parse(t) / 1000);
 
+// table makes a table; each cell knows its column's name, which a narrow screen shows beside it.
+const table = (names, rows) => make("table", {}, make("tr", {}, ...names.map((n) => make("th", { scope: "col" }, n))), ...rows.map((cells) => {
+  cells.forEach((cell, i) => cell.setAttribute("data-name", names[i]));
+  return make("tr", {}, ...cells);
+}));
+
 function drawHeader(s) {
   byId("model").textContent = s.model;
   document.title = (s.ready ? "" : "! ") + s.model + " – Hindsight";
@@ -122,7 +128,7 @@ function drawLoop(s) {
   loop.texts.decider1.textContent = decides ? (w.contexts > 0 ? num(w.contexts) + " contexts wait" : "no context waits") : absent(s.idle.decider);
   loop.texts.decider2.textContent = decides ? num(w.outstanding) + " without feedback" : "";
   loop.texts.joiner1.textContent = s.joiner ? num(w.pending) + " rounds wait" : absent(s.idle.joiner);
-  loop.texts.joiner2.textContent = s.joiner ? num(w.held) + " of them only for earlier rounds" : "";
+  loop.texts.joiner2.textContent = s.joiner ? num(w.held) + " for earlier rounds" : "";
   const h = w.head;
   loop.texts.head.textContent = h ? `oldest open round: ${h.round} of partition ${h.partition}, for ${span(h.age_seconds)}` : "";
   const rows = Object.keys(rates).map((name) => [loopNames[name], loop.texts[name].textContent.replace("rejects ", "")]);
@@ -155,10 +161,9 @@ function drawLoss(s) {
 function drawBudgets(s) {
   byId("budgets").hidden = !s.budgets.length;
   if (!changed("budgets", s.budgets) || !s.budgets.length) return;
-  const head = make("tr", {}, ...["budget", "limit", "mean so far", "recent mean", "next 1,000 rounds", "price λ"].map((h) => make("th", { scope: "col" }, h)));
-  show(byId("budget-table"), make("table", {}, head, ...s.budgets.map((b) => make("tr", {}, make("td", {}, b.name), make("td", {}, (b.at_least ? "≥ " : "≤ ") + num(b.limit)),
+  show(byId("budget-table"), table(["budget", "limit", "mean so far", "recent mean", "next 1,000 rounds", "price λ"], s.budgets.map((b) => [make("td", {}, b.name), make("td", {}, (b.at_least ? "≥ " : "≤ ") + num(b.limit)),
     make("td", { class: "state " + (b.missed ? "bad" : "good") }, b.rounds ? num(b.mean) : "–"), make("td", {}, b.late === null ? "–" : `${num(b.late)} ± ${num(b.error, 2)}`),
-    make("td", {}, num(b.next)), make("td", {}, num(b.price))))));
+    make("td", {}, num(b.next)), make("td", {}, num(b.price))])));
   for (const [i, b] of s.budgets.entries()) {
     const id = i ? "budget-" + i : "budget", at = b.points.map((p) => p.rounds);
     if (!byId("chart-" + id)) byId("budget-table").before(budgetFigure(id));
@@ -185,9 +190,8 @@ function drawCandidates(s) {
   byId("candidates").hidden = !c;
   if (!changed("candidates", c) || !c) return;
   const ends = (i) => `${num(i.mean)} (${num(i.low)} to ${num(i.high)})`;
-  const head = make("tr", {}, ...["candidate", "rounds", "loss", "gain over the played actions", ""].map((h) => make("th", { scope: "col" }, h)));
-  show(byId("candidates-table"), make("table", {}, head, ...c.candidates.map((p) => make("tr", {}, make("td", {}, p.policy), make("td", {}, num(p.rounds)),
-    make("td", {}, p.rounds ? ends(p.loss) : "–"), make("td", {}, p.rounds ? ends(p.gain) : "–"), make("td", {}, p.beaten ? "beaten" : p.gain.low > 0 ? "better than the played actions" : "")))));
+  show(byId("candidates-table"), table(["candidate", "rounds", "loss", "gain over the played actions", ""], c.candidates.map((p) => [make("td", {}, p.policy), make("td", {}, num(p.rounds)),
+    make("td", {}, p.rounds ? ends(p.loss) : "–"), make("td", {}, p.rounds ? ends(p.gain) : "–"), make("td", {}, p.beaten ? "beaten" : p.gain.low > 0 ? "better than the played actions" : "")])));
   const r = c.promote, says = [];
   if (r) says.push(r.feedback ? `${r.of} is better than the played actions by ${num(r.better_by)}: the rule has held since feedback ${r.feedback}.` : `The rule waits until ${r.of} is better than the played actions by ${num(r.better_by)}.`);
   if (c.without_loss) says.push(`${num(c.without_loss)} of ${num(c.rounds)} rounds have no loss. Assumption: ${c.assumes}.`);
@@ -307,9 +311,8 @@ function drawRejects(s) {
     show(into, make("p", { class: "quiet" }, "None since this process started."));
     return;
   }
-  const head = make("tr", {}, ...["when (UTC)", "record", "round", "reason", "detail"].map((h) => make("th", { scope: "col" }, h)));
-  show(into, make("table", {}, head, ...s.rejects.map((r) => make("tr", {}, make("td", { title: r.time }, clock(r.time)), make("td", {}, `${r.topic}[${r.partition}]@${r.offset}`),
-    make("td", { class: "id" }, r.id ? make("button", { class: "link", type: "button", onclick: () => explain(r.id) }, r.id) : "–"), make("td", { class: "state" }, r.reason), make("td", { title: r.means }, r.detail || r.means)))));
+  show(into, table(["when (UTC)", "record", "round", "reason", "detail"], s.rejects.map((r) => [make("td", { title: r.time }, clock(r.time)), make("td", {}, `${r.topic}[${r.partition}]@${r.offset}`),
+    make("td", { class: "id" }, r.id ? make("button", { class: "link", type: "button", onclick: () => explain(r.id) }, r.id) : "–"), make("td", { class: "state" }, r.reason), make("td", { title: r.means }, r.detail || r.means)])));
 }
 
 async function explain(id) {
