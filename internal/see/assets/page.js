@@ -225,7 +225,7 @@ const assignedSays = (x) => (x.rounds ? ` Other systems assigned ${num(x.rounds)
 // How near an apprentice is to its baseline.
 const apprenticeSays = (x) => (x.rounds ? ` In apprentice mode (${num(x.rounds)} rounds), the learner agrees with the baseline with probability ${percent(x.match)} on average.` : "");
 
-// How often the learner would have done what the baseline did; what that is worth, the verdict says.
+// How often the learner agrees with the baseline; the verdict says what that is worth.
 function shadowSays(x) {
   if (!x.decisions) return "";
   return ` In shadow mode (${num(x.decisions)} of them), the learner agrees with the baseline with probability ${percent(x.agreement)} on average` +
