@@ -204,14 +204,17 @@ func (b *builder) intervals() *table {
 		{Name: "DR"}, {Name: "less logging", Means: "how far above the policy that made the log"},
 		{Name: "normal", Means: "value ± 1.96 standard errors"},
 		{Name: "bootstrap", Means: "percentiles over samples of the rows"}, {Name: "empirical Bernstein",
-			Means: "holds for any number of rows; wide. – where rows stand for unequally many events"}}}
+			Means: "holds for any number of rows; wide. – where rows stand for unequally many events"},
+		{Name: "any time", Means: "holds at all rows at once, and on the log of a policy that learned from it"},
+		{Name: "any time, worst", Means: "the same, whatever rows without an outcome would have had"}}}
 	for i, p := range b.Policies {
 		e, lift := ranking(p), "–"
 		if x := float64(b.Standings[i].Lift); !math.IsNaN(x) {
 			lift = signed(x)
 		}
 		t.row(p.Policy, mean{e.Value, ope.Figure(nan)}.String(), lift, interval(e.Low, e.High),
-			interval(e.Bootstrap.Low, e.Bootstrap.High), interval(e.Bernstein.Low, e.Bernstein.High))
+			interval(e.Bootstrap.Low, e.Bootstrap.High), interval(e.Bernstein.Low, e.Bernstein.High),
+			interval(p.AnyTime.Low, p.AnyTime.High), interval(p.AnyTime.Worst.Low, p.AnyTime.Worst.High))
 	}
 	return t
 }
@@ -267,7 +270,7 @@ func (b *builder) policies() section {
 		shown.Series = append(shown.Series, one)
 	}
 	c.Views = []view{shown}
-	s.add(b.playsTable(), c, t, judgedOutcomes(b.Policies), b.intervals(), note(b.settings()))
+	s.add(b.playsTable(), c, t, judgedOutcomes(b.Policies), b.intervals(), note(saysInterval(o.Interval)), note(b.settings()))
 	if b.logging(b.Policies[0]) == nil {
 		s.add(note("What policies gain on the one that made the log is shown where that is judged, too: --policy " +
 			"logging."))
