@@ -28,6 +28,9 @@ func AppendContext(dst []byte, c *Context) []byte {
 	if c.Assigned.Action != "" {
 		n, version = n+1, assignedVersion
 	}
+	if len(c.Slots) > 0 {
+		n, version = n+1, slotsVersion
+	}
 	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), version)
 	if c.ID != "" {
@@ -52,6 +55,9 @@ func AppendContext(dst []byte, c *Context) []byte {
 	}
 	if c.Assigned.Action != "" {
 		dst = appendAssigned(dst, &c.Assigned)
+	}
+	if len(c.Slots) > 0 {
+		dst = appendSlots(dst, c.Slots)
 	}
 	return dst
 }
@@ -137,6 +143,11 @@ func AppendContextJSON(dst []byte, c *Context) []byte {
 	}
 	if c.Assigned.Action != "" {
 		dst = jsonAssigned(dst, &c.Assigned)
+	}
+	if len(c.Slots) > 0 {
+		dst = jsonSlots(dst, c.Slots)
+	}
+	if c.Assigned.Action != "" || len(c.Slots) > 0 {
 		dst = jsonInt(jsonKey(dst, "v"), assignedVersion)
 	}
 	return append(dst, '}')
@@ -225,7 +236,7 @@ func (r *reader) context(c *Context) {
 	actions := c.Actions[:0]
 	c.ID, c.Features, c.Vector, c.Actions, c.Baseline = "", c.Features[:0], c.Vector[:0], nil, c.Baseline[:0]
 	c.LoggedPropensity, c.numbers = 0, c.numbers[:0]
-	c.Assigned = Assigned{Law: c.Assigned.Law[:0]}
+	c.Assigned, c.Slots = Assigned{Law: c.Assigned.Law[:0]}, c.Slots[:0]
 	r.numbers = &c.numbers
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
@@ -256,6 +267,9 @@ func (r *reader) context(c *Context) {
 		case "assigned":
 			r.once(&seen, 6)
 			r.assigned(&c.Assigned)
+		case "slots":
+			r.once(&seen, 7)
+			c.Slots = r.slots(c.Slots)
 		default:
 			if key == cloudMark && r.json && !r.inner {
 				r.cloud = true
