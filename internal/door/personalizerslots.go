@@ -34,8 +34,8 @@ type slotResponse struct {
 	RewardActionID string `json:"rewardActionId"`
 }
 
-// rankSlots decides slot by slot, and answers when all are in the log. Where the model waits for activations, the rounds
-// of the slots are activated before.
+// rankSlots decides slot by slot, and answers when all are in the log. Where the model waits for activations, the
+// rounds of the slots are activated before.
 func (d *Door) rankSlots(w http.ResponseWriter, r *http.Request, c client) *problem {
 	var request slotsRequest
 	if p := d.readJSON(w, r, &request, expected, "InvalidRankRequest"); p != nil {
@@ -127,8 +127,8 @@ func (d *Door) rewardSlots(w http.ResponseWriter, r *http.Request, c client) *pr
 	}
 	for i, s := range request.Reward {
 		if s.SlotID == nil {
-			return refused(http.StatusBadRequest, "InvalidRewardRequest", "reward", fmt.Sprintf("reward[%d]: slotId is "+
-				"missing", i))
+			return refused(http.StatusBadRequest, "InvalidRewardRequest", "reward",
+				fmt.Sprintf("reward[%d]: slotId is missing", i))
 		}
 		if p := d.checkReward(s.Value); p != nil {
 			return p

@@ -42,8 +42,7 @@ func TestSlots(t *testing.T) {
 		t.Errorf("%s", r[0].Body)
 	}
 	eventually(t, "the slots are joined", func() bool { return len(w.records("shop.feedback")) >= 2 })
-	if got := w.call("GET", "/v1/rounds/e:side", ""); got.status != 200 || !strings.Contains(string(got.body), `"slot"`) &&
-		!strings.Contains(string(got.body), "e:side") {
+	if got := w.call("GET", "/v1/rounds/e:side", ""); got.status != 200 || !strings.Contains(string(got.body), "e:side") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	for text, says := range map[string]string{
@@ -100,9 +99,12 @@ func TestPersonalizerSlots(t *testing.T) {
 	n := len(w.records("shop.outcomes"))
 	for _, c := range []struct{ path, body, code, says string }{
 		{"/rank", `{"actions":[{"id":"a"}]}`, "InvalidRankRequest", "slots: none is listed"},
-		{"/rank", `{"actions":[{"id":"a"}],"slots":[{"baselineAction":"a"}]}`, "InvalidRankRequest", "slots[0]: it has no id"},
-		{"/rank", `{"actions":[{"id":"a"}],"slots":[{"id":"s"}]}`, "InvalidRankRequest", "slots[0]: it has no baselineAction"},
-		{"/rank", `{"actions":[{"id":"a"},{"id":"b"}],"slots":[{"id":"s","baselineAction":"a","excludedActions":["a"]}]}`,
+		{"/rank", `{"actions":[{"id":"a"}],"slots":[{"baselineAction":"a"}]}`, "InvalidRankRequest",
+			"slots[0]: it has no id"},
+		{"/rank", `{"actions":[{"id":"a"}],"slots":[{"id":"s"}]}`, "InvalidRankRequest",
+			"slots[0]: it has no baselineAction"},
+		{"/rank", `{"actions":[{"id":"a"},{"id":"b"}],"slots":[{"id":"s","baselineAction":"a","excludedActions":
+			["a"]}]}`,
 			"InvalidRankRequest", `slots[0].baselineAction: "a" is not among`},
 		{"/rank", `{"actions":[{"id":"a"}],"slots":[{"id":"s","baselineAction":"a"},{"id":"t","baselineAction":"a"}]}`,
 			"InvalidRankRequest", "slots[1]: the slots before it may leave it no action"},

@@ -29,9 +29,12 @@ func TestCheckSlots(t *testing.T) {
 	}{
 		{&any, `"id":"e","actions":["a","b"],"slots":["hero","side"]`, ""},
 		{&any, `"actions":["a","b"],"slots":["hero","side"]`, "id: is missing"},
-		{&any, `"id":"e","features":[1],"actions":["a","b"],"slots":["hero","side"]`, "features: are a list of numbers"},
-		{&any, `"id":"e","features":{"slot":1},"actions":["a","b"],"slots":["hero"]`, "slots[0]: features.slot: occurs twice"},
-		{&any, `"id":"e","assigned":{"action":"a"},"actions":["a","b"],"slots":["hero"]`, "assigned: is not for a context with"},
+		{&any, `"id":"e","features":[1],"actions":["a","b"],"slots":["hero","side"]`,
+			"features: are a list of numbers"},
+		{&any, `"id":"e","features":{"slot":1},"actions":["a","b"],"slots":["hero"]`,
+			"slots[0]: features.slot: occurs twice"},
+		{&any, `"id":"e","assigned":{"action":"a"},"actions":["a","b"],"slots":["hero"]`,
+			"assigned: is not for a context with"},
 		{&any, `"id":"e","logged_propensity":0.5,"actions":["a","b"],"slots":["x"]`, "logged_propensity: is not for a"},
 		{&any, `"id":"e","actions":["a","b"],"slots":["hero:1"]`, "slots[0].name: has a colon"},
 		{&any, `"id":"e","slots":["hero"]`, "slots[0]: actions: no actions"},
@@ -39,14 +42,20 @@ func TestCheckSlots(t *testing.T) {
 		{&any, `"id":"e","slots":[{"name":"hero","actions":["a"]},{"name":"side","actions":["a"]}]`,
 			"slots[1]: the slots before it may leave it no action: it has 1, and 1 of them may take one"},
 		{&any, `"id":"e","actions":["a","b"],"slots":["1","2","3"]`, "slots[2]: the slots before it may leave"},
-		{&any, `"id":"e","actions":["a","b"],"slots":["1",{"name":"2","actions":["x"]}]`, `slots[1].actions: "x" is not among`},
-		{&any, `"id":"` + strings.Repeat("e", codec.MaxIDBytes) + `","actions":["a"],"slots":["hero"]`, "slots[0]: id: is too long"},
+		{&any, `"id":"e","actions":["a","b"],"slots":["1",{"name":"2","actions":["x"]}]`,
+			`slots[1].actions: "x" is not among`},
+		{&any, `"id":"` + strings.Repeat("e", codec.MaxIDBytes) + `","actions":["a"],"slots":["hero"]`,
+			"slots[0]: id: is too long"},
 		{&listed, `"id":"e","slots":["hero","side"]`, ""},
-		{&listed, `"id":"e","slots":["hero","side","third"]`, "slots[2]: the slots before it may leave it no action: it has 2"},
-		{&listed, `"id":"e","slots":[{"name":"hero","actions":["c"]}]`, "slots[0]: the slots before it may leave it no action: it has 0"},
+		{&listed, `"id":"e","slots":["hero","side","third"]`,
+			"slots[2]: the slots before it may leave it no action: it has 2"},
+		{&listed, `"id":"e","slots":[{"name":"hero","actions":["c"]}]`,
+			"slots[0]: the slots before it may leave it no action: it has 0"},
 		{&ruled, `"id":"e","actions":["a","b","c"],"slots":["hero","side"]`, ""},
-		{&ruled, `"id":"e","actions":["a","b","c"],"slots":["hero","top"]`, `slots[1].name: is not a slot of the model: "top"`},
-		{&ruled, `"id":"e","actions":["a","c"],"slots":["hero","side"]`, "slots[1]: the slots before it may leave it no action"},
+		{&ruled, `"id":"e","actions":["a","b","c"],"slots":["hero","top"]`,
+			`slots[1].name: is not a slot of the model: "top"`},
+		{&ruled, `"id":"e","actions":["a","c"],"slots":["hero","side"]`,
+			"slots[1]: the slots before it may leave it no action"},
 		{&typed, `"id":"e","actions":["a"],"slots":[{"name":"x","features":{"size":"big"}}]`,
 			"slots[0]: features.slot.size: wrong type of value: the model says number"},
 	} {
@@ -60,7 +69,8 @@ func TestCheckSlots(t *testing.T) {
 // TestSlotContext holds what the round of a slot is decided by, given the draws before.
 func TestSlotContext(t *testing.T) {
 	c := slotted(t, `{"id":"e","features":{"hour":7},"actions":["a",{"name":"b","features":{"x":1}},"c"],
-		"baseline":{"a":0.5,"b":0.25,"c":0.25},"slots":["hero",{"name":"side","features":{"size":2},"actions":["a","b"]},
+		"baseline":{"a":0.5,"b":0.25,"c":0.25},"slots":["hero",
+		{"name":"side","features":{"size":2},"actions":["a","b"]},
 		{"name":"top","baseline":"a"}]}`)
 	r := Rules{MaxActions: 100}
 	for i, want := range []string{

@@ -30,8 +30,8 @@ func (s slots) read(p *parser, n *yaml.Node) {
 		if err := checkText(name); err != nil {
 			p.errorf(n, "slots: the name of a slot %v; for example: %s", err, slotsExample)
 		} else if strings.Contains(name, ":") {
-			p.errorf(n, "slots: the name %q has a colon, which is before the slot in its round's id; for example: %s", name,
-				slotsExample)
+			p.errorf(n, "slots: the name %q has a colon, which is before the slot in its round's id; for example: %s",
+				name, slotsExample)
 		}
 		nameList{&rule.Actions, "any", "slots." + name, slotsExample}.read(p, n)
 		*s.at = append(*s.at, rule)
@@ -43,7 +43,8 @@ func (s slots) canonical() string {
 	return "{" + strings.Join(each(*s.at, func(r *loop.SlotRule) string {
 		actions := "any"
 		if r.Actions != nil {
-			actions = "[" + strings.Join(each(r.Actions, func(a *string) string { return strconv.Quote(*a) }), ", ") + "]"
+			quoted := each(r.Actions, func(a *string) string { return strconv.Quote(*a) })
+			actions = "[" + strings.Join(quoted, ", ") + "]"
 		}
 		return strconv.Quote(r.Name) + ": " + actions
 	}), ", ") + "}"

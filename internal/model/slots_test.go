@@ -11,7 +11,8 @@ import (
 // TestSlots holds which slots a model may name, and that the canonical form is the same model.
 func TestSlots(t *testing.T) {
 	m := mustParse(t, "actions: [a, b, c]\nfeatures: {slot: text}\nslots: {side: [a, b], hero: any}")
-	if want := []loop.SlotRule{{Name: "hero"}, {Name: "side", Actions: []string{"a", "b"}}}; !reflect.DeepEqual(m.Slots, want) {
+	want := []loop.SlotRule{{Name: "hero"}, {Name: "side", Actions: []string{"a", "b"}}}
+	if !reflect.DeepEqual(m.Slots, want) {
 		t.Errorf("%+v", m.Slots)
 	}
 	if back := mustParse(t, string(m.Canonical())); !reflect.DeepEqual(back, m) {
