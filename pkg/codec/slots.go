@@ -47,34 +47,6 @@ func appendSlots(dst []byte, slots []Slot) []byte {
 	return dst
 }
 
-func jsonSlots(dst []byte, slots []Slot) []byte {
-	dst = append(jsonKey(dst, "slots"), '[')
-	for i := range slots {
-		s := &slots[i]
-		dst = jsonComma(dst)
-		if s.plain() {
-			dst = jsonText(dst, s.Name)
-			continue
-		}
-		dst = jsonText(jsonKey(append(dst, '{'), "name"), s.Name)
-		if len(s.Features) > 0 {
-			dst = jsonFeatures(jsonKey(dst, "features"), s.Features)
-		}
-		if len(s.Actions) > 0 {
-			dst = append(jsonKey(dst, "actions"), '[')
-			for _, name := range s.Actions {
-				dst = jsonText(jsonComma(dst), name)
-			}
-			dst = append(dst, ']')
-		}
-		if len(s.Baseline) > 0 {
-			dst = jsonBaseline(dst, s.Baseline)
-		}
-		dst = append(dst, '}')
-	}
-	return append(dst, ']')
-}
-
 // AppendSlotsReply appends the reply to a context with slots: {"id", "slots": {name: the reply of its round…}}.
 func AppendSlotsReply(dst []byte, id string, slots []Slot, replies [][]byte, json bool) []byte {
 	if !json {
