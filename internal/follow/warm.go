@@ -316,11 +316,8 @@ func (e *LoggedEpochs) tryKeep(rec *codec.Epoch, ep loop.Epoch) error {
 
 // checkContinues compares an epoch that goes on with a learner with the records before it.
 func checkContinues(rec *codec.Epoch, warm model.Warm, before []codec.Epoch) (field, want, got string) {
-	switch {
-	case rec.WarmTo != 0:
-		return "warm_to", "0", fmt.Sprint(rec.WarmTo)
-	case len(before) == 0:
-		return "", "", "" // what came before is gone
+	if field, want, got = checkCold(rec); field != "" || len(before) == 0 { // what came before is gone
+		return field, want, got
 	}
 	last := &before[len(before)-1]
 	switch {
@@ -386,16 +383,14 @@ func CheckWarm(rec *codec.Epoch, before []codec.Epoch) (field, want, got string)
 	}
 	warm := m.Warm
 	switch {
+	case rec.Version != m.Version:
+		return "version", fmt.Sprint(m.Version), fmt.Sprint(rec.Version)
 	case rec.Continues > 0:
 		return checkContinues(rec, warm, before)
 	case warm.Keep && len(before) > 0:
 		return "continues", fmt.Sprint(lineage(&before[len(before)-1])), "0"
 	case warm.Keep || warm == model.Warm{}:
-		for i, n := range [...]int64{rec.WarmTo, rec.WarmFrom, rec.WarmEpoch} {
-			if n != 0 {
-				return [...]string{"warm_to", "warm_from", "warm_epoch"}[i], "0", fmt.Sprint(n)
-			}
-		}
+		return checkCold(rec)
 	case warm.Refit:
 		if rec.WarmTo != 0 && rec.WarmTo != rec.Through {
 			return "warm_to", fmt.Sprint(rec.Through), fmt.Sprint(rec.WarmTo)
@@ -412,6 +407,16 @@ func CheckWarm(rec *codec.Epoch, before []codec.Epoch) (field, want, got string)
 		}
 		if s, err := p.segments(rec); err == nil && s[0].from != rec.WarmFrom {
 			return "warm_from", fmt.Sprint(s[0].from), fmt.Sprint(rec.WarmFrom)
+		}
+	}
+	return "", "", ""
+}
+
+// checkCold names the field by which an epoch that learns no earlier feedback says that it does.
+func checkCold(rec *codec.Epoch) (field, want, got string) {
+	for i, n := range [...]int64{rec.WarmTo, rec.WarmFrom, rec.WarmEpoch} {
+		if n != 0 {
+			return [...]string{"warm_to", "warm_from", "warm_epoch"}[i], "0", fmt.Sprint(n)
 		}
 	}
 	return "", "", ""

@@ -16,6 +16,7 @@ func TestProvisional(t *testing.T) {
 	if due, known := h.j.Due(); !known || due != 11 {
 		t.Errorf("due at %d, %v", due, known)
 	}
+	h.tells(11, nil, nil, nil, nil) // its last moment
 	h.tells(12, nil, nil, []string{
 		"1 a stage 1, loss imputed 0.75 by -1 at 11",
 		"2 b stage 1, loss observed 0.25 by 0 at 5"}, nil)

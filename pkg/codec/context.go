@@ -113,74 +113,11 @@ const (
 
 // AppendContextJSON appends c as JSON. c is valid ([Context.Validate]).
 func AppendContextJSON(dst []byte, c *Context) []byte {
-	dst = append(dst, '{')
-	if c.ID != "" {
-		dst = jsonText(jsonKey(dst, "id"), c.ID)
-	}
-	if len(c.Vector) > 0 {
-		dst = append(jsonKey(dst, "features"), '[')
-		for _, x := range c.Vector {
-			dst = jsonFloat(jsonComma(dst), x)
-		}
-		dst = append(dst, ']')
-	} else if len(c.Features) > 0 {
-		dst = jsonFeatures(jsonKey(dst, "features"), c.Features)
-	}
-	if len(c.Baseline) > 0 {
-		dst = jsonBaseline(dst, c.Baseline)
-	}
-	if c.LoggedPropensity != 0 {
-		dst = jsonFloat(jsonKey(dst, "logged_propensity"), c.LoggedPropensity)
-	}
-	if c.Actions != nil {
-		dst = jsonActions(dst, c.Actions)
-	}
+	dst = asJSON(AppendContext(dst, c), len(dst))
 	if c.Assigned.Action != "" {
-		dst = jsonAssigned(dst, &c.Assigned)
-		dst = jsonInt(jsonKey(dst, "v"), assignedVersion)
+		dst = append(jsonInt(jsonKey(dst[:len(dst)-1], "v"), assignedVersion), '}')
 	}
-	return append(dst, '}')
-}
-
-func jsonActions(dst []byte, actions []Action) []byte {
-	dst = append(jsonKey(dst, "actions"), '[')
-	for i := range actions {
-		a := &actions[i]
-		dst = jsonComma(dst)
-		if len(a.Features) == 0 {
-			dst = jsonText(dst, a.Name)
-			continue
-		}
-		dst = jsonText(jsonKey(append(dst, '{'), "name"), a.Name)
-		dst = jsonFeatures(jsonKey(dst, "features"), a.Features)
-		dst = append(dst, '}')
-	}
-	return append(dst, ']')
-}
-
-func jsonFeatures(dst []byte, features []Feature) []byte {
-	dst = append(dst, '{')
-	for i := range features {
-		f := &features[i]
-		dst = jsonKey(dst, f.Name)
-		switch {
-		case f.Kind == Number:
-			dst = jsonFloat(dst, f.Value)
-		case f.Kind == Text:
-			dst = jsonText(dst, f.Text)
-		case f.Kind == Vector:
-			dst = append(dst, '[')
-			for j := range f.Len() {
-				dst = jsonFloat(jsonComma(dst), f.At(j))
-			}
-			dst = append(dst, ']')
-		case f.Value != 0:
-			dst = append(dst, "true"...)
-		default:
-			dst = append(dst, "false"...)
-		}
-	}
-	return append(dst, '}')
+	return dst
 }
 
 // ParseContext parses a context from MessagePack, JSON or the JSON of a
