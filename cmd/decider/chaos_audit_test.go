@@ -32,9 +32,7 @@ func (c *chaos) audit() *check.Report {
 		}
 	}
 	c.refusedIsInvisible()
-	verify := program(c.t, "replayer", append([]string{"verify", "--name", "shop", "--seed-file", c.seedFile()},
-		c.place.flags()...)...)
-	if out, err := verify.CombinedOutput(); err != nil {
+	if out, err := c.verify().CombinedOutput(); err != nil {
 		c.t.Errorf("replayer verify: %v\n%s", err, out)
 	} else if !strings.Contains(string(out), "identical") {
 		c.t.Errorf("replayer verify does not say that all is identical:\n%s", out)
