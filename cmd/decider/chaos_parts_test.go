@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -116,7 +117,9 @@ func (c *chaos) started(p *process) *process {
 // look reads on in a partition. Errors are those of a place that was hurt.
 func (c *chaos) look(part chaosPart) *chaosLine {
 	l := c.lines[part]
-	_ = stream.Scan(c.t.Context(), c.log, "shop."+part.topic, part.partition, l.from, 1<<62,
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience/4)
+	defer cancel()
+	_ = stream.Scan(ctx, c.log, "shop."+part.topic, part.partition, l.from, 1<<62,
 		func(r *stream.Record) error {
 			l.from = r.Offset + 1
 			switch r.Type {

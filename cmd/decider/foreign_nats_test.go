@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -163,6 +164,48 @@ func (p *onThreeNATS) cut(c *chaos, servers int, synced func(string) bool) {
 	}
 }
 
+// alike holds that all servers have the same records in the end, each asked alone.
+func (p *onThreeNATS) alike() {
+	p.t.Helper()
+	var logs []*nats.Log
+	for _, s := range p.servers {
+		c, err := (&nats.Access{URL: s.URL()}).Dial("test", nats.Options{Replicas: 3})
+		p.must(err)
+		defer c.Close()
+		logs = append(logs, c.Log())
+	}
+	for _, topic := range shopTopics {
+		for partition := range partitionsOf(topic) {
+			var differ []int64
+			eventually(p.t, fmt.Sprintf("the end of %s[%d]", topic, partition), func() bool {
+				first, next, err := logs[0].Bounds(p.t.Context(), "shop."+topic, partition)
+				differ = differ[:0]
+				for at := first; at < next && err == nil; at++ {
+					var has [3]string
+					for i, log := range logs {
+						value, err := log.Get(p.t.Context(), "shop."+topic, partition, at)
+						has[i] = fmt.Sprintf("%x %v", value, err)
+					}
+					if has[0] != has[1] || has[1] != has[2] {
+						differ = append(differ, at)
+					}
+				}
+				return err == nil
+			})
+			if len(differ) > 0 {
+				p.t.Errorf("shop.%s[%d]: the servers have different records at %v", topic, partition, differ)
+			}
+		}
+	}
+}
+
+func partitionsOf(topic string) int {
+	if topic == "contexts" || topic == "outcomes" || topic == "decisions" {
+		return chaosPartitions
+	}
+	return 1
+}
+
 // blocks are the files that hold a stream's records on a server.
 func (p *onThreeNATS) blocks(server int, name string) []string {
 	p.t.Helper()
@@ -224,12 +267,12 @@ func TestForeignNATS(t *testing.T) {
 			c.goesOn()
 			p.servers[0].Restart()
 		}}, minutes},
-		{foreignFault{name: "power cut of two", loses: true, strike: func(c *chaos) {
+		{foreignFault{name: "power cut of two", audit: (*chaos).auditLoss, strike: func(c *chaos) {
 			p.cut(c, 2, votes)
 			p.servers[0].Restart()
 			p.servers[1].Restart()
 		}}, minutes},
-		{foreignFault{name: "power cut of two, the third comes last", loses: true, strike: func(c *chaos) {
+		{foreignFault{name: "power cut of two, the third comes last", audit: (*chaos).auditLoss, strike: func(c *chaos) {
 			p.cut(c, 2, votes)
 			p.servers[2].Kill()
 			p.servers[0].Restart()
@@ -262,6 +305,7 @@ func TestForeignNATS(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			p = newOnThreeNATS(t, f.o)
 			runForeign(t, p, &f.foreignFault)
+			p.alike()
 		})
 	}
 }

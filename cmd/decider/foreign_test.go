@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"hindsight/internal/check"
@@ -20,27 +22,45 @@ import (
 type foreignFault struct {
 	name   string
 	strike func(c *chaos) // when it returns the servers are up again
-	// loses says that records which most servers had are gone.
-	loses bool
+	// audit judges what is left, with the processes at work; nil: nothing may be gone.
+	audit func(c *chaos)
 }
 
 // runForeign lets one fault strike a system under load, and holds what it left against what the users know.
 func runForeign(t *testing.T, place chaosPlace, f *foreignFault) {
 	c := newChaos(t, place, shop, testSeed(t), foreignPace)
+	defer func() { //DEBUG
+		if t.Failed() {
+			for _, j := range c.joiners {
+				j.signal(syscall.SIGQUIT)
+				j.wait(patience)
+				os.WriteFile(fmt.Sprint("/tmp/h/foreign/dump", j.cmd.Process.Pid), []byte(strings.Join(j.lines, "\n")), 0o600)
+			}
+			if p, ok := place.(*onThreeNATS); ok {
+				p.alike()
+			}
+		}
+	}()
 	c.goesOn()
 	f.strike(c)
 	c.goesOn()
 	c.load.stop()
-	settle(t, c.load)
+	if f.audit != nil {
+		f.audit(c)
+		return
+	}
+	c.rest()
+	t.Log(figures(c.audit()))
+}
+
+// rest waits until every record has its fate, and stops the processes.
+func (c *chaos) rest() {
+	c.t.Helper()
+	settle(c.t, c.load)
 	c.revive()
 	for _, p := range append(c.deciders, c.joiners...) {
 		p.stop(patience)
 	}
-	if !f.loses {
-		t.Log(figures(c.audit()))
-		return
-	}
-	c.auditLoss()
 }
 
 // foreignPace is how many times slower than they could be the users are.
@@ -101,6 +121,7 @@ func (a *announced) round(id string, n int64) bool {
 // auditLoss holds that of what was acknowledged nothing is gone of which the logs do not say so.
 func (c *chaos) auditLoss() {
 	c.t.Helper()
+	c.rest()
 	said := c.announcements()
 	kept := map[string]codec.Decision{}
 	for p := range chaosPartitions {
