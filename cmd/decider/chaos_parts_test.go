@@ -57,6 +57,9 @@ type chaosLine struct {
 	records int    // of data
 }
 
+// lossyPlace is a place where what was acknowledged may be gone.
+type lossyPlace interface{ loses() }
+
 const chaosPartitions = 2
 
 var chaosFeedback = chaosPart{"feedback", 0}
@@ -91,8 +94,9 @@ func newChaos(t *testing.T, place chaosPlace, model string, seed uint64, slow in
 	c.deciders = []*process{c.decider(), c.decider()}
 	c.joiners = []*process{c.joiner(), c.joiner()}
 	c.owned()
+	_, lossy := place.(lossyPlace)
 	c.load = newLoadOf(t, "", "shop", seed, loadOptions{partitions: chaosPartitions, slow: slow, mute: c.bus == nil,
-		scatter: true, named: model == shopNamed})
+		scatter: true, named: model == shopNamed, lossy: lossy})
 	c.load.set(&link{t.Context(), c.log, c.bus, func() {}})
 	return c
 }
