@@ -265,7 +265,7 @@ func TestStuckReplica(t *testing.T) {
 		return fmt.Sprintf(`{"name":"c%d"}`, consumers)
 	})
 	if _, err := player.Subscribe("fake.CONSUMER.MSG.NEXT.x_0.c1", func(m *natsgo.Msg) {
-		for range 100 {
+		for tick := time.Tick(50 * time.Millisecond); ctx.Err() == nil; <-tick {
 			_ = m.RespondMsg(&natsgo.Msg{Header: natsgo.Header{headerStatus: {statusHeartbeat}, headerLastSeq: {"1"}}})
 		}
 	}); err != nil {
