@@ -262,10 +262,15 @@ func stateKeys() []string {
 	return []string{"actions", "features", "max_features", "loss", "reward", "learner", "explore", "oracle"}
 }
 
-// keepKeys are the keys that make a learner, but for its actions, which it knows by name.
-func keepKeys() []string {
-	return []string{"features", "max_features", "loss", "reward", "learner", "explore", "oracle", "certificate",
-		"early"}
+// keeps returns the first of the keys that make a learner in which an epoch differs from the last, and what the last
+// has there; "" if it may go on with its learner. That knows actions by name, and may begin to learn early.
+func keeps(rec, last *codec.Epoch) (key, has string) {
+	key, has = model.Differing(rec.Model, last.Model, "features", "max_features", "loss", "reward", "learner", "explore",
+		"oracle", "certificate", "early")
+	if key == "early" && has == "" {
+		return "", ""
+	}
+	return key, has
 }
 
 // planKeep has a new epoch go on with the learner at work, if its model says so and may.
@@ -275,7 +280,7 @@ func (e *LoggedEpochs) planKeep(s *Source, rec *codec.Epoch) error {
 	}
 	last := &e.Last.Rec
 	learner := fmt.Sprintf("warm: keep goes on with the learner of version %d (epoch %d), ", last.Version, last.Epoch)
-	if k, has := model.Differing(rec.Model, last.Model, keepKeys()...); k != "" {
+	if k, has := keeps(rec, last); k != "" {
 		return refuse("%sof which %s differs: it has %q; make it equal, or use warm: refit", learner, k, has)
 	}
 	if !slices.Equal(rec.Files, last.Files) {
@@ -323,7 +328,7 @@ func checkContinues(rec *codec.Epoch, warm model.Warm, before []codec.Epoch) (fi
 	case rec.Version != last.Version && !warm.Keep:
 		return "continues", "0", fmt.Sprint(rec.Continues)
 	}
-	if k, _ := model.Differing(rec.Model, last.Model, keepKeys()...); k != "" {
+	if k, _ := keeps(rec, last); k != "" {
 		return "model", k + " of epoch " + fmt.Sprint(last.Epoch), "another"
 	}
 	return "", "", ""
