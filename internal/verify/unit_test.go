@@ -42,6 +42,45 @@ func TestFirstDifference(t *testing.T) {
 	}
 }
 
+// TestRulesAreGone: of an epoch before the oldest of a log that has lost its beginning the rules are gone, and only then.
+func TestRulesAreGone(t *testing.T) {
+	for _, c := range []struct {
+		known         bool
+		first, oldest int64
+		epoch         int64
+		want          bool
+	}{{false, 9, 3, 2, true}, {false, 9, 0, 2, true}, {false, 9, 3, 3, false}, {false, 1, 3, 2, false},
+		{true, 9, 3, 2, false}} {
+		f := &fateCheck{feedback: &logCursor{first: c.first}, oldest: c.oldest, rules: func(int64) *loop.Rules {
+			if c.known {
+				return &loop.Rules{}
+			}
+			return nil
+		}}
+		if (knownEpochs{f}).Rules(c.epoch); f.ruleless != c.want {
+			t.Errorf("%+v: gone %v", c, f.ruleless)
+		}
+	}
+}
+
+// TestMemoryOfMarks: a mark's memory goes back to what the mark that it restarts from remembers; one that does not say
+// remembers what the limits say.
+func TestMemoryOfMarks(t *testing.T) {
+	for _, c := range []struct {
+		remembers, memory int64
+		ok                bool
+	}{{60, 59, true}, {60, 60, false}, {0, 80, true}, {0, 81, false}} {
+		v := &verification{found: map[site]Difference{}}
+		f := &fateCheck{v: v, heart: loop.NewJoiner(1, codec.Limits{Heart: 1, Dedup: 20}, 1, nil),
+			feedback: &logCursor{}, marks: map[int64]markPlace{5: {0, c.memory, 1}, 10: {0, 100, c.remembers}}}
+		f.refers(&stream.Record{Offset: 20}, &codec.FeedbackMark{From: 10, Memory: 5, Limits: codec.Limits{Dedup: 20}},
+			false)
+		if d := v.report.First; (d == nil) != c.ok || d != nil && d.Field != "memory" {
+			t.Errorf("%+v: %+v", c, d)
+		}
+	}
+}
+
 // TestKnownDifferences: a difference that two attempts find is reported alone.
 func TestKnownDifferences(t *testing.T) {
 	both, one := Difference{Topic: "t", Offset: 1}, Difference{Topic: "t", Offset: 2, foreign: true}
