@@ -119,6 +119,9 @@ func (c *Context) ValidateFor(long func(name string) bool) error {
 	if err == nil {
 		field, err = c.Assigned.check()
 	}
+	if err == nil {
+		field, err = checkSlots(c.Slots)
+	}
 	return wrong("context", field, err)
 }
 
