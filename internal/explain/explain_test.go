@@ -246,8 +246,8 @@ func TestRoundThatWaits(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	var text bytes.Buffer
-	if w.must(e.Write(&text)); !strings.Contains(text.String(), "of this partition no rounds had their "+
-		"feedback, 0 were still without") {
+	if w.must(e.Write(&text)); !strings.Contains(text.String(), "feedback of this partition: no round "+
+		"known, 0 outstanding") {
 		t.Errorf("%s", &text)
 	}
 	if _, err := Round(t.Context(), w.c, "nobody"); !errors.Is(err, ErrNotFound) {

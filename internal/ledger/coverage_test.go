@@ -387,9 +387,10 @@ func TestStateGoesOnExactly(t *testing.T) {
 			if half = New(2, rule); half.Restore(state) != nil {
 				t.Fatal("not restored")
 			}
-			for n := range state {
-				if New(2, rule).Restore(state[:n]) == nil {
-					t.Fatalf("%d of %d bytes are a state", n, len(state))
+			longer := append(slices.Clone(state), 0)
+			for n := range len(longer) + 1 {
+				if n != len(state) && New(2, rule).Restore(longer[:n]) == nil {
+					t.Fatalf("%d bytes are a state of %d", n, len(state))
 				}
 			}
 		}

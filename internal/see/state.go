@@ -31,7 +31,7 @@ type state struct {
 	Exploration exploration `json:"exploration"`
 	// what the learner would have done in the last rounds of mode shadow
 	Shadow shadow `json:"shadow"`
-	// how often the learner would have done what its baseline did, in the last rounds of mode apprentice
+	// how often the learner agrees with its baseline, in the last rounds of mode apprentice
 	Apprentice apprentice `json:"apprentice"`
 	Losses     losses     `json:"losses"`  // what rounds were worth beside uniform play
 	Budgets    []budget   `json:"budgets"` // how each budget of the model is kept; looked at every 5 s
@@ -141,9 +141,9 @@ type exploration struct {
 // shadow is what the learner would have done where the baseline answered.
 type shadow struct {
 	Decisions int      `json:"decisions"` // of the last 1,000, made in shadow
-	Agreement *float64 `json:"agreement"` // mean probability that the learner would have done what the baseline did
+	Agreement *float64 `json:"agreement"` // mean probability that the learner agrees with the baseline
 	Rounds    int      `json:"rounds"`    // of the last 1,000 released, made in shadow and with a loss
-	// mean probability that the learner would have done what the baseline never does
+	// mean share of the learner's law that the baseline never plays
 	Uncovered *float64 `json:"uncovered"`
 	// estimate of what the learner would have lost a round over the baseline; null if more than 5 % is uncovered
 	Excess *float64 `json:"excess"`
