@@ -118,6 +118,7 @@ func (r *replay) take(ctx context.Context, rec *stream.Record) error {
 	}
 	if rec.Type == "" {
 		r.at = rec.Time
+		r.x.tellStage(rec)
 	}
 	return r.audit.Take(ctx, rec)
 }

@@ -203,14 +203,17 @@ func (b *builder) intervals() *table {
 		{Name: "DR"}, {Name: "gain", Means: "DR minus DR of the policy that made the log"},
 		{Name: "normal", Means: "value ± 1.96 standard errors"},
 		{Name: "bootstrap", Means: "percentiles over resampled rows"}, {Name: "empirical Bernstein",
-			Means: "valid for any number of rows, and wide; – if rows stand for different numbers of events"}}}
+			Means: "valid for any number of rows, and wide; – if rows stand for different numbers of events"},
+		{Name: "any time", Means: "valid at all rows at once, and on the log of a policy that learned from it"},
+		{Name: "any time, worst", Means: "the same, whatever outcomes the rows without one would have had"}}}
 	for i, p := range b.Policies {
 		e, lift := ranking(p), "–"
 		if x := float64(b.Standings[i].Lift); !math.IsNaN(x) {
 			lift = signed(x)
 		}
 		t.row(p.Policy, mean{e.Value, ope.Figure(nan)}.String(), lift, interval(e.Low, e.High),
-			interval(e.Bootstrap.Low, e.Bootstrap.High), interval(e.Bernstein.Low, e.Bernstein.High))
+			interval(e.Bootstrap.Low, e.Bootstrap.High), interval(e.Bernstein.Low, e.Bernstein.High),
+			interval(p.AnyTime.Low, p.AnyTime.High), interval(p.AnyTime.Worst.Low, p.AnyTime.Worst.High))
 	}
 	return t
 }
@@ -266,7 +269,7 @@ func (b *builder) policies() section {
 		shown.Series = append(shown.Series, one)
 	}
 	c.Views = []view{shown}
-	s.add(b.playsTable(), c, t, judgedOutcomes(b.Policies), b.intervals(), note(b.settings()))
+	s.add(b.playsTable(), c, t, judgedOutcomes(b.Policies), b.intervals(), note(saysInterval(o.Interval)), note(b.settings()))
 	if b.logging(b.Policies[0]) == nil {
 		s.add(note("To see what policies gain over the one that made the log, judge it, too: --policy logging."))
 	}

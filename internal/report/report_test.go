@@ -65,7 +65,8 @@ func example() *Results {
 		Runs: []replay.Result{run("dafa", "lognormal:20,1.5", .35), run("dafa", "none", .3)},
 		Policies: []*ope.Evaluation{policy("logging", .1), policy("always:7", .2,
 			"effective sample size 90 is below 100 (of 1000 rows): few rows carry the estimates")},
-		Estimators: &judge.OffPolicySettings{Of: "reward", Rows: 1000, Actions: 10, MinPropensity: .01, Lambda: 10},
+		Estimators: &judge.OffPolicySettings{Of: "reward", Rows: 1000, Actions: 10, MinPropensity: .01, Lambda: 10,
+			Interval: judge.Choice{Right: judge.WorstInterval, Why: "outcomes that took longer are others"}},
 		Sweep: []replay.SweepPoint{{Learner: "dafa", Rounds: 20, Orders: 3, MeanLoss: &replay.Estimate{Value: .3,
 			SE: some(.01)}}, {Learner: "dafa", Delay: 10, Rounds: 20, Orders: 3, MeanLoss: &replay.Estimate{Value: .35,
 			SE: some(.01)}}},
@@ -94,6 +95,7 @@ func TestPage(t *testing.T) {
 	}
 	for _, want := range []string{"always:7: effective sample size", "25.0% of the rounds were not learned",
 		"country = DE", strings.Repeat("ab", 32), "shop &lt;b&gt;&amp;&lt;/b&gt;",
+		"missing outcomes at their worst, since outcomes that took longer are others.",
 		"the delays cost", "Permission is hereby granted", "press one to show it"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page does not say %q", want)

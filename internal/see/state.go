@@ -81,6 +81,8 @@ type waits struct {
 	Pending     *float64 `json:"pending"`     // rounds that wait for their fate or their turn
 	// of them, those that have their fate and wait for rounds before them (the FIFO tax)
 	Held *float64 `json:"held"`
+	// that the learner knows by a provisional loss; null: the model has no early, or no decider is at work here
+	Provisional *float64 `json:"provisional"`
 	// how long a round waits at most; null: as many rounds as the model says
 	Window *float64 `json:"window_seconds"`
 	Head   *head    `json:"head"` // the round that all others wait for

@@ -140,6 +140,7 @@ function drawLoop(s) {
   if (w.joiner > 0) lags.push(num(w.joiner) + (w.joiner === 1 ? " record is" : " records are") + " not yet read by the joiner");
   if (f.refused > 0) lags.push(num(f.refused, 2) + " requests a second fail");
   byId("loop-says").textContent = lags.join("; ") || (decides || s.joiner ? "Nothing lags behind." : "Neither a decider nor a joiner is at work here now.");
+  if (w.provisional !== null) byId("loop-says").append(` Rounds learned early, before their feedback: ${num(w.provisional)}.`);
 }
 
 // A chart is made when there is something to draw.
