@@ -187,27 +187,36 @@ func (p *onThreeNATS) rebuild() {
 		name := s.Config["name"].(string)
 		for _, replicas := range []int{1, 3} {
 			s.Config["num_replicas"] = replicas
-			p.asks(conn, "STREAM.UPDATE."+name, s.Config, &struct{}{})
-			eventually(p.t, fmt.Sprintf("%s has %d replicas", name, replicas), func() bool {
-				var info struct {
-					Cluster struct {
-						Leader   string `json:"leader"`
-						Replicas []struct {
-							Current bool `json:"current"`
-						} `json:"replicas"`
-					} `json:"cluster"`
+			for limit := time.Now().Add(4 * patience); !p.has(conn, name, replicas); <-time.After(time.Second) {
+				if time.Now().After(limit) {
+					p.t.Fatalf("%s has not got %d replicas", name, replicas)
 				}
-				p.asks(conn, "STREAM.INFO."+name, nil, &info)
-				current := 1
-				for _, r := range info.Cluster.Replicas {
-					if r.Current {
-						current++
-					}
-				}
-				return info.Cluster.Leader != "" && len(info.Cluster.Replicas) == replicas-1 && current == replicas
-			})
+				p.asks(conn, "STREAM.UPDATE."+name, s.Config, &struct{}{})
+			}
 		}
 	}
+}
+
+// has reports whether a stream has so many replicas, all of them current.
+func (p *onThreeNATS) has(conn *natsgo.Conn, name string, replicas int) bool {
+	var info struct {
+		Config struct {
+			Replicas int `json:"num_replicas"`
+		} `json:"config"`
+		Cluster struct {
+			Leader   string `json:"leader"`
+			Replicas []struct {
+				Current bool `json:"current"`
+			} `json:"replicas"`
+		} `json:"cluster"`
+	}
+	p.asks(conn, "STREAM.INFO."+name, nil, &info)
+	for _, r := range info.Cluster.Replicas {
+		if !r.Current {
+			return false
+		}
+	}
+	return info.Config.Replicas == replicas && info.Cluster.Leader != "" && len(info.Cluster.Replicas) == replicas-1
 }
 
 // asks asks the API until it answers without an error.
