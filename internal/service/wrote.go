@@ -35,7 +35,10 @@ const claimEvery = time.Minute
 // leave notes what the next owner must find.
 func (d *Decider) leave() {
 	n := d.cfg.wrote.n.Load()
-	if value, offset, ok := d.recent.get(n); n > 0 && ok && offset >= 0 {
+	if n == 0 {
+		return
+	}
+	if value, offset, ok := d.recent.get(n); ok && offset >= 0 {
 		d.cfg.wrote.left.Store(&claim{n: n, offset: offset, sum: codec.Sum(0, offset, 0, "", value)})
 	}
 }
