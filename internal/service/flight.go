@@ -28,15 +28,16 @@ type flight struct {
 
 // ticket is one record of decisions on its way.
 type ticket struct {
-	n      int64     // round; 0: no decision
-	at     time.Time // when the context was taken up
-	id     string
-	reply  []byte // to be sent at the acknowledgement
-	send   func(data []byte, headers ...stream.Header) error
-	refuse func(code int, message, id string) // nil, as send: it came by the topic
-	parent string                             // of its span
-	span   trace.Span                         // nil: there is no tracer
-	more   []func(stored bool)                // repeats of the request; called from goroutines of their own
+	n        int64     // round; 0: no decision
+	external bool      // another system decided
+	at       time.Time // when the context was taken up
+	id       string
+	reply    []byte // to be sent at the acknowledgement
+	send     func(data []byte, headers ...stream.Header) error
+	refuse   func(code int, message, id string) // nil, as send: it came by the topic
+	parent   string                             // of its span
+	span     trace.Span                         // nil: there is no tracer
+	more     []func(stored bool)                // repeats of the request; called from goroutines of their own
 }
 
 // ofTopic reports whether it is the decision of a context that came by the topic.
@@ -173,7 +174,7 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 		return
 	}
 	f.d.recent.stored(t.n, offset)
-	f.d.m.Decision(t.send != nil, t.at)
+	f.d.m.Decision(t.send != nil, t.external, t.at)
 	if t.span != nil {
 		t.span.Stored(nil)
 	}
