@@ -161,11 +161,11 @@ func TestNamedDiffering(t *testing.T) {
 
 // The example of the page and the kit's model are right.
 func TestNamedExamples(t *testing.T) {
-	page, err := os.ReadFile("../../docs/model-file.md")
+	page, err := os.ReadFile("../../docs/named-outcomes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(page), "## Named outcomes\n")
+	_, rest, _ := strings.Cut(string(page), "## Outcomes\n")
 	_, rest, _ = strings.Cut(rest, "```yaml\n")
 	example, _, _ := strings.Cut(rest, "```")
 	kit, err := os.ReadFile("../../compose/route/route.yaml")

@@ -28,8 +28,8 @@ type Control struct {
 	judged *CandidatesPage // no one changes it; nil: not yet known
 }
 
-// ErrElsewhere reports that the joiner is at work in another process.
-var ErrElsewhere = errors.New("the joiner is not at work in this process: ask the decider or feedback-joiner whose " +
+// errElsewhere reports that the joiner is at work in another process.
+var errElsewhere = errors.New("the joiner is not at work in this process: ask the decider or feedback-joiner whose " +
 	"page /mode answers")
 
 // order is something that the joiner is to do between two steps.
@@ -79,19 +79,19 @@ func (c *Control) see(m ModePage, g GuardPage, judged *CandidatesPage) {
 func (c *Control) ask(ctx context.Context, urgent bool, do func(ctx context.Context, j *Joiner) (int64, error)) (int64,
 	error) {
 	if c == nil {
-		return 0, ErrElsewhere
+		return 0, errElsewhere
 	}
 	c.mu.Lock()
 	j := c.joiner
 	c.mu.Unlock()
 	if j == nil {
-		return 0, ErrElsewhere
+		return 0, errElsewhere
 	}
 	o := order{do: do, urgent: urgent, done: make(chan orderDone, 1)}
 	select {
 	case j.orders <- o:
 	case <-j.over:
-		return 0, ErrElsewhere
+		return 0, errElsewhere
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
@@ -185,12 +185,12 @@ func (j *Joiner) overtaken() error {
 
 // Switch changes the mode of the model at work: an epoch begins that goes on with the
 // learner, and with all else that the model says. It returns its number. If the mode is already at work it returns
-// the epoch at work; but an operator who asks for the mode that the guard switched to has seen the alarm, and a new
-// epoch ends that. An error that is no [follow.ErrModel] leaves the joiner dead.
+// the epoch at work; but an operator who asks for the mode that the guard or the rule of promotion switched to has seen
+// that, and a new epoch ends the alarm, and the share that the rule gave. An error that is no [follow.ErrModel] leaves the joiner dead.
 func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int64, error) {
 	last := j.epochs.Last
 	asked := codec.Epoch{Cause: cause}
-	if last.Rules.Mode == mode && (last.Rec.Alarm() == 0 || asked.Alarm() > 0) {
+	if last.Rules.Mode == mode && (last.Rec.Alarm() == 0 && !last.Rec.ByRule() || asked.Alarm() > 0 || asked.ByRule()) {
 		return last.Rec.Epoch, nil
 	}
 	if err := j.goOn(ctx, last.Rec.Epoch+1, mode, cause); err != nil {
