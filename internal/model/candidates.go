@@ -27,6 +27,9 @@ func (c candidate) read(p *parser, n *yaml.Node) {
 	p.parameter(n, c.where, candidateExample, func(name, arg string, has bool) error {
 		kind := loop.CandidateKind(slices.Index(names, name))
 		switch {
+		case has && slices.Contains([]string{"model", "learner", "table"}, name):
+			return fmt.Errorf("a candidate here is a rule that needs no state of its own; judge a %s on the log instead: "+
+				"replayer backtest --data LOG --policy %[1]s:%s", name, arg)
 		case !slices.Contains(names, name):
 			return fmt.Errorf("expected baseline | uniform | learner | {always: ACTION}, found %q%s; for example: %s",
 				name, didYouMean(name, names), candidateExample)
