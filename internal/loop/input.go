@@ -117,6 +117,9 @@ func (r *reader) parseAgain(raw []byte) error {
 
 func (r *reader) check() error {
 	c := r.ctx
+	if len(c.Slots) > 0 {
+		return codec.ContextError("slots", ErrSlots)
+	}
 	if len(c.Actions) == 0 && r.actions == nil {
 		return codec.ContextError("actions", errNoActions)
 	}

@@ -23,25 +23,16 @@ type candidate struct {
 }
 
 func (c candidate) read(p *parser, n *yaml.Node) {
-	names := loop.CandidateKinds()
-	p.parameter(n, c.where, candidateExample, func(name, arg string, has bool) error {
-		kind := loop.CandidateKind(slices.Index(names, name))
-		switch {
-		case has && slices.Contains([]string{"model", "learner", "table"}, name):
-			return fmt.Errorf("a candidate here is a rule that needs no state of its own; judge a %s on the log instead: "+
-				"replayer backtest --data LOG --policy %[1]s:%s", name, arg)
-		case !slices.Contains(names, name):
-			return fmt.Errorf("expected baseline | uniform | learner | {always: ACTION}, found %q%s; for example: %s",
-				name, didYouMean(name, names), candidateExample)
-		case has != (kind == loop.AlwaysCandidate):
-			return fmt.Errorf("always takes the name of an action and the others nothing; for example: %s",
-				candidateExample)
-		case has && checkText(arg) != nil:
-			return fmt.Errorf("the name of the action %w; for example: %s", checkText(arg), candidateExample)
-		}
-		*c.at = loop.Candidate{Kind: kind, Action: arg}
-		return nil
-	})
+	if n.Kind == yaml.MappingNode && len(n.Content) == 2 &&
+		slices.Contains([]string{"model", "learner", "table"}, n.Content[0].Value) {
+		p.errorf(n, "%s: a candidate is a rule that needs no state of its own; judge a %s on the log instead: "+
+			"replayer backtest --data LOG --policy %[2]s:%s", c.where, n.Content[0].Value, n.Content[1].Value)
+		return
+	}
+	p.wordOrAction(n, c.where, "baseline | uniform | learner | {always: ACTION}", candidateExample, loop.CandidateKinds(),
+		int(loop.AlwaysCandidate), func(kind int, action string) {
+			*c.at = loop.Candidate{Kind: loop.CandidateKind(kind), Action: action}
+		})
 }
 
 func (c candidate) canonical() string {

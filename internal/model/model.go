@@ -121,7 +121,7 @@ func (m *Model) Clone() *Model {
 		h := *m.Hurry
 		c.Hurry = &h
 	}
-	c.Candidates = slices.Clone(m.Candidates)
+	c.Candidates, c.Slots = slices.Clone(m.Candidates), slices.Clone(m.Slots)
 	c.Named, c.Constants, c.Budgets = slices.Clone(m.Named), slices.Clone(m.Constants), slices.Clone(m.Budgets)
 	return &c
 }

@@ -126,15 +126,15 @@ func judgedLegend(e *judge.Evaluations, screen, biased bool) string {
 	text := fmt.Sprintf("Mean %s a row of %s, %d actions, smallest propensity %s; ± the standard error, %s", of, rows,
 		s.Actions, words.Figure(s.MinPropensity, 3), s.Method())
 	if screen {
-		text += ". The mean weight should be 1; ESS, the effective sample size, is what estimates rest on. More " +
-			"estimators, and 95 % intervals: --json, --report."
+		text += ". The mean weight should be 1. Estimates rest on ESS, the effective sample size. --json and --report " +
+			"have more estimators and 95 % intervals."
 	} else {
-		text += ". Weights w = π/p: their mean should be 1, and the effective sample size (ESS) is what the " +
-			"estimates rest on. 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
+		text += ". Read dr first. Weights w = π/p: their mean should be 1; the estimates rest on the effective sample " +
+			"size (ESS). 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
 	}
 	if biased {
-		text += " * may be biased, and so has no standard error; of ** the log shows more than three standard " +
-			"errors of a bias, which is in --json."
+		text += " * may be biased, so it has no standard error; ** has a bias of more than three standard errors, " +
+			"which is in --json."
 	}
 	return text
 }

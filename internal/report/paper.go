@@ -11,7 +11,7 @@ import (
 // Paper makes the report of what was seen of the paper's claims.
 func Paper(findings []*paper.Finding, p *Parameters) *Page {
 	b := &builder{Results: &Results{Parameters: p}}
-	page := &Page{Title: "What the paper claims, and what was seen", Foot: b.foot()}
+	page := &Page{Title: "The claims of the paper, measured", Foot: b.foot()}
 	checks, held := 0, 0
 	for _, f := range findings {
 		s := section{ID: "claim-" + f.Claim, Title: f.Claim, Says: []string{f.Says + " (" + f.Source + ")", "Seen: " +
@@ -37,7 +37,7 @@ func Paper(findings []*paper.Finding, p *Parameters) *Page {
 	if held == checks {
 		page.Flags = append(page.Flags, pageFlag{good, fmt.Sprintf("all %d checks hold.", checks)})
 	}
-	page.Subtitle = fmt.Sprintf("%d claims · %d of %d checks hold", len(findings), held, checks)
+	page.Subtitle = fmt.Sprintf("%s · %d of %d checks hold", number(int64(len(findings)), "claim"), held, checks)
 	page.Says = []string{"An upper bound is a promise for the worst case: a run that stays below it agrees with " +
 		"it, and no number of runs proves it."}
 	page.Sections = append(page.Sections, b.parameters())

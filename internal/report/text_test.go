@@ -221,7 +221,7 @@ func TestRewardsInText(t *testing.T) {
 	}
 	r.Replay = &replay.Replay{SNIPS: ope.Normal("snips", .3, .01), IPS: ope.Normal("ips", .35, .01)}
 	if got := all(); !strings.Contains(got, "the reward of its policies is 1.400±0.020 (SNIPS; IPS 1.300±0.020)") ||
-		!strings.Contains(got, "mean reward is the weighted one") {
+		!strings.Contains(got, "mean reward (SNIPS) estimates") {
 		t.Error(got)
 	}
 	if strings.Contains(got, "mean loss") || strings.Contains(all(), "mean loss") {

@@ -110,7 +110,7 @@ func (j *Joiner) watchRule(ctx context.Context) error {
 	rules := judge.Rules()
 	r := rules.Promote
 	to, switches := r.To(rules.Mode)
-	j.cfg.Logger.Warn("a candidate is better than what is played", "candidate", r.Of.String(), "better_by", r.BetterBy,
+	j.cfg.Logger.Warn("a candidate is better than the played actions", "candidate", r.Of.String(), "better_by", r.BetterBy,
 		"alpha", r.Alpha, "feedback", fired, "switches", r.Switch && switches)
 	if !r.Switch || !switches {
 		return nil
@@ -135,7 +135,7 @@ func (c *Control) Candidates(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, nil, page)
 		return
 	}
-	answer(w, http.StatusServiceUnavailable, ErrElsewhere, nil)
+	answer(w, http.StatusServiceUnavailable, errElsewhere, nil)
 }
 
 // Judged returns what is known of the candidates; nil: the joiner is not at work in this process.

@@ -407,6 +407,7 @@ func (d *Decider) Close() {
 			a.Close()
 		}
 	}
+	d.leave()
 	d.flight.abandon()
 	d.m.Close()
 	if d.contexts != nil {

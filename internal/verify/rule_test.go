@@ -14,7 +14,7 @@ import (
 func TestRuleSwitches(t *testing.T) {
 	const ruled = "actions: [a, b]\nbaseline: {fixed: b}\nlearner: uniform\ncandidates: [baseline, uniform]\n" +
 		"promote: {of: baseline, better_by: 0.1, alpha: 0.05, only: switch}"
-	for _, restarts := range []bool{false, true} {
+	for held, restarts := range []bool{false, true} {
 		s := newShop(t, mem.New(mem.Options{}), strings.Replace(shopModel("greedy", 1, ruled), "learner: "+
 			"{egreedy: 0.2}\n", "", 1))
 		s.untilShadow(restarts)
@@ -22,6 +22,7 @@ func TestRuleSwitches(t *testing.T) {
 		if r := s.verify(); r.ExitCode() != Identical {
 			t.Errorf("does not verify: %+v", r.First)
 		}
+		s.falseCause(codec.PromotionCause)
 		s.switchTo(codec.Live)
 		if j := s.j.Heart().Judge(); j.Fired() != 0 || j.Since() != 3 {
 			t.Errorf("the evidence has not begun again: of epoch %d, held at %d", j.Since(), j.Fired())
@@ -30,7 +31,7 @@ func TestRuleSwitches(t *testing.T) {
 		if s.j.Epoch() != 3 {
 			t.Errorf("epoch %d after an operator has switched back", s.j.Epoch())
 		}
-		if _, err := s.j.Switch(s.ctx, codec.Paused, codec.PromotionCause(1)); err != nil {
+		if _, err := s.j.Switch(s.ctx, codec.Paused, codec.PromotionCause(int64(held))); err != nil {
 			t.Fatal(err)
 		}
 		s.pump()

@@ -66,10 +66,10 @@ const maxUncovered = 0.05
 // would have been worth. What nothing is known of is NaN.
 type shadowWorth struct {
 	Decisions int     // of the last [windowSize], made in shadow
-	Agreement float64 // mean probability that the learner would have done what the baseline did
+	Agreement float64 // mean probability that the learner agrees with the baseline
 
 	Rounds    int     // of the last [windowSize] released, made in shadow and with a loss
-	Uncovered float64 // mean probability that the learner would have done what the baseline never does
+	Uncovered float64 // mean share of the learner's law that the baseline never plays
 	// estimate of what the learner would have lost a round over the baseline; NaN if Uncovered is over 5 %
 	Excess float64
 	StdErr float64 // of Excess, as if rounds were independent

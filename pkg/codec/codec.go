@@ -149,6 +149,10 @@ type Context struct {
 	// Assigned is what another system decided. Then the context needs an id, nothing is drawn, and no baseline counts.
 	Assigned Assigned
 
+	// Slots are places that one request fills, one after the other: each becomes a round of its own, so that no round
+	// has any. Empty: the context asks for one action.
+	Slots []Slot
+
 	numbers []byte // of the features that are vectors: memory that parsing reuses
 }
 

@@ -28,6 +28,9 @@ func AppendContext(dst []byte, c *Context) []byte {
 	if c.Assigned.Action != "" {
 		n, version = n+1, assignedVersion
 	}
+	if len(c.Slots) > 0 {
+		n, version = n+1, slotsVersion
+	}
 	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), version)
 	if c.ID != "" {
@@ -52,6 +55,9 @@ func AppendContext(dst []byte, c *Context) []byte {
 	}
 	if c.Assigned.Action != "" {
 		dst = appendAssigned(dst, &c.Assigned)
+	}
+	if len(c.Slots) > 0 {
+		dst = appendSlots(dst, c.Slots)
 	}
 	return dst
 }
@@ -114,7 +120,7 @@ const (
 // AppendContextJSON appends c as JSON. c is valid ([Context.Validate]).
 func AppendContextJSON(dst []byte, c *Context) []byte {
 	dst = asJSON(AppendContext(dst, c), len(dst))
-	if c.Assigned.Action != "" {
+	if c.Assigned.Action != "" || len(c.Slots) > 0 {
 		dst = append(jsonInt(jsonKey(dst[:len(dst)-1], "v"), assignedVersion), '}')
 	}
 	return dst
@@ -162,7 +168,7 @@ func (r *reader) context(c *Context) {
 	actions := c.Actions[:0]
 	c.ID, c.Features, c.Vector, c.Actions, c.Baseline = "", c.Features[:0], c.Vector[:0], nil, c.Baseline[:0]
 	c.LoggedPropensity, c.numbers = 0, c.numbers[:0]
-	c.Assigned = Assigned{Law: c.Assigned.Law[:0]}
+	c.Assigned, c.Slots = Assigned{Law: c.Assigned.Law[:0]}, c.Slots[:0]
 	r.numbers = &c.numbers
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
@@ -193,6 +199,9 @@ func (r *reader) context(c *Context) {
 		case "assigned":
 			r.once(&seen, 6)
 			r.assigned(&c.Assigned)
+		case "slots":
+			r.once(&seen, 7)
+			c.Slots = r.slots(c.Slots)
 		default:
 			if key == cloudMark && r.json && !r.inner {
 				r.cloud = true
