@@ -114,6 +114,9 @@ func (c *checker) refusable(x *codec.Context) bool {
 				return true
 			}
 		}
+		if len(x.Slots) > 0 { // of a topic
+			return true
+		}
 		if x.Assigned.Action != "" && !assignable(x, r.Actions) {
 			return true
 		}
