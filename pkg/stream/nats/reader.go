@@ -62,7 +62,8 @@ func (l *Log) Read(ctx context.Context, topic string, partition int, from int64)
 		return nil, err
 	}
 	r := &reader{place: p, log: l, conn: l.o.ReadConn, pos: from, earliest: from == stream.Earliest,
-		batch: l.o.MaxBatch, askEvery: DefaultHeartbeat / 2, kicked: make(chan struct{}, 1), silence: time.NewTimer(time.Hour)}
+		batch: l.o.MaxBatch, askEvery: DefaultHeartbeat / 2, kicked: make(chan struct{}, 1),
+		silence: time.NewTimer(time.Hour)}
 	r.ctx, r.cancel = context.WithCancel(l.ctx)
 	r.silence.Stop()
 	err = r.connect(ctx)
