@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -144,5 +145,18 @@ func TestFrontSpreads(t *testing.T) {
 	s.set(3, nil)
 	if got := count(300); got != [5]int{60, 60, 60, 60, 60} {
 		t.Errorf("of 300, without deciders: %v", got)
+	}
+}
+
+// TestForwardedSign: the sign of a request that a process of the model forwarded is taken away; nobody else can make it.
+func TestForwardedSign(t *testing.T) {
+	s := Server{pass: passOf([]byte("seed"), "m")}
+	first, last := stream.Header{Key: "a", Value: "1"}, stream.Header{Key: "b", Value: "2"}
+	for pass, want := range map[string]bool{s.pass: true, passOf([]byte("seed"), "n"): false,
+		passOf([]byte("other"), "m"): false, "": false} {
+		m := stream.Message{Headers: []stream.Header{first, {Key: "Hindsight-Forwarded", Value: pass}, last}}
+		if got := s.isForwarded(&m); got != want || want && !slices.Equal(m.Headers, []stream.Header{first, last}) {
+			t.Errorf("sign %q: %v, %v are left", pass, got, m.Headers)
+		}
 	}
 }

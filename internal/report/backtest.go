@@ -23,7 +23,7 @@ func (r *Results) Page() *Page {
 	p.Verdict = b.verdict()
 	p.Flags, p.Tiles, p.Says = b.flags(), b.tiles(), b.says()
 	value := b.value()
-	value.add(candidates(b.groups))
+	value.add(b.candidateCourse(), candidates(b.groups))
 	p.Sections = []section{b.intake(), b.health(), b.policies(), value, b.delays(), b.regret(), b.sweep(),
 		b.contexts(), b.parameters()}
 	if named := b.outcomes(); len(named.Parts) > 0 {
