@@ -286,7 +286,8 @@ func partitionsOf(topic string) int {
 // blocks are the files that hold a stream's records on a server.
 func (p *onThreeNATS) blocks(server int, name string) []string {
 	p.t.Helper()
-	all, err := filepath.Glob(filepath.Join(p.servers[server].Dir(), "jetstream", "$G", "streams", name, "msgs", "*.blk"))
+	all, err := filepath.Glob(filepath.Join(p.servers[server].Dir(), "jetstream", "$G", "streams", name, "msgs",
+		"*.blk"))
 	if err != nil || len(all) == 0 {
 		p.t.Fatalf("no blocks of %s: %v", name, err)
 	}
@@ -328,6 +329,8 @@ func (p *onThreeNATS) damaged(c *chaos, change func(data []byte)) {
 	p.servers[0].Restart()
 }
 
+var lossAudit = (*chaos).auditLoss
+
 // TestForeignNATS strikes three nats-servers.
 func TestForeignNATS(t *testing.T) {
 	if long(0, 1) == 0 {
@@ -344,7 +347,7 @@ func TestForeignNATS(t *testing.T) {
 			c.goesOn()
 			p.servers[0].Restart()
 		}}, minutes},
-		{foreignFault{name: "power cut of two and the third comes last", audit: (*chaos).auditLoss, strike: func(c *chaos) {
+		{foreignFault{name: "power cut of two and the third comes last", audit: lossAudit, strike: func(c *chaos) {
 			p.cut(c, 2, votes)
 			p.servers[2].Kill()
 			p.servers[0].Restart()

@@ -70,12 +70,13 @@ func (c *chaos) announcements() (a announced) {
 	c.t.Helper()
 	a.rounds = make([][]codec.DecisionMark, chaosPartitions)
 	marks := func(topic string, p int, take func(value []byte) error) {
-		err := stream.Scan(c.t.Context(), c.log, "shop."+topic, p, stream.Earliest, 1<<62, func(r *stream.Record) error {
-			if r.Type != codec.TypeMark {
-				return nil
-			}
-			return take(r.Value)
-		})
+		err := stream.Scan(c.t.Context(), c.log, "shop."+topic, p, stream.Earliest, 1<<62,
+			func(r *stream.Record) error {
+				if r.Type != codec.TypeMark {
+					return nil
+				}
+				return take(r.Value)
+			})
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -150,8 +151,8 @@ func (c *chaos) auditLoss() {
 		c.t.Errorf("%d decisions were acknowledged and are gone, and nobody says so", silent)
 	}
 	if lost+contexts+outcomes > 0 && logged == 0 {
-		c.t.Errorf("%d decisions, %d contexts and %d outcomes are gone, and no log of a process says so", lost, contexts,
-			outcomes)
+		c.t.Errorf("%d decisions, %d contexts and %d outcomes are gone, and no log of a process says so", lost,
+			contexts, outcomes)
 	}
 	seed, err := daemon.SeedFile(c.seedFile())
 	if err != nil {
@@ -163,8 +164,8 @@ func (c *chaos) auditLoss() {
 	}
 	verify := c.verify()
 	out, err := verify.CombinedOutput()
-	c.t.Logf("%d of %d decisions that were told are gone, %d of them named by no mark, %d contexts and %d outcomes; marks "+
-		"name %v and %v; %d lines of logs say so; %s\nreplayer verify: %v\n%s", lost, len(c.load.replies), silent,
+	c.t.Logf("%d of %d decisions that were told are gone, %d of them named by no mark, %d contexts and %d outcomes; "+
+		"marks name %v and %v; %d lines of logs say so; %s\nreplayer verify: %v\n%s", lost, len(c.load.replies), silent,
 		contexts, outcomes, said.rounds, said.tails, logged, figures(r), err, lastLines(string(out), 4))
 	if code := verify.ProcessState.ExitCode(); code != 0 && code != 3 { // 3: not all of it can be recomputed
 		c.t.Errorf("replayer verify: %v\n%s", err, out)

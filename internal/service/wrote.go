@@ -63,9 +63,9 @@ func (c *SystemConfig) witness(ctx context.Context) {
 		}
 		if gone {
 			c.Metrics.LostTail()
-			c.Logger.Error("logs have lost their tails: decisions that this process made and that were acknowledged are "+
-				"gone, and the next owner of the partition may use their numbers again", "partition", p, "round",
-				was.n, "offset", was.offset)
+			c.Logger.Error("logs have lost their tails: decisions that this process made and that were "+
+				"acknowledged are gone, and the next owner of the partition may use their numbers again",
+				"partition", p, "round", was.n, "offset", was.offset)
 		}
 	}
 }

@@ -43,7 +43,7 @@ type reader struct {
 	suspect     int64                // what a consumer passed without a record; 0: none did
 	hole        bool                 // a second one passed it too
 	replicated  bool                 // consumers are at any of several servers
-	missed      int64                // what the stream's leader had when it was asked, and the consumer had not; 0: nothing
+	missed      int64                // what the stream's leader had when asked, and the consumer had not; 0: nothing
 	asked       time.Time            // when it was
 	askEvery    time.Duration
 	silence     *time.Timer
@@ -61,8 +61,9 @@ func (l *Log) Read(ctx context.Context, topic string, partition int, from int64)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{place: p, log: l, conn: l.o.ReadConn, pos: from, earliest: from == stream.Earliest, batch: l.o.MaxBatch,
-		askEvery: DefaultHeartbeat / 2, kicked: make(chan struct{}, 1), silence: time.NewTimer(time.Hour)}
+	r := &reader{place: p, log: l, conn: l.o.ReadConn, pos: from, earliest: from == stream.Earliest,
+		batch: l.o.MaxBatch, askEvery: DefaultHeartbeat / 2, kicked: make(chan struct{}, 1),
+		silence: time.NewTimer(time.Hour)}
 	r.ctx, r.cancel = context.WithCancel(l.ctx)
 	r.silence.Stop()
 	err = r.connect(ctx)
