@@ -265,7 +265,7 @@ func stateKeys() []string {
 // keepKeys are the keys that make a learner, but for its actions, which it knows by name.
 func keepKeys() []string {
 	return []string{"features", "max_features", "loss", "reward", "learner", "explore", "oracle", "certificate",
-		"early"}
+		"early", "unit"}
 }
 
 // planKeep has a new epoch go on with the learner at work, if its model says so and may.

@@ -98,6 +98,11 @@ func (r *reader) accept() error {
 	if err := r.check(); err != nil {
 		return err
 	}
+	if r.rules.Sticky > 0 {
+		if err := r.ctx.CheckUnit(); err != nil {
+			return err
+		}
+	}
 	if r.input(); len(r.in.Actions) == 0 {
 		return codec.ContextError("actions", errMasked)
 	}

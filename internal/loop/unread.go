@@ -3,7 +3,18 @@ package loop
 import "hindsight/pkg/codec"
 
 // unread returns how much of the parsed context nobody reads.
-func (r *reader) unread() int { return r.keys + r.unlisted }
+func (r *reader) unread() int {
+	n := r.keys + r.unlisted
+	if r.idleUnit() {
+		n++
+	}
+	return n
+}
+
+// idleUnit reports whether the parsed context has a unit that the model does not ask for.
+func (r *reader) idleUnit() bool {
+	return r.rules.Sticky == 0 && (r.ctx.Unit != "" || r.ctx.CheckUnit() != nil)
+}
 
 // Outside names the features of a context whose values lie outside the range that the rules
 // state. [Result] has the number.
@@ -28,6 +39,8 @@ func Unread(rules *Rules, raw []byte) (n int, names codec.Names) {
 	if r.parseAgain(raw) != nil {
 		return 0, codec.Names{}
 	}
-	r.known(r.ctx.Features)
+	if r.known(r.ctx.Features); r.idleUnit() {
+		names.Add("unit")
+	}
 	return r.unread(), names
 }

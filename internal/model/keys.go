@@ -48,6 +48,7 @@ func (m *Model) fields() []field {
 		{key: "constants", into: byName{m}, omit: m.Constants == nil},
 		{key: "budget", into: budgets{m}, omit: m.Budgets == nil},
 		{key: "early", into: hurry{&m.Hurry}, omit: m.Hurry == nil},
+		{key: "unit", into: unit{&m.Sticky}, omit: m.Sticky == 0},
 	}
 }
 

@@ -243,7 +243,7 @@ func (p *parser) mapping(n *yaml.Node, where string, allowed []string, f func(ke
 }
 
 // later are top-level keys that are decided on, and that nothing runs yet.
-var later = map[string]string{"unit": "laws that stick to a person or a device", "slots": "rounds with several slots"}
+var later = map[string]string{"slots": "rounds with several slots"}
 
 func prefix(where string) string {
 	if where == "" {

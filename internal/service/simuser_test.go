@@ -26,6 +26,7 @@ type users struct {
 	quiet   bool       // no more guesses and mistakes
 	greed   *rand.Rand // of those who use ids that are minted for others; nil: nobody does
 	others  *rand.Rand // of those who decide themselves and tell; nil: nobody does
+	units   *rand.Rand // of those who say whom a context is about; nil: nobody does
 }
 
 // request is a request for a decision.
@@ -75,6 +76,7 @@ func (u *users) context(id string) []byte {
 	if u.others != nil && !u.quiet && u.others.IntN(3) == 0 && (id != "" || u.others.IntN(8) == 0) {
 		c.Assigned = u.assigned(len(c.Actions))
 	}
+	u.ofUnit(&c)
 	switch r.IntN(10) {
 	case 0, 1, 2:
 		return codec.AppendContext(nil, &c)
@@ -164,7 +166,7 @@ func (u *users) writeContext() {
 		data = u.context(id)
 		u.past, u.pastIDs = append(u.past, data), append(u.pastIDs, id)
 	}
-	p := u.s.partitionOf(id)
+	p := u.placeOf(id, data)
 	if u.rng.IntN(20) == 0 {
 		p = u.rng.IntN(u.s.o.partitions)
 	}
@@ -199,6 +201,7 @@ func (u *users) ask() {
 	if minted, ok := loop.MintedBy(q.id); ok { // as the front does
 		p = minted
 	}
+	p = u.placeOfUnit(p, q.data)
 	d := u.s.deciderOf(p)
 	if d == nil {
 		return // nobody answers
@@ -251,6 +254,9 @@ func (u *users) look() {
 						u.s.counted[[]string{"assigned", "assigned without the rest", "assigned without a " +
 							"propensity"}[d.Unknown]]++
 					}
+					if d.First.N > 0 {
+						u.s.counted["repeats"]++
+					}
 					if d.Mode == codec.Shadow && !u.s.o.modes {
 						u.s.counted["held back"]++
 					}
@@ -273,6 +279,7 @@ func (u *users) writeOutcome() {
 	back := min(len(u.seen), 1+int(r.ExpFloat64()*float64(u.s.o.delay)))
 	d := &u.seen[len(u.seen)-back]
 	o := u.outcome(d)
+	u.creditUnit(&o, d)
 	data := codec.AppendOutcomeJSON(nil, &o)
 	switch r.IntN(6) {
 	case 0:
@@ -373,6 +380,9 @@ func newUsers(s *sim) *users {
 	}
 	if s.seed%4 == 3 {
 		u.others = rand.New(rand.NewPCG(uint64(s.seed), 5))
+	}
+	if s.o.rules.Sticky > 0 {
+		u.units = rand.New(rand.NewPCG(uint64(s.seed), 6))
 	}
 	for p := range s.o.partitions {
 		r, err := s.log.Read(context.Background(), s.topics.Decisions, p, stream.Earliest)

@@ -43,7 +43,10 @@ func AppendRoundJSON(dst []byte, o *Round) []byte {
 		}
 	}
 	if len(o.Values)+len(o.Arms) > 0 {
-		dst = namedJSON(jsonInt(jsonKey(dst, "v"), namedVersion), o)
+		if o.Unit == "" && o.Assigned.Action == "" { // else the context says it
+			dst = jsonInt(jsonKey(dst, "v"), namedVersion)
+		}
+		dst = namedJSON(dst, o)
 	}
 	return append(dst, '}')
 }

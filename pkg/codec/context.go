@@ -28,6 +28,9 @@ func AppendContext(dst []byte, c *Context) []byte {
 	if c.Assigned.Action != "" {
 		n, version = n+1, assignedVersion
 	}
+	if c.Unit != "" {
+		n, version = n+1, unitVersion
+	}
 	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), version)
 	if c.ID != "" {
@@ -53,7 +56,7 @@ func AppendContext(dst []byte, c *Context) []byte {
 	if c.Assigned.Action != "" {
 		dst = appendAssigned(dst, &c.Assigned)
 	}
-	return dst
+	return appendUnit(dst, c.Unit, RoundRef{})
 }
 
 func appendActions(dst []byte, actions []Action) []byte {
@@ -137,7 +140,12 @@ func AppendContextJSON(dst []byte, c *Context) []byte {
 	}
 	if c.Assigned.Action != "" {
 		dst = jsonAssigned(dst, &c.Assigned)
-		dst = jsonInt(jsonKey(dst, "v"), assignedVersion)
+	}
+	if c.Unit != "" {
+		dst = jsonText(jsonKey(dst, "unit"), c.Unit)
+	}
+	if c.Assigned.Action != "" || c.Unit != "" {
+		dst = jsonInt(jsonKey(dst, "v"), unitVersion)
 	}
 	return append(dst, '}')
 }
@@ -225,7 +233,7 @@ func (r *reader) context(c *Context) {
 	actions := c.Actions[:0]
 	c.ID, c.Features, c.Vector, c.Actions, c.Baseline = "", c.Features[:0], c.Vector[:0], nil, c.Baseline[:0]
 	c.LoggedPropensity, c.numbers = 0, c.numbers[:0]
-	c.Assigned = Assigned{Law: c.Assigned.Law[:0]}
+	c.Assigned, c.Unit, c.unitOther = Assigned{Law: c.Assigned.Law[:0]}, "", false
 	r.numbers = &c.numbers
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
@@ -256,6 +264,9 @@ func (r *reader) context(c *Context) {
 		case "assigned":
 			r.once(&seen, 6)
 			r.assigned(&c.Assigned)
+		case "unit":
+			r.once(&seen, 7)
+			c.Unit, c.unitOther = r.contextUnit()
 		default:
 			if key == cloudMark && r.json && !r.inner {
 				r.cloud = true

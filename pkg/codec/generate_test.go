@@ -88,6 +88,7 @@ func genContext() *rapid.Generator[Context] {
 		if rapid.Bool().Draw(t, "assigned") {
 			c.Assigned = genAssigned(t)
 		}
+		c.Unit = genID().Draw(t, "unit")
 		return c
 	})
 }
@@ -102,6 +103,14 @@ func genAssigned(t *rapid.T) Assigned {
 		a.Action = rapid.SampledFrom(a.Law).Draw(t, "played").Name
 	}
 	return a
+}
+
+// genUnit draws the unit of round n of a partition, and perhaps an earlier round that it repeats.
+func genUnit(t *rapid.T, partition int, n int64) (unit string, first RoundRef) {
+	if unit = genID().Draw(t, "unit"); unit != "" && n > 1 && rapid.Bool().Draw(t, "repeat") {
+		first = RoundRef{partition, rapid.Int64Range(1, n-1).Draw(t, "first")}
+	}
+	return unit, first
 }
 
 func genOutcome() *rapid.Generator[Outcome] {
@@ -121,6 +130,9 @@ func genOutcome() *rapid.Generator[Outcome] {
 				}
 				o.Values = append(o.Values, v)
 			}
+		}
+		if rapid.Bool().Draw(t, "of a unit") {
+			o.ID, o.Unit = "", o.ID
 		}
 		return o
 	})
@@ -173,6 +185,7 @@ func genDecision() *rapid.Generator[Decision] {
 		for _, name := range genOrdered().Draw(t, "prices") {
 			d.Prices = append(d.Prices, Price{Name: name, X: math.Abs(genFloat().Draw(t, "price"))})
 		}
+		d.Unit, d.First = genUnit(t, d.Partition, d.N)
 		return d
 	})
 }
@@ -208,6 +221,7 @@ func genFeedback() *rapid.Generator[Feedback] {
 		} else if len(f.Outcomes) > 0 {
 			f.Outcomes[0].Stage = rapid.IntRange(0, 2).Draw(t, "told in stage")
 		}
+		f.Unit, f.First = genUnit(t, f.Partition, f.Round)
 		return f
 	})
 }

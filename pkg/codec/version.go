@@ -12,6 +12,9 @@ const namedVersion = 4
 // assignedVersion is the version of a record of what another system decided. An older program would decide anew.
 const assignedVersion = 4
 
+// unitVersion is the version of a record that names a unit. An older program would draw for each of its contexts.
+const unitVersion = 4
+
 // markVersion is the version of a mark of the joiner with long lists ([Position]). An older
 // program that passed over them would take rounds and outcomes that are done for such as wait.
 const markVersion = 3
