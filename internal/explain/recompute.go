@@ -133,7 +133,7 @@ func (r *replay) decide(ctx context.Context) error {
 		}
 	}
 	heart.Resume(d.N, d.ContextsThrough)
-	src := loop.Source{Offset: d.Source, Through: d.ContextsThrough, Time: d.Time}
+	src := loop.Source{Offset: d.Source, Through: d.ContextsThrough, Time: d.Time, Reached: d.Time}
 	var again codec.Decision
 	res := heart.Decide(&again, d.Context, d.ID, src)
 	switch {

@@ -16,7 +16,8 @@ const RequestSource int64 = -1
 type Source struct {
 	Offset  int64 // in contexts[partition], or RequestSource
 	Through int64 // next unread offset of contexts[partition]; ignored for requests
-	Time    int64 // log time, ns; 0 unknown. Of requests it is that reached, and only decisions for a unit say it
+	Time    int64 // log time, ns; 0 unknown
+	Reached int64 // of a request: the log time that the logs have reached, which decisions for a unit say
 
 	// Parsed is the context of a caller that has no bytes of it. It is valid, its decision fits into
 	// a record, and its id, which it must have, occurs once: ids are neither looked up nor
@@ -194,6 +195,9 @@ func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source)
 	}
 	in := &r.reader.in
 	dst.Unit, dst.First = d.unitOf(), codec.RoundRef{}
+	if src.Offset == RequestSource && dst.Unit != "" {
+		src.Time = src.Reached
+	}
 	switch {
 	case r.reader.ctx.Assigned.Action != "":
 		d.repeat(dst, &r.reader.said)
@@ -204,9 +208,6 @@ func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source)
 	dst.Partition, dst.N, dst.ID, dst.Epoch = d.partition, d.next, id, r.epoch.Number
 	dst.LearnedThrough, dst.Learned = r.through, r.epoch.Learner.Learned()
 	dst.ContextsThrough, dst.Source, dst.Time, dst.Era = d.through, src.Offset, src.Time, r.era
-	if src.Offset == RequestSource && dst.Unit == "" {
-		dst.Time = 0
-	}
 	dst.Actions = dst.Actions[:0]
 	for i := range in.Actions {
 		dst.Actions = append(dst.Actions, in.Actions[i].Name)

@@ -83,8 +83,13 @@ func (u *Units) forget(now, sticky int64) {
 	}
 }
 
-// Has reports whether a draw of a unit is remembered.
-func (u *Units) Has(unit string) bool { return u.draws.get(unit) >= 0 }
+// Last returns the round in which a unit was drawn last; 0: that is not remembered.
+func (u *Units) Last(unit string) int64 {
+	if s := u.draws.get(unit); s >= 0 {
+		return u.draws.value(s).n
+	}
+	return 0
+}
 
 // Len returns how many draws are remembered.
 func (u *Units) Len() int { return u.draws.live }

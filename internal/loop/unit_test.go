@@ -72,7 +72,7 @@ func (w *stickyWorld) restart() {
 func (w *stickyWorld) decide(at int64, keys string) codec.Decision {
 	w.t.Helper()
 	var d codec.Decision
-	res := w.decider.Decide(&d, []byte("{"+keys+"}"), "", Source{Offset: RequestSource, Time: at})
+	res := w.decider.Decide(&d, []byte("{"+keys+"}"), "", Source{Offset: RequestSource, Reached: at})
 	if res.Verdict != Decided {
 		w.t.Fatalf("%s: %v", keys, res.Err)
 	}
@@ -211,12 +211,87 @@ func TestUnitRefused(t *testing.T) {
 	w.begin(0, func(r *Rules) { r.Sticky = 0 })
 	for _, keys := range []string{`"unit":17`, fmt.Sprintf(`"unit":%q`, foreign)} {
 		var d codec.Decision
-		res := w.decider.Decide(&d, []byte("{"+keys+"}"), "", Source{Offset: RequestSource, Time: 5})
+		res := w.decider.Decide(&d, []byte("{"+keys+"}"), "", Source{Offset: RequestSource, Reached: 5})
 		if res.Verdict != Decided || res.Unread != 1 || d.Unit != "" || d.Time != 0 {
 			t.Errorf("%s without sticky units: %+v, %+v", keys, res, d)
 		}
 		if n, names := Unread(w.rules, []byte("{"+keys+"}")); n != 1 || names.String() != "unit" {
 			t.Errorf("%s: unread are %d: %v", keys, n, names)
 		}
+	}
+}
+
+// TestCreditByHand: outcomes of a unit, and of the ids of repeats, are those of the unit's draw while that waits. A repeat
+// is closed at once, leaves behind its draw, and teaches nothing.
+func TestCreditByHand(t *testing.T) {
+	h := newByHand(t, &Rules{Range: Range{Max: 1}, Window: Window{Nanos: 10}, Outcomes: Sum, Sticky: 100})
+	draw := func(time int64, id string, first int64) {
+		h.n++
+		d := handDecision(h.n, id)
+		if d.Unit = "u"; first > 0 {
+			d.First = codec.RoundRef{N: first}
+		}
+		h.caller.decide(Place{0, h.n}, time, d)
+	}
+	loss := func(time int64, id, unit string) {
+		h.outcome(time, codec.Outcome{ID: id, Unit: unit, Kind: codec.Loss, Value: .25})
+	}
+	loss(99, "", "u") // before there is a draw
+	draw(100, "first", 0)
+	draw(101, "again", 1)
+	loss(102, "first", "")
+	loss(103, "again", "")
+	loss(104, "", "u")
+	loss(104, "", "v")
+	h.ready()
+	h.decide(111, "other")
+	repeat := codec.Feedback{ID: "again", Fate: codec.Skipped, Reason: codec.ReasonRepeat, ClosedAt: 101}
+	h.ready(codec.Feedback{ID: "first", Fate: codec.Observed, Loss: .75, ClosedAt: 110}, repeat)
+	loss(112, "again", "")
+	loss(112, "", "u")
+	draw(113, "second", 0)
+	loss(114, "", "u")
+	loss(114, "first", "")
+	draw(115, "late", 4) // it repeats "second"
+	loss(116, "late", "")
+	h.outcome(116, codec.Outcome{ID: "late", Kind: codec.Loss, Value: .25, Action: "b"})
+	h.advance(200)
+	h.ready(codec.Feedback{ID: "other", Fate: codec.Skipped, ClosedAt: 121},
+		codec.Feedback{ID: "second", Fate: codec.Observed, Loss: .5, ClosedAt: 123},
+		codec.Feedback{ID: "late", Fate: codec.Skipped, Reason: codec.ReasonRepeat, ClosedAt: 115})
+	want := []string{codec.ReasonOrphan, codec.ReasonOrphan, codec.ReasonLate, codec.ReasonLate, codec.ReasonLate,
+		codec.ReasonMismatch}
+	got := h.rejected()
+	if len(got) != len(want) {
+		t.Fatalf("%d rejects: %+v", len(got), got)
+	}
+	for i, r := range got {
+		if r.Reason != want[i] {
+			t.Errorf("reject %d of outcome %d is %s, want %s", i, r.Offset, r.Reason, want[i])
+		}
+	}
+}
+
+// TestRepeatsTeachNothing: neither a learner nor the judge of candidates nor a guard counts a repeat.
+func TestRepeatsTeachNothing(t *testing.T) {
+	rules := judgedRules()
+	rules.Guard = GuardRules{Alpha: .1, Margin: .01}
+	var j Judge
+	var g Guard
+	j.Begin(1, false, rules)
+	g.Begin(1, false, rules)
+	f := judged()
+	f.Mode = codec.Live
+	f.Unit, f.First = "u", codec.RoundRef{N: 1}
+	j.Add(f)
+	g.Add(f)
+	if n := j.Estimates()[0].Rounds; n != 0 || g.Sums().Rounds != 0 {
+		t.Errorf("%d rounds are judged, %+v", n, g.Sums())
+	}
+	f.First = codec.RoundRef{}
+	j.Add(f)
+	g.Add(f)
+	if n := j.Estimates()[0].Rounds; n != 1 || g.Sums().Rounds != 1 {
+		t.Errorf("%d rounds are judged, %+v", n, g.Sums())
 	}
 }

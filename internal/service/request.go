@@ -61,7 +61,7 @@ func (d *Decider) requestOf(m stream.Message, start time.Time) {
 		d.find(m)
 		return
 	}
-	res := d.decide(m.Data, front.RequestID(&m), loop.Source{Offset: loop.RequestSource, Time: d.reached})
+	res := d.decide(m.Data, front.RequestID(&m), loop.Source{Offset: loop.RequestSource, Reached: d.reached})
 	switch {
 	case res.Verdict == loop.Invalid:
 		refuse(front.CodeOf(res.Err), front.WhyOf(res.Err), res.ID)

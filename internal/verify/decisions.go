@@ -175,7 +175,7 @@ func (l *decisionLane) newHeart(r *loop.Replica) *loop.Decider {
 
 // takeAtItsWord has a repeat tell what the draw of its unit was, if that is not kept or cannot be read.
 func (l *decisionLane) takeAtItsWord() {
-	if got := &l.head; got.First.N > 0 && (got.First.N < l.firstN || l.holes) && !l.units.Has(got.Unit) {
+	if got := &l.head; got.First.N > 0 && (got.First.N < l.firstN || l.holes) && l.units.Last(got.Unit) < got.First.N {
 		draw := *got
 		draw.N, draw.First = got.First.N, codec.RoundRef{}
 		l.units.Remember(&draw)
@@ -222,7 +222,7 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 	l.raw = got.Context
 	if got.Source == loop.RequestSource {
 		// Headers are not kept: any id of theirs must be taken at its word.
-		return loop.Source{Offset: got.Source, Through: got.ContextsThrough, Time: got.Time}, got.ID, l.passRequest(ctx)
+		return loop.Source{Offset: got.Source, Through: got.ContextsThrough, Reached: got.Time}, got.ID, l.passRequest(ctx)
 	}
 	src = loop.Source{Offset: got.Source, Through: got.Source + 1, Time: got.Time}
 	if l.known && got.Source < l.through {
