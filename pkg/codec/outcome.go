@@ -31,7 +31,7 @@ func AppendOutcome(dst []byte, o *Outcome) []byte {
 		version = namedVersion
 	}
 	key, whose := "id", o.ID
-	if o.Unit != "" {
+	if o.ID == "" && o.Unit != "" {
 		key, whose, version = "unit", o.Unit, unitVersion
 	}
 	dst = appendMap(dst, n)
@@ -57,7 +57,7 @@ func AppendOutcome(dst []byte, o *Outcome) []byte {
 
 // AppendOutcomeJSON appends o as JSON. o is valid ([Outcome.Validate]).
 func AppendOutcomeJSON(dst []byte, o *Outcome) []byte {
-	if dst = append(dst, '{'); o.Unit != "" {
+	if dst = append(dst, '{'); o.ID == "" && o.Unit != "" {
 		dst = jsonText(jsonKey(dst, "unit"), o.Unit)
 	} else {
 		dst = jsonText(jsonKey(dst, "id"), o.ID)
