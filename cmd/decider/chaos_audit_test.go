@@ -32,9 +32,7 @@ func (c *chaos) audit() *check.Report {
 		}
 	}
 	c.refusedIsInvisible()
-	verify := program(c.t, "replayer", append([]string{"verify", "--name", "shop", "--seed-file", c.seedFile()},
-		c.place.flags()...)...)
-	if out, err := verify.CombinedOutput(); err != nil {
+	if out, err := c.verify().CombinedOutput(); err != nil {
 		c.t.Errorf("replayer verify: %v\n%s", err, out)
 	} else if !strings.Contains(string(out), "identical") {
 		c.t.Errorf("replayer verify does not say that all is identical:\n%s", out)
@@ -48,8 +46,15 @@ func (c *chaos) check(log stream.Log, replies []check.Reply) *check.Report {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	r, err := check.Run(c.t.Context(), log, "shop", chaosPartitions,
-		check.Options{Seed: seed, Rules: rulesOf, Replies: replies, Dedup: 100_000})
+	return c.runOn(log, check.Options{Seed: seed, Rules: rulesOf, Replies: replies, Dedup: 100_000})
+}
+
+// run is the checker on the system's logs.
+func (c *chaos) run(o check.Options) *check.Report { return c.runOn(c.log, o) }
+
+func (c *chaos) runOn(log stream.Log, o check.Options) *check.Report {
+	c.t.Helper()
+	r, err := check.Run(c.t.Context(), log, "shop", chaosPartitions, o)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -56,6 +57,9 @@ type chaosLine struct {
 	records int    // of data
 }
 
+// lossyPlace is a place where what was acknowledged may be gone.
+type lossyPlace interface{ loses() }
+
 const chaosPartitions = 2
 
 var chaosFeedback = chaosPart{"feedback", 0}
@@ -90,8 +94,9 @@ func newChaos(t *testing.T, place chaosPlace, model string, seed uint64, slow in
 	c.deciders = []*process{c.decider(), c.decider()}
 	c.joiners = []*process{c.joiner(), c.joiner()}
 	c.owned()
+	_, lossy := place.(lossyPlace)
 	c.load = newLoadOf(t, "", "shop", seed, loadOptions{partitions: chaosPartitions, slow: slow, mute: c.bus == nil,
-		scatter: true, named: model == shopNamed})
+		scatter: true, named: model == shopNamed, lossy: lossy})
 	c.load.set(&link{t.Context(), c.log, c.bus, func() {}})
 	return c
 }
@@ -116,7 +121,9 @@ func (c *chaos) started(p *process) *process {
 // look reads on in a partition. Errors are those of a place that was hurt.
 func (c *chaos) look(part chaosPart) *chaosLine {
 	l := c.lines[part]
-	_ = stream.Scan(c.t.Context(), c.log, "shop."+part.topic, part.partition, l.from, 1<<62,
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience/4)
+	defer cancel()
+	_ = stream.Scan(ctx, c.log, "shop."+part.topic, part.partition, l.from, 1<<62,
 		func(r *stream.Record) error {
 			l.from = r.Offset + 1
 			switch r.Type {

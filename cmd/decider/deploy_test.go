@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"hindsight/internal/daemon"
-	"hindsight/internal/deployed"
 	"hindsight/internal/engine"
+	"hindsight/internal/testkit/deployed"
 )
 
 // TestDeployedFlags holds that every command of this program in the deployment files

@@ -20,7 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"hindsight/internal/daemon"
-	"hindsight/internal/locked"
+	"hindsight/internal/testkit/locked"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/kafka"
 	"hindsight/pkg/stream/kafkatest"

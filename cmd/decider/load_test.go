@@ -52,6 +52,7 @@ type loadOptions struct {
 	prefix     string // of the ids
 	scatter    bool   // contexts of the topic come under any key, in any partition
 	named      bool   // outcomes are those of shopNamed
+	lossy      bool   // what was acknowledged may be gone
 }
 
 // link is a connection to one life of the system.

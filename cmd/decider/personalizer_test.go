@@ -74,8 +74,12 @@ func TestSDKPersonalizerPage(t *testing.T) {
 // salad.
 var personalizerLine = regexp.MustCompile(`(?m)^(?:v1\.0|2022-09-01-preview): ([a-z ]+) \{.*'salad': ([0-9.]+)`)
 
+// slotsFilled are the actions of the slots that the program fills; juice is no main course.
+var slotsFilled = regexp.MustCompile(`^\{'main': '(pasta|ice cream|salad)', 'drink': '[a-z ]+'\}$`)
+
 // TestSDKPersonalizer runs the program of the page, which asks with both generations of Personalizer's own SDK, over
 // TLS and with a key: what is rewarded is soon what is mostly answered, and in apprentice mode the first action is.
+// The second SDK also fills two slots.
 func TestSDKPersonalizer(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "python3", "-c",
 		"import azure.ai.personalizer, azure.cognitiveservices.personalizer").CombinedOutput(); err != nil {
@@ -95,7 +99,7 @@ func TestSDKPersonalizer(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := food(t, "--http-cert", cert, "--http-key", key, "--keys", keys)
-	ask := func() (action [2]string, salad [2]float64) {
+	ask := func() (action [2]string, salad [2]float64, slots string) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "python3", "../../compose/clients/python/personalizer.py", p.http(),
 			strings.TrimSpace(string(made)))
@@ -111,16 +115,18 @@ func TestSDKPersonalizer(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		return action, salad
+		_, slots, _ = strings.Cut(strings.TrimSpace(string(out)), "\nslots: ")
+		return action, salad, slots
 	}
-	if _, salad := ask(); salad[1] < .6 {
-		t.Errorf("after 99 rounds the salad is answered with probability %v", salad[1])
+	if _, salad, slots := ask(); salad[1] < .6 || !slotsFilled.MatchString(slots) {
+		t.Errorf("after 99 rounds the salad is answered with probability %v, and slots with %s", salad[1], slots)
 	}
 	if code, body := p.post(p.admin(), "/mode", `{"mode":"apprentice"}`); code != 200 {
 		t.Fatalf("%d %s", code, body)
 	}
-	if action, salad := ask(); action != [2]string{"pasta", "pasta"} || salad != [2]float64{} {
-		t.Errorf("apprentices answer %v, and the salad with probabilities %v", action, salad)
+	if action, salad, slots := ask(); action != [2]string{"pasta", "pasta"} || salad != [2]float64{} ||
+		slots != "{'main': 'pasta', 'drink': 'juice'}" {
+		t.Errorf("apprentices answer %v, the salad with probabilities %v, and slots with %s", action, salad, slots)
 	}
 	p.stop(patience)
 }

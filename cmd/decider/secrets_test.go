@@ -17,7 +17,7 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 
-	"hindsight/internal/locked"
+	"hindsight/internal/testkit/locked"
 	"hindsight/pkg/stream/natstest"
 )
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"hindsight/internal/daemon"
-	"hindsight/internal/landed"
 	"hindsight/internal/model"
+	"hindsight/internal/testkit/landed"
 	"hindsight/internal/verify"
 )
 

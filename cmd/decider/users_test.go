@@ -59,6 +59,12 @@ func (l *load) watch(partition int, r *rand.Rand) {
 			}
 			return
 		}
+		if l.o.lossy && errors.Is(err, stream.ErrAhead) {
+			if _, end, err := k.log.Bounds(k.ctx, l.name+".decisions", partition); err == nil {
+				from = end
+			}
+			continue
+		}
 		if k.ctx.Err() == nil && !stream.IsRetryable(err) && !errors.Is(err, stream.ErrClosed) {
 			l.t.Errorf("read decisions: %v", err)
 			return
@@ -214,7 +220,9 @@ func (l *load) ask(user int, r *rand.Rand) {
 		case k == 0 && old != "":
 			l.decide(old, data)
 		case k == 1 && old != "":
-			l.refused(fmt.Sprintf(`{"id":%q,"features":{"hour":99},"actions":["red"]}`, old), 409)
+			if !l.o.lossy {
+				l.refused(fmt.Sprintf(`{"id":%q,"features":{"hour":99},"actions":["red"]}`, old), 409)
+			}
 			l.refused(fmt.Sprintf(`{"id":%q,"features":`, old), 400)
 		case k == 2: // what may be in contexts too, by two ways at once
 			n++

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"hindsight/internal/daemon/daemontest"
+	"hindsight/internal/testkit/daemontest"
 )
 
 func TestNumbersOfFlags(t *testing.T) { daemontest.Bounds(t, command) }

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"hindsight/internal/engine"
+	"hindsight/internal/words"
 )
 
 // TestAssignedLog holds that decisions of another system, reported by request, are a log that verify finds in order,
@@ -68,11 +72,59 @@ func TestAssignedLog(t *testing.T) {
 		number(t, p, "estimates.snips.value")
 		number(t, p, "estimates.dr.value")
 	}
+	if got := fmt.Sprint(need(t, o, "estimators.interval")); !strings.Contains(got, "right:any_time ") ||
+		!strings.Contains(got, "played each action with one probability, and the log of a live system") {
+		t.Error(got)
+	}
 	if got := number(t, o, "intake.skipped_by_reason.assigned without a propensity"); got != float64(bare) {
 		t.Errorf("%v rounds without a propensity are left out, of %d", got, bare)
 	}
 	if r := execute(t.Context(), args...); !strings.Contains(strings.Join(strings.Fields(r.stdout+r.stderr), " "),
 		fmt.Sprintf("decisions that another system assigned without a propensity: %d", bare)) {
 		t.Errorf("%s%s", r.stdout, r.stderr)
+	}
+}
+
+// TestIntervalOfOwnLog: a log of the system's own decisions says whether a learner that had learned made them, and the
+// interval is chosen by that, in the terminal, in JSON and in the report.
+func TestIntervalOfOwnLog(t *testing.T) {
+	for mode, want := range map[string]string{
+		"live":   "are of a learner that learned from it, and the log of a live system",
+		"shadow": "the log does not say that the policy that made it was fixed, and the log of a live system"} {
+		dir, out := filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "out.html")
+		file := writeFile(t, "shop.yaml", "name: shop\nactions: [a, b]\nreward: {min: 0, max: 1}\nmode: "+mode+
+			"\nbaseline: context\n")
+		liveOn(t, dir, file, func(e *engine.Engine) {
+			for i, learned := 0, 0.0; i < 30 || learned < 5; i++ {
+				ask := fmt.Sprintf(`{"id":"r%d","baseline":{"a":0.%d,"b":0.%d}}`, i, 3+i%5, 7-i%5)
+				reply, _, err := e.Bus.Request(t.Context(), "shop.decide", []byte(ask))
+				var d struct {
+					Learned float64 `json:"learned_through"`
+				}
+				if err = errors.Join(err, json.Unmarshal(reply, &d)); err != nil {
+					t.Fatalf("%v %s", err, reply)
+				}
+				learned = d.Learned
+				outcome := fmt.Appendf(nil, `{"id":"r%d","reward":%d}`, i, i%2)
+				if _, _, err := e.Bus.Request(t.Context(), "shop.outcome", outcome); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		args := []string{"backtest", "--data", "embedded:" + dir, "--policy", "always:a", "--bootstrap", "0"}
+		o := object(t, append(args, "--json")...)
+		if got := fmt.Sprint(need(t, o, "estimators.interval")); !strings.Contains(got, "right:any_time ") ||
+			!strings.Contains(got, want) {
+			t.Errorf("%s: %s", mode, got)
+		}
+		low := number(t, o["policies"].([]any)[0].(map[string]any), "any_time.low")
+		r := execute(t.Context(), append(args, "--report", out)...)
+		page, err := os.ReadFile(out)
+		for where, text := range map[string]string{"terminal": r.stdout, "report": string(page)} {
+			if text = strings.Join(strings.Fields(text), " "); err != nil || !strings.Contains(text, want) ||
+				!strings.Contains(text, words.Figure(low, 3)[:3]) {
+				t.Errorf("%s, %s: %v %s", mode, where, err, text)
+			}
+		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"hindsight/internal/daemon"
-	"hindsight/internal/daemon/daemontest"
+	"hindsight/internal/testkit/daemontest"
 )
 
 func TestNumbersOfFlags(t *testing.T) { daemontest.Bounds(t, command) }

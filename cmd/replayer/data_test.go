@@ -68,7 +68,7 @@ func TestBanditLogByFlagsAndMapping(t *testing.T) {
 		t.Errorf("live: %v", live)
 	}
 	if got := execute(t.Context(), "backtest", "--data", data, "--mapping", mapping); !strings.Contains(got.stdout,
-		"no unbiased") || !strings.Contains(got.stdout, "matched") {
+		"biased estimate") || !strings.Contains(got.stdout, "matched") {
 		t.Errorf("nothing says how far to trust it:\n%s", got.stdout)
 	}
 }
@@ -78,7 +78,7 @@ func TestBanditLogByFlagsAndMapping(t *testing.T) {
 func TestWindowOfDataWithoutTimes(t *testing.T) {
 	data := writeFile(t, "log.csv", banditText)
 	for text, want := range map[string]string{
-		"": "window 200 rounds (none is given, and the data has no times)", "window: 9r\n": "window 9 rounds",
+		"": "window 200 rounds (default: none is given, and the data has no times)", "window: 9r\n": "window 9 rounds",
 		"window: 10m\n": "this data has no times",
 	} {
 		model := writeFile(t, "model.yaml", "name: m\nversion: 1\nreward: {min: 0, max: 1}\n"+text)

@@ -23,13 +23,13 @@ func explainCommand(env *daemon.Env) *cobra.Command {
 	x := &explained{system: system{env: env}}
 	cmd := &cobra.Command{
 		Use:   "explain ID",
-		Short: "Tell the whole life of one round: how it came, what was decided and why, what it taught",
-		Long: `Tell the whole life of the round with this id, from the logs: how its context came,
-what was decided, with which probability and why (the losses that the model expected,
-γ, μ), which feedback the model had learned by then, the outcomes, the round's fate,
-and what learning it changed. The decision and what it taught are recomputed by the
-code that decided and learned, from the last snapshot before it; "identical" says that
-the result equals the record in the log, bit for bit.
+		Short: "Explain one round: its context, the decision and why, its outcome, and what was learned",
+		Long: `Explain the round with this id from the logs: its context, the action that was drawn,
+its probability and the reason for it (expected losses, γ, μ), the feedback that the
+model had learned by then, the outcomes, the fate of the round, and how learning it
+changed the predictions. The same code that decided and learned recomputes the round
+from the last snapshot before it; "identical" means that the result equals the record
+in the log, bit for bit.
 
 It needs the secret seed, and works beside a running system. A decider's page shows
 the same, without the context, at /explain?id=ID of its admin port.

@@ -39,10 +39,10 @@ func fitCommand(env *daemon.Env) *cobra.Command {
 		Long: `Build a finite class of functions from a log, for the Hedge oracle.
 
 Ridge and logistic regressions and small trees are fitted to the first rows, each to a
-bootstrap sample, over some of the columns, with some regularisation. If the log knows
-only the loss of the action played, a row weighs 1/propensity. Of functions that predict
-nearly alike one is kept. The rows held out measure each function, and how many of them
-the data do not refute. Later rows are played: by the class under the default learner,
+bootstrap sample, over some of the columns, with some regularisation. If the log has
+only the loss of the action played, each row is weighted by 1/propensity. Of functions
+that predict nearly the same, one is kept. The rows held out measure each function, and
+show how many of them the data do not refute. Later rows are played: by the class under the default learner,
 and for comparison by the default learners over features.
 
 A function has coefficients, or a loss per leaf, for each action by its name. With --over

@@ -28,7 +28,7 @@ var unlike = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?(Z| UTC) by replayer \S+`), "TIME by BUILD"},
 	{regexp.MustCompile(`<td class="text ">(made|version)</td><td class="text ">[^<]*`), "$1"},
 	{regexp.MustCompile(`(?m)(→.*\S) +[\d,.]+$`), "$1 SPEED"},
-	{regexp.MustCompile(`(?s)(<caption>Learners and delays.*?</table>)`), "RUNS"},
+	{regexp.MustCompile(`(?s)(<caption><span>Learners and delays.*?</table>)`), "RUNS"},
 	{regexp.MustCompile(` at [\d,.]+ a second`), " at SPEED a second"},
 }
 

@@ -11,7 +11,7 @@ import (
 // TestInventedDelays holds that the first line of each table, and the head of a report, says
 // where delays are none of the data's.
 func TestInventedDelays(t *testing.T) {
-	const want = "Delays that are invented, and not those of the data: lognormal:20,1.5"
+	const want = "Artificial delays, not those of the data: lognormal:20,1.5"
 	var text strings.Builder
 	text.WriteString("label,n_x\n")
 	for i := range 60 {
@@ -25,8 +25,7 @@ func TestInventedDelays(t *testing.T) {
 	for _, c := range []struct{ args, begins string }{
 		{"backtest --data " + data + " --sweep none --report " + page, want},
 		{"window --windows 5,10 --seeds 1 --data " + data, want},
-		{"inject --log mem: --data " + data, "in short            60 rounds were played, with delays that are " +
-			"invented and"},
+		{"inject --log mem: --data " + data, "in short            60 rounds were played, with artificial delays;"},
 		{"backtest --rounds 60", "learner"},
 		{"backtest --delays none --data " + data, "learner"},
 	} {

@@ -164,7 +164,7 @@ func TestOpenBanditTable(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"! all policies: few events: 3 rows", "support missing", "\nlearner  delays",
-		"each matched round weighs", "SNIPS"} {
+		"each matched round is weighted", "SNIPS"} {
 		if !strings.Contains(strings.ToLower(strings.ReplaceAll(got.stdout, "\n", " ")),
 			strings.ToLower(strings.ReplaceAll(want, "\n", " "))) {
 			t.Errorf("no %q in:\n%s", want, got.stdout)

@@ -164,6 +164,9 @@ func TestBrowserOtherReports(t *testing.T) {
 		if got := p.Problems(); len(got) > 0 {
 			t.Errorf("%s: problems: %q", name, got)
 		}
+		for _, f := range p.Accessible("report-" + name) {
+			t.Errorf("%s: %s", name, f)
+		}
 	}
 }
 

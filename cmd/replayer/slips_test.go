@@ -26,7 +26,7 @@ func TestSlips(t *testing.T) {
 // TestInjectInShort holds that inject begins with what was played, lost and possible.
 func TestInjectInShort(t *testing.T) {
 	got := execute(t.Context(), "inject", "--rounds", "40", "--log", "mem:")
-	if first, _, _ := strings.Cut(got.stdout, "; that of uniform"); got.code != 0 || !strings.HasPrefix(first,
+	if first, _, _ := strings.Cut(got.stdout, "; uniform play has"); got.code != 0 || !strings.HasPrefix(first,
 		"in short            40 rounds were played; their mean loss is 0.") {
 		t.Errorf("exit code %d, %s%s", got.code, got.stdout, got.stderr)
 	}

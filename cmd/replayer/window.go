@@ -42,9 +42,9 @@ A round waits for its outcome for the window. A long window holds back later rou
 short one skips rounds whose outcomes are merely late. Each window is backtested with
 the same seeds: rounds skipped, delay of feedback, certificate, and loss.
 
-Of a model with named outcomes --outcome says whose window is priced: what is skipped or
-late is that outcome, and the others keep their windows, which are the longest of those
-priced where the data has no times.`,
+If the model names its outcomes, --outcome says whose window is priced: "skipped" and
+"late" then count that outcome. The other outcomes keep their windows; if the data has
+no times, their windows are the longest one priced.`,
 		Args: daemon.NoArguments,
 		Example: `  replayer window --delays pareto:1.5,10
   replayer window --data pendigits.csv --delays lognormal:20,1.5 --windows 50,100,200,400

@@ -185,13 +185,11 @@ func written() map[string][][]byte {
 	epoch, warm := filled[codec.Epoch](), filled[codec.Epoch]()
 	epoch.WarmFrom, epoch.WarmTo, epoch.WarmEpoch = 0, 0, 0
 	clearFields(warm, "Continues", "Cause")
-	mark, long := filled[codec.FeedbackMark](), filled[codec.FeedbackMark]() // the lists of long take another form
+	mark, long := filled[codec.FeedbackMark](), filled[codec.FeedbackMark]() // the lists of long have another form
+	mark.V, long.V = codec.Version, 3
 	mark.Limits, long.Limits = codec.Limits{}, codec.Limits{}
-	for i := range int64(5000) {
-		pos := &long.Positions[0]
-		pos.Ahead, pos.Parked = append(pos.Ahead[:i], 2+i), append(pos.Parked[:i], i)
-		pos.Refused = append(pos.Refused[:i], codec.Refusal{Offset: i, Reason: codec.ReasonLate})
-	}
+	clearFields(&mark.Positions[0], "AheadBits", "ParkedDeltas", "RefusedRuns")
+	clearFields(&long.Positions[0], "Ahead", "Parked", "Refused")
 	reject := filled[codec.Reject]()
 	reject.Topic, reject.Reason = "outcomes", codec.ReasonLate
 	feedback.Reason = codec.ReasonOverflow

@@ -13,7 +13,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 
 	"hindsight/internal/daemon"
-	"hindsight/internal/deployed"
+	"hindsight/internal/testkit/deployed"
 	"hindsight/pkg/stream/natstest"
 )
 

@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"hindsight/internal/testkit"
+	"hindsight/pkg/stream/kafkatest"
 )
 
 // walk is a reader of a page, with the programs of the first step of the quickstart.
@@ -18,6 +20,7 @@ type walk struct {
 	dir  string
 	env  []string
 	at   *strings.Replacer // the page's addresses, by those in use
+	also []string          // further addresses of the page, each before the one in use
 	url  string            // of the admin pages
 }
 
@@ -25,8 +28,9 @@ type walk struct {
 func (w *walk) begin(t *testing.T) {
 	t.Helper()
 	web, bus, admin := freeAddress(t), freeAddress(t), freeAddress(t)
-	w.at, w.url = strings.NewReplacer("127.0.0.1:8080", web, "127.0.0.1:4222", bus), "http://"+admin
-	w.env = append(w.env, "HINDSIGHT_HTTP="+web, "HINDSIGHT_LISTEN="+bus, "HINDSIGHT_ADMIN="+admin)
+	w.at = strings.NewReplacer(append([]string{"127.0.0.1:8080", web, "127.0.0.1:4222", bus}, w.also...)...)
+	w.url = "http://" + admin
+	w.env = append(slices.Clip(w.env), "HINDSIGHT_HTTP="+web, "HINDSIGHT_LISTEN="+bus, "HINDSIGHT_ADMIN="+admin)
 }
 
 // command is what stands below a mark of the page.
@@ -95,7 +99,8 @@ func (w *walk) state() (s shown) {
 	return s
 }
 
-// TestQuickstart types the commands of docs/quickstart.md from the first to the last, in a clone, with free ports.
+// TestQuickstart types the commands of docs/quickstart.md from the first to the last, in a clone, with free ports, and
+// those of two pages that begin where it ends.
 func TestQuickstart(t *testing.T) {
 	if os.Getenv("HINDSIGHT_QUICKSTART") == "" {
 		t.Skip("it builds all programs, and needs curl: HINDSIGHT_QUICKSTART=require")
@@ -131,6 +136,18 @@ func TestQuickstart(t *testing.T) {
 			b := own.state().Budgets
 			return len(b) == 1 && b[0].Name == "cost" && b[0].Rounds >= 20 && b[0].Price > 0
 		})
+	})
+	t.Run("kafka", func(t *testing.T) {
+		brokers, _ := kafkatest.Fake(t, 1)
+		own := *w
+		own.page = "../../docs/kafka-quickstart.md"
+		own.also = []string{"localhost:9092", brokers[0], "nats://127.0.0.1:4333", natsFor(t)}
+		own.starts(t, "kafka-decider")
+		second := own
+		second.starts(t, "kafka-decider") // ready: it has taken a partition of the first
+		own.types(t, "kafka-curl", `"partition":0`, `"partition":1`, `{"id":"d","stored":true}`)
+		own.plays(t, "kafka-load")
+		own.types(t, "kafka-verify", "verify shop: identical")
 	})
 	w.types(t, "backtest", "\nlogging ", "\nuniform ", "\nlearner:dafa ", "few events: 120 rows")
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/loader"
 	"github.com/compose-spec/compose-go/v2/types"
 
-	"hindsight/internal/locked"
+	"hindsight/internal/testkit/locked"
 	"hindsight/pkg/stream/kafkatest"
 	"hindsight/pkg/stream/natstest"
 )

@@ -50,7 +50,8 @@ func TestSecretFiles(t *testing.T) {
 		{"--nats-nkey", "", nats(access.NATS{NKey: file})},
 		{"--nats-key", "", nats(access.NATS{Cert: file, Key: file})},
 		{"--nats-password-file", "holds a secret; run: chmod 600", nats(access.NATS{User: "u", PasswordFile: file})},
-		{"--kafka-password-file", "", kafka(access.Kafka{User: "u", PasswordFile: file})},
+		{"--kafka-password-file", "holds a secret; run: chmod 600", kafka(access.Kafka{User: "u", PasswordFile: file})},
+		{"--kafka-password-file", "", kafka(access.Kafka{Mechanism: "oauthbearer", PasswordFile: file})},
 		{"--kafka-key", "", kafka(access.Kafka{Cert: file, Key: file})},
 		{"--admin-key", "", func(l *slog.Logger) error { return admin(l, "--admin-cert", file, "--admin-key", file) }},
 		{"--admin-token-file", "holds a secret; run: chmod 600", func(l *slog.Logger) error {

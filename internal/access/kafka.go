@@ -14,7 +14,6 @@ import (
 	"github.com/segmentio/kafka-go/sasl/scram"
 	"github.com/spf13/pflag"
 
-	"hindsight/internal/bounded"
 	"hindsight/internal/certs"
 	"hindsight/internal/daemon"
 	"hindsight/internal/envelope"
@@ -70,7 +69,9 @@ func (f *Kafka) register(fs *pflag.FlagSet) {
 // dial connects to the brokers that a --log names. name is shown by the brokers'
 // tools. Errors name the brokers and what is wrong, never a password.
 func (f *Kafka) dial(ctx context.Context, log, name string, logger *slog.Logger) (*client, error) {
-	secret.Warn(logger, f.PasswordFile, "--kafka-password-file")
+	if f.Mechanism == mechanismBearer { // a token, which another program writes
+		secret.Warn(logger, f.PasswordFile, "--kafka-password-file")
+	}
 	secret.Warn(logger, f.Key, "--kafka-key")
 	a, err := parse(log)
 	if err != nil {
@@ -191,15 +192,8 @@ const maxPassword = 4096
 // before the URL.
 func (f *Kafka) password(a *address) (password, from string, err error) {
 	if f.PasswordFile != "" {
-		b, err := bounded.Read(f.PasswordFile, bounded.Certificate)
-		if err != nil {
-			return "", "", fmt.Errorf("password for Kafka: %w", err)
-		}
-		if len(b) > maxPassword {
-			return "", "", fmt.Errorf("password for Kafka: %s has %d bytes: that is no password", f.PasswordFile,
-				len(b))
-		}
-		return strings.TrimRight(string(b), "\r\n"), f.PasswordFile, nil
+		password, err = secret.Line(f.PasswordFile, "password", maxPassword)
+		return password, f.PasswordFile, err
 	}
 	getenv := f.Getenv
 	if getenv == nil {

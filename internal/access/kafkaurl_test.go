@@ -113,11 +113,11 @@ func TestPasswords(t *testing.T) {
 	if m, err := f.login(t.Context(), &address{}); m != nil || err != nil {
 		t.Errorf("nobody logs in: %v %v", m, err)
 	}
-	if err := os.WriteFile(file, make([]byte, maxPassword+1), 0o600); err != nil {
+	if err := os.WriteFile(file, make([]byte, maxPassword+3), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f.PasswordFile = file
-	if _, _, err := f.password(a); err == nil || !strings.Contains(err.Error(), "that is no password") {
+	if _, _, err := f.password(a); err == nil || !strings.Contains(err.Error(), "not a file of at most") {
 		t.Error(err)
 	}
 	if err := checkKafka("kafka://u:sec/ret@h"); err == nil || strings.Contains(err.Error(), "sec/") ||

@@ -44,8 +44,10 @@ func (h *history) compare(where string, m *codec.FeedbackMark) {
 	if !bytes.Equal(codec.AppendFeedbackMark(nil, &is), codec.AppendFeedbackMark(nil, &own)) {
 		h.c.fail("%s: the mark is %+v\nand the twin stands at %+v", where, is, own)
 	}
-	if n := len(delaysOf(m)); n != len(h.twin.delays) {
-		h.c.fail("%s: a mark counts the delays of %d outcomes, and there were %d", where, n, len(h.twin.delays))
+	for _, rounds := range []bool{false, true} {
+		if n, own := len(delaysOf(m)[rounds]), len(h.twin.delays[rounds]); n != own {
+			h.c.fail("%s: a mark counts the delays of %d outcomes, and there were %d", where, n, own)
+		}
 	}
 	if len(h.twin.due) > 0 {
 		h.c.fail("%s: a mark, and feedback %d of the cut before it is missing", where, h.twin.due[0].N)

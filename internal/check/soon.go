@@ -10,8 +10,8 @@ import (
 
 // Soon says as what rounds are learned before their feedback.
 type Soon struct {
-	AfterRounds int64   `json:",omitempty"` // of waiting; if both are 0 the median delay of outcomes,
-	AfterNanos  int64   `json:",omitempty"`
+	AfterRounds int64   `json:",omitempty"` // of waiting; if both are 0 the median delay of outcomes, in the
+	AfterNanos  int64   `json:",omitempty"` // unit of the window
 	Silence     float64 // what no outcome till then counts as
 }
 
@@ -22,44 +22,59 @@ func (w *waiting) soon() bool {
 
 // patience is the last log time at which nothing provisional is told of a round without an outcome.
 func (t *twin) patience(w *waiting) (end int64, known bool) {
-	x := w.rules.Soon
+	x, rounds := w.rules.Soon, w.rules.WindowRounds > 0
 	switch {
 	case x.AfterRounds > 0:
 		end, known = t.parts[w.Partition].times[w.N+x.AfterRounds]
 		return end, known
 	case x.AfterNanos > 0:
 		return w.time + x.AfterNanos, true
-	case len(t.delays) < 10:
+	case len(t.delays[rounds]) < 10:
 		return 0, false
 	}
-	slices.Sort(t.delays)
-	d := t.delays[(len(t.delays)-1)/2]
+	slices.Sort(t.delays[rounds])
+	d := t.delays[rounds][(len(t.delays[rounds])-1)/2]
 	if k := bits.Len64(uint64(d)); k > 3 { // known to a quarter of an octave
 		d |= 1<<(k-3) - 1
+	}
+	if rounds {
+		end, known = t.parts[w.Partition].times[w.N+d]
+		return end, known
 	}
 	return w.time + d, true
 }
 
-// noteDelay notes how long the outcome of a round took.
+// noteDelay notes how long the outcome of a round took: as the shortest window in which it came.
 func (t *twin) noteDelay(w *waiting) {
-	if t.past == nil && w.soon() && w.fate != nil {
-		t.delays = append(t.delays, max(0, w.fate.ClosedAt-w.time))
+	if t.past != nil || !w.soon() || w.fate == nil {
+		return
 	}
+	d, rounds := max(0, w.fate.ClosedAt-w.time), w.rules.WindowRounds > 0
+	if rounds {
+		for d = 1; ; d++ {
+			if end, known := t.parts[w.Partition].times[w.N+d]; !known || end >= w.fate.ClosedAt {
+				break
+			}
+		}
+	}
+	t.delays[rounds] = append(t.delays[rounds], d)
 }
 
-// delaysOf returns the delays that a mark counts, each as the longest of its quarter of an octave. A byte says which
-// that is, and a number how many there are.
-func delaysOf(m *codec.FeedbackMark) (all []int64) {
+// delaysOf returns the delays that a mark counts, of log time and of rounds, each as the longest of its quarter of an
+// octave. A number says which that is, and another one how many there are.
+func delaysOf(m *codec.FeedbackMark) map[bool][]int64 {
+	all := map[bool][]int64{}
 	for b := m.Delays; len(b) > 1; {
-		i := int64(b[0])
+		at, l := binary.Uvarint(b)
+		n, k := binary.Uvarint(b[max(l, 0):])
+		if l <= 0 || k <= 0 || n > 1<<20 {
+			return nil
+		}
+		i, rounds := int64(at%248), at >= 248
 		if i > 3 {
 			i = (i%4+5)<<(i/4-1) - 1
 		}
-		n, k := binary.Uvarint(b[1:])
-		if k <= 0 || n > 1<<20 {
-			return nil
-		}
-		all, b = append(all, slices.Repeat([]int64{i}, int(n))...), b[1+k:]
+		all[rounds], b = append(all[rounds], slices.Repeat([]int64{i}, int(n))...), b[l+k:]
 	}
 	return all
 }

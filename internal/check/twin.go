@@ -20,7 +20,7 @@ type twin struct {
 	line      []*waiting // in the order in which their decisions were taken
 	rounds    map[string]*waiting
 	told      []told           // log times that decisions told, behind now
-	delays    []int64          // of outcomes, where rounds tell something provisional
+	delays    map[bool][]int64 // of outcomes where rounds tell something provisional, true: in rounds
 	due       []codec.Feedback // that follows from the last cut and was not met
 	// past is not nil while the twin goes back to where an era begins: the rounds that have their feedback.
 	// Then it closes, releases and rejects nothing.
@@ -69,7 +69,7 @@ type moment struct {
 }
 
 func newTwin(c *checker) *twin {
-	t := &twin{c: c, parts: make([]twinPart, c.n), rounds: map[string]*waiting{}}
+	t := &twin{c: c, parts: make([]twinPart, c.n), rounds: map[string]*waiting{}, delays: map[bool][]int64{}}
 	for p := range t.parts {
 		t.parts[p] = twinPart{next: 1, times: map[int64]int64{}}
 	}

@@ -174,7 +174,7 @@ func (a *Admin) serve(l net.Listener, p Probes) {
 	go func() {
 		defer close(a.ended)
 		if err := a.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			a.logger.Error("the admin pages are gone", "error", err)
+			a.logger.Error("the server of the admin pages has stopped", "error", err)
 		}
 	}()
 }

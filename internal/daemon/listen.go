@@ -23,7 +23,7 @@ func Listen(logger *slog.Logger, name, address string, given bool, what string) 
 			return nil, splitErr
 		}
 		if l, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err == nil {
-			logger.Warn("the usual address of the "+what+" is another process's: look at the one that is used", "taken",
+			logger.Warn("the usual address of the "+what+" is taken by another process; using another one", "taken",
 				address, "used", l.Addr().String())
 		}
 	}

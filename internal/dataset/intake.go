@@ -27,6 +27,8 @@ type Intake struct {
 	Weighted  int64 `json:"weighted"`  // events that stand for more than one, since others were dropped
 	Baselines int64 `json:"baselines"` // events that say what a baseline would have played
 
+	Learned int64 `json:"by_learner,omitempty"` // events of a learner that had learned from this log
+
 	Unpropensed int64 `json:"without_propensity"` // events; one is enough, and policies cannot be judged
 	Untimed     int64 `json:"without_time"`       // events; one is enough, and windows cannot be times
 	Timeless    int64 `json:"outcomes_without_time"`

@@ -211,6 +211,9 @@ func (l *eventLoader) event(r *logs.Record) error {
 	c.slots.Add(slot)
 	c.props.Add(r.Propensity)
 	c.weights.Add(r.Weight)
+	if r.Learned {
+		l.in.Learned++
+	}
 	l.baseline(r)
 	c.decided.Add(r.Time)
 	c.value.Add(math.NaN())

@@ -3,6 +3,7 @@ package delay
 import (
 	"math"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -264,6 +265,18 @@ func TestMeasureDelaysAgainstTwin(t *testing.T) {
 			t.Fatalf("got  %+v\nwant %+v", got, want)
 		}
 	})
+}
+
+// TestOutcomesBeforeDecisions: an outcome whose time is before its decision's comes with that.
+func TestOutcomesBeforeDecisions(t *testing.T) {
+	decided, early := []int64{10, 20, 30, 40}, []int64{5, 5, 25, 70}
+	if d := recorded(decided, early); !slices.Equal(d, []int64{0, 0, 0, 0}) {
+		t.Errorf("delays %v", d)
+	}
+	got, want := Describe(decided, early, func(int) {}), Describe(decided, []int64{10, 20, 30, 70}, func(int) {})
+	if !reflect.DeepEqual(got.Stats, want.Stats) {
+		t.Errorf("%+v, want %+v", got.Stats, want.Stats)
+	}
 }
 
 // TestFIFOTax holds that FIFO never releases earlier than outcomes arrive, and

@@ -185,7 +185,7 @@ func (d *Door) serve(ctx context.Context, slow time.Duration) {
 	go func() {
 		defer close(d.ended)
 		if err := d.server.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
-			d.o.Logger.Error("HTTP is gone: no more requests come by it", "error", err)
+			d.o.Logger.Error("the HTTP server has stopped: no more requests by HTTP", "error", err)
 		}
 	}()
 	context.AfterFunc(ctx, func() { d.Close() })

@@ -39,6 +39,9 @@ func (d *Door) personalizerCalls() []route {
 		{"POST", "/rank", mayDecide, "decide", d.rank},
 		{"POST", "/events/{id}/reward", mayOutcome, "outcome", d.reward},
 		{"POST", "/events/{id}/activate", mayOutcome, "outcome", d.activate},
+		{"POST", "/multislot/rank", mayDecide, "decide", d.rankSlots},
+		{"POST", "/multislot/events/{id}/reward", mayOutcome, "outcome", d.rewardSlots},
+		{"POST", "/multislot/events/{id}/activate", mayOutcome, "outcome", d.activateSlots},
 		{"GET", "/status", mayRead, "", d.personalizerStatus},
 		{"GET", "/model/properties", mayRead, "", d.modelProperties},
 		{"GET", "/logs/properties", mayRead, "", d.logProperties},
@@ -63,15 +66,11 @@ func personalizerElsewhere() []route {
 			return refused(http.StatusNotImplemented, "OperationNotAllowed", "", text)
 		}
 	}
-	slots := instead("several slots are not ranked here: rank once for each slot, with the actions that are left")
 	importance := instead("importances of features are not computed here: replayer backtest --report shows " +
 		"what a log tells")
 	policy := instead("set the keys learner, explore and oracle in the model file")
 	records := instead("write decisions by rank and outcomes by reward")
 	return []route{
-		{"POST", "/multislot/rank", mayDecide, "", slots},
-		{"POST", "/multislot/events/{id}/reward", mayOutcome, "", slots},
-		{"POST", "/multislot/events/{id}/activate", mayOutcome, "", slots},
 		{"GET", "/model", mayRead, "", instead("there is no model file to export: the learner's state is in the " +
 			"log, with which it moves and is backed up")},
 		{"PUT", "/model", mayRead, "", instead("a model cannot be imported: replayer teach starts a log with what " +
@@ -260,9 +259,20 @@ func (d *Door) reward(w http.ResponseWriter, r *http.Request, c client) *problem
 	if p := d.readJSON(w, r, &request, expected, "InvalidRewardRequest"); p != nil {
 		return p
 	}
+	if p := d.checkReward(request.Value); p != nil {
+		return p
+	}
+	return noContent(w, d.tell(r, c, outcome{ID: r.PathValue("id"), Reward: request.Value, OutcomeID: requestID(r)}))
+}
+
+// requestID returns what a client calls a request, and its retries.
+func requestID(r *http.Request) string { return r.Header.Get("X-Ms-Client-Request-Id") }
+
+// checkReward says what is wrong with a reward.
+func (d *Door) checkReward(v *float64) *problem {
 	rules := d.rules()
 	low, high := rules.Range.Min, rules.Range.Max
-	switch v := request.Value; {
+	switch {
 	case v == nil:
 		return refused(http.StatusBadRequest, "InvalidRewardRequest", "value", "value is missing")
 	case rules.Range == (loop.Range{}) || rules.Range.Clip: // the model is not known here, or takes any
@@ -270,20 +280,24 @@ func (d *Door) reward(w http.ResponseWriter, r *http.Request, c client) *problem
 		return refused(http.StatusBadRequest, "InvalidRewardRequest", "value", fmt.Sprintf("value is %v: the "+
 			"model takes rewards from %v to %v; set reward: {min: …, max: …} in the model file", *v, low, high))
 	}
-	o := outcome{ID: r.PathValue("id"), Reward: request.Value, OutcomeID: r.Header.Get("X-Ms-Client-Request-Id")}
-	return noContent(w, d.tell(r, c, o))
+	return nil
 }
 
 // activate says that an event was used. Where the model does not wait for that, every event is active from the start.
 func (d *Door) activate(w http.ResponseWriter, r *http.Request, c client) *problem {
-	if id := r.PathValue("id"); len(id) > codec.MaxIDBytes {
+	if p := checkActivated(r); p != nil || !d.rules().Activation {
+		return noContent(w, p)
+	}
+	return noContent(w, d.tell(r, c, outcome{ID: r.PathValue("id"), Activated: true}))
+}
+
+// checkActivated says what is wrong with the event that a request activates.
+func checkActivated(r *http.Request) *problem {
+	if len(r.PathValue("id")) > codec.MaxIDBytes {
 		return refused(http.StatusBadRequest, "InvalidEventIdToActivate", "eventId", fmt.Sprintf("an eventId has at "+
 			"most %d bytes", codec.MaxIDBytes))
 	}
-	if !d.rules().Activation {
-		return noContent(w, nil)
-	}
-	return noContent(w, d.tell(r, c, outcome{ID: r.PathValue("id"), Activated: true}))
+	return nil
 }
 
 // rules are those that the process decides by; zero if it decides by none.

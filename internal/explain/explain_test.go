@@ -65,7 +65,7 @@ func newWorld(t *testing.T, yaml string, snapshotEvery int64) *world {
 	w.must(topics.Create(t.Context(), w.log, "m", 1, topics.Retention{}))
 	quiet := slog.New(slog.DiscardHandler)
 	w.j, err = service.OpenJoiner(t.Context(), service.SystemConfig{Log: w.log, Source: source, Build: model.Epoch,
-		Seed: []byte("seed"), Partitions: 1, MaxPending: 1000, Dedup: 1000, MarkEvery: 20, Logger: quiet})
+		Seed: []byte("seed"), Partitions: 1, MaxPending: 5000, Dedup: 1000, MarkEvery: 20, Logger: quiet})
 	w.must(err)
 	w.d, err = service.OpenDecider(t.Context(), service.SystemConfig{Log: w.log, Name: "m", Build: model.Epoch,
 		Seed: []byte("seed"), Partitions: 1, Dedup: 1000, MaxInFlight: 1000, SnapshotEvery: snapshotEvery,
@@ -246,12 +246,40 @@ func TestRoundThatWaits(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	var text bytes.Buffer
-	if w.must(e.Write(&text)); !strings.Contains(text.String(), "of this partition no rounds had their "+
-		"feedback, 0 were still without") {
+	if w.must(e.Write(&text)); !strings.Contains(text.String(), "feedback of this partition: no round "+
+		"known, 0 outstanding") {
 		t.Errorf("%s", &text)
 	}
 	if _, err := Round(t.Context(), w.c, "nobody"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("%v", err)
+	}
+}
+
+// What was learned of a round before its feedback is told behind it, too, however long ago that was.
+func TestRoundEarly(t *testing.T) {
+	w := newWorld(t, "window: 5000 rounds\nmissing: impute\noracle: {kind: linear}\nearly: {after: 2 rounds}\n", 0)
+	for i := range firstBlock + 10 {
+		w.put(w.top.Contexts, `{"id":"r%d","actions":["a"]}`, i)
+		if i%1000 == 4 {
+			w.settle()
+		}
+	}
+	w.settle()
+	w.put(w.top.Outcomes, `{"id":"r1","loss":0.25}`)
+	w.settle()
+	w.put(w.top.Outcomes, `{"id":"r0","loss":0}`)
+	w.settle()
+	e := w.round("r1")
+	if e.Check != "identical" || e.Feedback == nil || e.Feedback.Fate != "observed" || len(e.Named) != 2 {
+		t.Fatalf("%+v", e)
+	}
+	var text bytes.Buffer
+	w.must(e.Write(&text))
+	for i, want := range []string{"loss imputed, 1; learned in stage 1, before the round had its fate",
+		"loss observed, 0.25, by outcomes[0]@0; learned in stage 2, before the round had its fate"} {
+		if e.Named[i].Stage != i+1 || !strings.Contains(text.String(), want) {
+			t.Errorf("%+v\n%s", e.Named[i], &text)
+		}
 	}
 }
 

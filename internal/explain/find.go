@@ -117,7 +117,7 @@ func (x *explainer) findFeedback(ctx context.Context) error {
 	}, func() bool { return x.fedRec != nil })
 }
 
-// tell adds the named outcomes of a record of the round, its feedback before the records of earlier stages.
+// tell adds the named outcomes of a record of the round, or the loss that was provisional.
 func (x *explainer) tell(f *codec.Feedback) {
 	for _, c := range f.Outcomes {
 		n := named{Name: c.Name, Fate: c.Fate.String(), Partition: c.Partition, Offset: c.Offset,
@@ -125,11 +125,22 @@ func (x *explainer) tell(f *codec.Feedback) {
 		if c.Fate == codec.Observed || c.Fate == codec.Imputed {
 			n.Value = new(c.Value)
 		}
-		if !slices.ContainsFunc(x.e.Named, func(had named) bool { return had.Name == c.Name }) {
+		if !slices.ContainsFunc(x.e.Named, func(had named) bool { return had.Name == c.Name && had.Stage == n.Stage }) {
 			x.e.Named = append(x.e.Named, n)
 		}
 	}
-	slices.SortFunc(x.e.Named, func(a, b named) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(x.e.Named, func(a, b named) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.Stage, b.Stage))
+	})
+}
+
+// tellStage is tell of a record of an earlier stage of the round.
+func (x *explainer) tellStage(r *stream.Record) {
+	var f codec.Feedback
+	if string(r.Key) == x.dec.ID && codec.ParseFeedback(&f, r.Value) == nil && f.Stage > 0 &&
+		f.Partition == x.dec.Partition && f.Round == x.dec.N {
+		x.tell(&f)
+	}
 }
 
 // findCut looks for the cut that the round's feedback follows from: the last before it. No mark lies

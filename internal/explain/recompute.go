@@ -118,6 +118,7 @@ func (r *replay) take(ctx context.Context, rec *stream.Record) error {
 	}
 	if rec.Type == "" {
 		r.at = rec.Time
+		r.x.tellStage(rec)
 	}
 	return r.audit.Take(ctx, rec)
 }
@@ -193,12 +194,12 @@ func (x *explainer) why(l *loop.Look, model codec.Mode) {
 		out.Why = "there was one action"
 	case ok:
 		out.Mu = &mu
-		out.Why = "p(a) = 1/(μ + γ·(f̂(a) − min f̂)): the less an action is expected to lose, the likelier it is; " +
+		out.Why = "p(a) = 1/(μ + γ·(f̂(a) − min f̂)): the smaller the expected loss of an action, the larger p(a); " +
 			"the larger γ, the more so"
 	case l.Predicted != nil:
-		out.Why = "the law is made from the losses that the model expects"
+		out.Why = "the probabilities follow from the expected losses"
 	default:
-		out.Why = "this learner predicts no losses: its law is the votes of its policies, or fixed"
+		out.Why = "this learner predicts no losses: its probabilities are the votes of its policies, or fixed"
 	}
 }
 

@@ -53,7 +53,7 @@ func (e *Explanation) writeContext(p *printer) {
 	} else {
 		kept := ""
 		if !c.Kept {
-			kept = "; the record is no longer kept, or is another"
+			kept = "; retention has dropped the record, or it is another"
 		}
 		p.line("context      came by topic: contexts[%d]@%d, %d bytes, at %s%s", c.Partition, c.Offset, c.Bytes,
 			c.LogTime, kept)
@@ -77,11 +77,11 @@ func (e *Explanation) writeDecision(p *printer) {
 	p.line("the model    epoch %d, after feedback %d%s; rounds learned in this epoch: %d", d.Epoch, h.LearnedThrough,
 		last, h.Learned)
 	if h.OwnThrough != nil {
-		had := "no rounds"
+		had := "no round"
 		if *h.OwnThrough > 0 {
 			had = fmt.Sprintf("rounds 1 to %d", *h.OwnThrough)
 		}
-		p.line("             of this partition %s had their feedback, %d were still without", had, *h.Outstanding)
+		p.line("             feedback of this partition: %s known, %d outstanding", had, *h.Outstanding)
 	}
 	law := fmt.Sprintf("drew %s, with probability %s", d.Action, optional(d.Propensity))
 	if d.Mode == codec.External.String() {
@@ -111,7 +111,7 @@ func (e *Explanation) writeDecision(p *printer) {
 	}
 	heading, shadow := []string{"", "action", "propensity", "expected loss"}, d.Mode == codec.Shadow.String()
 	if shadow {
-		heading = append(heading, "the learner would have")
+		heading = append(heading, "learner's own")
 	}
 	rows := [][]string{heading}
 	for _, a := range d.Actions {
@@ -130,7 +130,7 @@ func (e *Explanation) writeDecision(p *printer) {
 
 func (e *Explanation) writeOutcomes(p *printer) {
 	if len(e.Outcomes) == 0 {
-		p.line("outcome      none is known")
+		p.line("outcome      none found")
 	}
 	for i := range e.Outcomes {
 		o := &e.Outcomes[i]
@@ -188,7 +188,7 @@ func (e *Explanation) writeNamed(p *printer) {
 func (e *Explanation) writeFeedback(p *printer) {
 	f := e.Feedback
 	if f == nil {
-		p.line("fate         none yet: the round waits for its outcome, or for rounds before it")
+		p.line("fate         none yet: the round waits for its outcome, or for earlier rounds")
 		return
 	}
 	text := f.Fate
@@ -201,9 +201,9 @@ func (e *Explanation) writeFeedback(p *printer) {
 	p.line("fate         %s; closed %s after the decision, at %s", text, span(f.Delay), f.ClosedAt)
 	p.line("feedback     %d, feedback[0]@%d, written %s later", f.N, f.Offset, span(f.Waited))
 	if f.Cut > 0 {
-		p.line("             it follows from cut %d, which says what the joiner had read", f.Cut)
+		p.line("             computed from what the joiner had read by cut %d", f.Cut)
 	}
-	p.line("             %d feedbacks came before its own that the decision did not have", f.Overtaken)
+	p.line("             %d feedback records lie between what the decision knew and this one", f.Overtaken)
 }
 
 func (e *Explanation) writeTaught(p *printer) {
@@ -211,10 +211,10 @@ func (e *Explanation) writeTaught(p *printer) {
 	case e.Taught == nil:
 		return
 	case !e.Taught.Learned:
-		p.line("taught       nothing: a round with this fate is not learned")
+		p.line("learned      nothing: a round with this fate is not learned")
 		return
 	}
-	p.line("taught       what the model thinks of this context, before and after this feedback:")
+	p.line("learned      predictions for this context, before and after this feedback:")
 	rows := [][]string{{"action", "expected loss before", "after", "propensity before", "after"}}
 	for _, c := range e.Taught.Actions {
 		rows = append(rows, []string{c.Action, optional(c.PredictedBefore), optional(c.PredictedAfter),

@@ -298,6 +298,13 @@ func TestLoggedEpochs(t *testing.T) {
 	if s := all.Renewed(&Source{Name: "m", Version: 1}, refs[1].Offset+1); s != nil {
 		t.Errorf("one that began before: %+v", s)
 	}
+	must(t, log.Trim(t.Context(), topics.Feedback, 0, refs[1].Offset))
+	s := Snapshot{Through: 1, Rec: one.Rec, Files: one.Files}
+	must(t, s.encode(func(b []byte) ([]byte, error) { return b, nil }))
+	put(t, log, topics.Snapshots, stream.Record{Value: codec.AppendSnapshot(nil, &chunks(&s, "x", 1<<20)[0])})
+	if kept := fresh(); kept.Find(t.Context(), refs) != nil || kept.Rules(1) == nil || kept.Rules(2) == nil {
+		t.Error("an epoch whose record is dropped is not read from a snapshot")
+	}
 	if fresh().Renewed(&Source{Name: "m"}, 0) != nil {
 		t.Error("a log without a model renews it")
 	}

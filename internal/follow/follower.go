@@ -490,8 +490,8 @@ func (f *Follower) tellChange(before int64) {
 		return
 	}
 	last := c.Last[len(c.Last)-1]
-	f.logger.Warn("what is played loses more than predicted: regressions start anew; "+
-		"look whether the world, a feature or the meaning of outcomes changed",
+	f.logger.Warn("the played actions lose more than predicted: regressions restart; "+
+		"check whether the world, a feature or the meaning of outcomes changed",
 		"feedback", f.parsed.N, "action", cmp.Or(last.Action, "all"), "outcome", cmp.Or(last.Outcome, "loss"),
 		"changes", c.Count, "false_alarm_probability", oracle.ChangeAlarms)
 }

@@ -262,10 +262,15 @@ func stateKeys() []string {
 	return []string{"actions", "features", "max_features", "loss", "reward", "learner", "explore", "oracle"}
 }
 
-// keepKeys are the keys that make a learner, but for its actions, which it knows by name.
-func keepKeys() []string {
-	return []string{"features", "max_features", "loss", "reward", "learner", "explore", "oracle", "certificate",
-		"early", "unit"}
+// keeps returns the first of the keys that make a learner in which an epoch differs from the last, and what the last
+// has there; "" if it may go on with its learner. That knows actions by name, and may begin to learn early.
+func keeps(rec, last *codec.Epoch) (key, has string) {
+	key, has = model.Differing(rec.Model, last.Model, "features", "max_features", "loss", "reward", "learner", "explore",
+		"oracle", "certificate", "early", "unit")
+	if key == "early" && has == "" {
+		return "", ""
+	}
+	return key, has
 }
 
 // planKeep has a new epoch go on with the learner at work, if its model says so and may.
@@ -275,7 +280,7 @@ func (e *LoggedEpochs) planKeep(s *Source, rec *codec.Epoch) error {
 	}
 	last := &e.Last.Rec
 	learner := fmt.Sprintf("warm: keep goes on with the learner of version %d (epoch %d), ", last.Version, last.Epoch)
-	if k, has := model.Differing(rec.Model, last.Model, keepKeys()...); k != "" {
+	if k, has := keeps(rec, last); k != "" {
 		return refuse("%sof which %s differs: it has %q; make it equal, or use warm: refit", learner, k, has)
 	}
 	if !slices.Equal(rec.Files, last.Files) {
@@ -311,11 +316,8 @@ func (e *LoggedEpochs) tryKeep(rec *codec.Epoch, ep loop.Epoch) error {
 
 // checkContinues compares an epoch that goes on with a learner with the records before it.
 func checkContinues(rec *codec.Epoch, warm model.Warm, before []codec.Epoch) (field, want, got string) {
-	switch {
-	case rec.WarmTo != 0:
-		return "warm_to", "0", fmt.Sprint(rec.WarmTo)
-	case len(before) == 0:
-		return "", "", "" // what came before is gone
+	if field, want, got = checkCold(rec); field != "" || len(before) == 0 { // what came before is gone
+		return field, want, got
 	}
 	last := &before[len(before)-1]
 	switch {
@@ -326,7 +328,7 @@ func checkContinues(rec *codec.Epoch, warm model.Warm, before []codec.Epoch) (fi
 	case rec.Version != last.Version && !warm.Keep:
 		return "continues", "0", fmt.Sprint(rec.Continues)
 	}
-	if k, _ := model.Differing(rec.Model, last.Model, keepKeys()...); k != "" {
+	if k, _ := keeps(rec, last); k != "" {
 		return "model", k + " of epoch " + fmt.Sprint(last.Epoch), "another"
 	}
 	return "", "", ""
@@ -381,16 +383,14 @@ func CheckWarm(rec *codec.Epoch, before []codec.Epoch) (field, want, got string)
 	}
 	warm := m.Warm
 	switch {
+	case rec.Version != m.Version:
+		return "version", fmt.Sprint(m.Version), fmt.Sprint(rec.Version)
 	case rec.Continues > 0:
 		return checkContinues(rec, warm, before)
 	case warm.Keep && len(before) > 0:
 		return "continues", fmt.Sprint(lineage(&before[len(before)-1])), "0"
 	case warm.Keep || warm == model.Warm{}:
-		for i, n := range [...]int64{rec.WarmTo, rec.WarmFrom, rec.WarmEpoch} {
-			if n != 0 {
-				return [...]string{"warm_to", "warm_from", "warm_epoch"}[i], "0", fmt.Sprint(n)
-			}
-		}
+		return checkCold(rec)
 	case warm.Refit:
 		if rec.WarmTo != 0 && rec.WarmTo != rec.Through {
 			return "warm_to", fmt.Sprint(rec.Through), fmt.Sprint(rec.WarmTo)
@@ -407,6 +407,16 @@ func CheckWarm(rec *codec.Epoch, before []codec.Epoch) (field, want, got string)
 		}
 		if s, err := p.segments(rec); err == nil && s[0].from != rec.WarmFrom {
 			return "warm_from", fmt.Sprint(s[0].from), fmt.Sprint(rec.WarmFrom)
+		}
+	}
+	return "", "", ""
+}
+
+// checkCold names the field by which an epoch that learns no earlier feedback says that it does.
+func checkCold(rec *codec.Epoch) (field, want, got string) {
+	for i, n := range [...]int64{rec.WarmTo, rec.WarmFrom, rec.WarmEpoch} {
+		if n != 0 {
+			return [...]string{"warm_to", "warm_from", "warm_epoch"}[i], "0", fmt.Sprint(n)
 		}
 	}
 	return "", "", ""

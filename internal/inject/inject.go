@@ -94,10 +94,8 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	if err := in.play(ctx, decisions, progress); err != nil {
 		return err
 	}
-	for _, t := range in.Match.Schedule.Rest() {
-		if err := in.report(ctx, t); err != nil {
-			return err
-		}
+	if err := in.reportAll(ctx, in.Match.Schedule.Rest()); err != nil {
+		return err
 	}
 	if err := in.closeDue(ctx); err != nil {
 		return err
@@ -289,18 +287,26 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 	if err := in.due.decided(&in.dec, in.time, in.Match.Schedule.Silent); err != nil {
 		return err
 	}
-	if in.due.ending() {
+	if err := in.reportAll(ctx, in.Match.Schedule.After(t)); err != nil {
+		return err
+	}
+	return in.closeDue(ctx)
+}
+
+// reportAll appends the outcomes that come right after the last decision: later than it where that matters.
+func (in *Injection) reportAll(ctx context.Context, due []delay.Awaited) error {
+	if in.due.ending() || in.due.measures && len(due) > 0 {
 		if err := in.apart(ctx); err != nil {
 			return err
 		}
 		in.due.later()
 	}
-	for _, r := range in.Match.Schedule.After(t) {
-		if err := in.report(ctx, r); err != nil {
+	for _, of := range due {
+		if err := in.report(ctx, of); err != nil {
 			return err
 		}
 	}
-	return in.closeDue(ctx)
+	return nil
 }
 
 // report appends the outcome of a round.

@@ -16,15 +16,17 @@ import (
 // the same: decisions at their log times, and outcomes right behind the last decision that was
 // read before they were written. They may have been stored later, so that it never says too many.
 type releases struct {
-	joiner   *loop.Joiner
-	off      bool    // the order of release cannot be known
-	n        int64   // rounds released
-	after    []int64 // per decision: rounds released after it and the outcomes that come right after it
-	time     int64   // log time of the last decision, or a later one that what is written now will not precede
-	cuts     int64
-	outcomes int64 // that came
-	ready    loop.Ready
-	finals   replay.Finals
+	joiner      *loop.Joiner
+	off         bool    // the order of release cannot be known
+	provisional bool    // there may be records that tell something provisional
+	measures    bool    // delays are: what is released depends on where outcomes lie between decisions
+	n           int64   // rounds released
+	after       []int64 // per decision: rounds released after it and the outcomes that come right after it
+	time        int64   // log time of the last decision, or a later one that what is written now will not precede
+	cuts        int64
+	outcomes    int64 // that came
+	ready       loop.Ready
+	finals      replay.Finals
 }
 
 // newReleases returns the releases of so many rounds. The joiner releases in the order in
@@ -32,7 +34,12 @@ type releases struct {
 // decided at a time.
 func newReleases(rules *loop.Rules, partitions, lead, rounds int) *releases {
 	j := loop.NewJoiner(partitions, replay.Boundless(rounds), 0, func(int64) *loop.Rules { return rules })
-	return &releases{off: partitions > 1 && lead > 1, joiner: j}
+	r := &releases{joiner: j}
+	if p := rules.Provisional; p != nil {
+		r.provisional, r.measures = true, p.After == loop.Window{}
+	}
+	r.off = lead > 1 && (partitions > 1 || r.measures)
+	return r
 }
 
 // decided gives the decision of the next round, whose outcome may never come.
@@ -112,10 +119,14 @@ func (r *releases) by(t int) int64 {
 
 // atEnd returns the rounds that are released when all outcomes were given and nothing is
 // decided any more. A round that has none and whose window is not over by then waits on, and
-// with it those behind it.
+// with it those behind it. Where the order is not known, nor is how many provisional records there are.
 func (r *releases) atEnd() (int64, error) {
 	err := r.advance()
-	return r.count(), err
+	n := r.count()
+	if r.off && r.provisional {
+		n = r.finals.Among(n)
+	}
+	return n, err
 }
 
 // Learned tells an [Injection] how much feedback the deciders have learned: the system that it

@@ -23,10 +23,11 @@ type History struct {
 
 // Input returns the number of an input by what a [codec.LostTail] calls its topic, -1 if that is none.
 func (h *History) Input(topic string, partition int) int {
-	switch topic {
-	case lostDecisions:
+	switch {
+	case partition < 0 || partition >= h.Partitions:
+	case topic == lostDecisions:
 		return partition
-	case lostOutcomes:
+	case topic == lostOutcomes:
 		return h.Partitions + partition
 	}
 	return -1

@@ -29,6 +29,8 @@ type OffPolicy struct {
 	minimum float64 // propensity
 	events  float64 // that the rows stand for
 
+	interval Choice
+
 	env      *replay.Rounds
 	journal  *replay.Journal // nil: none is kept
 	digested sync.Once
@@ -54,6 +56,7 @@ type OffPolicySettings struct {
 	CrossFit       int        `json:"crossfit"` // folds; 0: none
 	Bootstrap      int        `json:"bootstrap"`
 	Seed           uint64     `json:"seed"`
+	Interval       Choice     `json:"interval"` // which is right for this log
 }
 
 var errNoOutcomes = errors.New("policies are judged by outcomes, and no row of this log has one")
@@ -109,6 +112,7 @@ func (o *OffPolicy) look() error {
 	case len(o.sample.Action) == 0:
 		return errNoOutcomes
 	}
+	o.interval = o.chooseInterval()
 	return nil
 }
 
@@ -135,12 +139,16 @@ func (o *OffPolicy) Options() ope.Options {
 func (o *OffPolicy) Settings(opt ope.Options) OffPolicySettings {
 	s := OffPolicySettings{Of: "loss", Rows: o.sample.Len(), WithoutOutcome: o.dropped, Actions: o.sample.Actions,
 		MinPropensity: o.minimum, Events: ope.Figure(o.events),
-		Lambda: ope.Figure(opt.Lambda), CrossFit: opt.Model.Folds, Bootstrap: opt.Bootstrap, Seed: opt.Seed}
-	if o.log.Kind == codec.Reward || o.env.Formula() != "" {
+		Lambda: ope.Figure(opt.Lambda), CrossFit: opt.Model.Folds, Bootstrap: opt.Bootstrap, Seed: opt.Seed,
+		Interval: o.interval}
+	if o.rewards() {
 		s.Of, s.Formula = "reward", o.env.Formula()
 	}
 	return s
 }
+
+// rewards reports whether rewards are estimated, not losses.
+func (o *OffPolicy) rewards() bool { return o.log.Kind == codec.Reward || o.env.Formula() != "" }
 
 // Evaluate judges the policy that a specification names. It is safe for concurrent use.
 func (o *OffPolicy) Evaluate(spec string, opt ope.Options) (*ope.Evaluation, error) {
@@ -149,7 +157,7 @@ func (o *OffPolicy) Evaluate(spec string, opt ope.Options) (*ope.Evaluation, err
 		return nil, err
 	}
 	sample := o.sample
-	sample.Memory, sample.Context = &judgingMemory{o: o}, o.contexts()
+	sample.Memory, sample.Context, sample.Missing = &judgingMemory{o: o}, o.contexts(), o.missing
 	sums := o.newSums()
 	e, err := ope.Evaluate(&sample, spec, sums.law(t.law), opt)
 	if err == nil {

@@ -99,7 +99,17 @@ func (o *OffPolicy) always(action string) (*target, error) {
 		return nil, fmt.Errorf("there is no action %q in the log; there are %s", action, strings.Join(o.log.Actions,
 			", "))
 	}
-	return &target{law: func(dst []float64, _ int) { dst[a] = 1 }}, nil
+	var eligible []int32
+	return &target{law: func(dst []float64, t int) {
+		eligible = o.log.Eligible(eligible[:0], o.row(t))
+		if slices.Contains(eligible, int32(a)) {
+			dst[a] = 1
+			return
+		}
+		for _, a := range eligible {
+			dst[a] = 1 / float64(len(eligible))
+		}
+	}}, nil
 }
 
 // hash plays one of the actions that a row may play by the text of a feature; one that is absent counts

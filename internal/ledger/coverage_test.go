@@ -277,6 +277,19 @@ func TestCoverageFindsFaults(t *testing.T) {
 	}
 }
 
+// Few rounds leave intervals as wide as losses, and gains, can be.
+func TestIntervalsBegin(t *testing.T) {
+	l := New(1, Rule{})
+	l.Add(&Round{Actions: []string{"a", "b"}, Law: []float64{0.5, 0.5}, Loss: 1, Known: true}, [][]float64{{1, 0}})
+	e := l.Estimates(nil)[0]
+	if want := (Interval{1.5, 0, 1}); e.Value != want || e.Worst != want { // 2·(1 − 1/2) + 1/2
+		t.Errorf("the loss after one round is %+v, at worst %+v", e.Value, e.Worst)
+	}
+	if want := (Interval{-0.5, -1, 1}); e.Gain != want || e.WorstGain != want { // (2 − 1)·(0 − 1/2)
+		t.Errorf("the gain after one round is %+v, at worst %+v", e.Gain, e.WorstGain)
+	}
+}
+
 // A policy that the log does not cover has a wide interval, and not a wrong one.
 func TestMissingOverlapIsNotWrong(t *testing.T) {
 	l := New(1, Rule{})
@@ -308,6 +321,18 @@ func TestScoreByHand(t *testing.T) {
 	r.Law, policy = []float64{0.01, 0.99}, []float64{1, 0} // weight 100: of the prediction 4/100 is used
 	if got, want := unscale(score(&r, policy, q, 0, 0), 0), 100*(0-0.04)+0.04; math.Abs(got-want) > 1e-12 {
 		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestWorstIsLeast(t *testing.T) {
+	for _, policy := range [][]float64{{1, 0}, {0.5, 0.5}, {0.2, 0.8}, {0, 1}} {
+		r := Round{Actions: []string{"a", "b"}, Law: []float64{0.25, 0.75}}
+		for _, shift := range []float64{0, 1} {
+			of := func(x float64) float64 { return score(&r, policy, []float64{0.4, 0.2}, x, shift) }
+			if x := worst(&r, policy, shift); of(x) > min(of(0), of(1)) {
+				t.Errorf("policy %v, shift %v: %v is not the worst", policy, shift, x)
+			}
+		}
 	}
 }
 
@@ -362,15 +387,16 @@ func TestStateGoesOnExactly(t *testing.T) {
 			if half = New(2, rule); half.Restore(state) != nil {
 				t.Fatal("not restored")
 			}
-			for n := range state {
-				if New(2, rule).Restore(state[:n]) == nil {
-					t.Fatalf("%d of %d bytes are a state", n, len(state))
+			longer := append(slices.Clone(state), 0)
+			for n := range len(longer) + 1 {
+				if n != len(state) && New(2, rule).Restore(longer[:n]) == nil {
+					t.Fatalf("%d bytes are a state of %d", n, len(state))
 				}
 			}
 		}
 	}
-	if !reflect.DeepEqual(whole.Append(nil), half.Append(nil)) {
-		t.Error("the state differs after restarts")
+	if !reflect.DeepEqual(whole, half) {
+		t.Errorf("after restarts it is\n%+v\nnot\n%+v", half, whole)
 	}
 	if err := New(3, rule).Restore(whole.Append(nil)); err == nil {
 		t.Error("the state of two candidates is one of three")

@@ -20,6 +20,10 @@ type dsjson struct {
 	event  dsEvent
 	ranked []int
 	probs  []float64
+
+	several   several
+	said      []slot    // of _outcomes, in the order of the slots
+	originals []float64 // their costs where the event was not activated; NaN: not said
 }
 
 // dsEvent is what a line says besides features.
@@ -42,6 +46,9 @@ func newDsjson(l *scan.Lines) *dsjson { return &dsjson{lines: l} }
 func (d *dsjson) raw() []byte { return d.line }
 
 func (d *dsjson) next(r *Record) (class, string, error) {
+	if d.several.more() {
+		return d.several.next(r, &d.ctx, codec.Reward)
+	}
 	line, tooLong, err := d.lines.Next()
 	if err != nil {
 		d.line = nil
@@ -67,7 +74,8 @@ func (d *dsjson) parse(r *Record) (class, string, error) {
 	s, e := &d.scan, &d.event
 	s.Reset(d.line)
 	*e = dsEvent{index: -1, enqueued: scan.NoTime, last: scan.NoTime}
-	d.ranked, d.probs = d.ranked[:0], d.probs[:0]
+	d.ranked, d.probs, d.originals = d.ranked[:0], d.probs[:0], d.originals[:0]
+	d.several.reset()
 	s.Open('{')
 	for first := true; s.More(&first, '}'); {
 		if key := s.Key(); !d.label(key, r) && !d.more(key, r) {
@@ -79,10 +87,10 @@ func (d *dsjson) parse(r *Record) (class, string, error) {
 		return 0, "", &scan.LineError{Line: r.Line, Column: int64(s.At) + 1, Msg: s.Msg}
 	}
 	class, reason, err := d.finish(r)
-	if err != nil {
+	if err != nil && asLineError(err) == nil {
 		return 0, "", &scan.LineError{Line: r.Line, Msg: err.Error()}
 	}
-	return class, reason, nil
+	return class, reason, err
 }
 
 // label reads the value of a key that says what was decided and came; false if it is
@@ -114,8 +122,7 @@ func (d *dsjson) label(key string, r *Record) bool {
 		e.continuous = true
 		s.Skip(1)
 	case "_outcomes":
-		e.outcomes = true
-		s.Skip(1)
+		d.outcomes()
 	default:
 		return false
 	}
@@ -167,8 +174,7 @@ func (d *dsjson) context(r *Record) {
 		case key == "_multi":
 			d.multi(r)
 		case key == "_slots":
-			d.event.slots = true
-			s.Skip(2)
+			d.slots()
 		case len(key) > 0 && key[0] == '_' && key != "_text":
 			s.Skip(2)
 		case key == "_text":

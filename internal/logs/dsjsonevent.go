@@ -29,7 +29,7 @@ func (d *dsjson) finish(r *Record) (class, string, error) {
 	case e.slotIDs || e.outcomes && e.hasCost:
 		return isSkipped, "slates (_outcomes)", nil
 	case e.outcomes || e.slots:
-		return isSkipped, "conditional contextual bandit (_outcomes)", nil
+		return d.ccb(r)
 	case !e.hasContext && (e.hasReward || e.hasObservations):
 		return d.dangling(r)
 	case !e.hasContext:

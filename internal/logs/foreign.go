@@ -34,7 +34,7 @@ func recode(from string) string {
 
 var (
 	jsonArray = regexp.MustCompile(`^\s*\[\s*[{\]]`)
-	otherText = regexp.MustCompile(`^(?:(ccb|slates) (?:shared|action|slot)\b|(ca) [-+.0-9]+:)`)
+	otherText = regexp.MustCompile(`^(?:(slates) (?:shared|action|slot)\b|(ca) [-+.0-9]+:)`)
 	markup    = regexp.MustCompile(`(?i)^\s*<(!doctype|html|\?xml)`)
 )
 

@@ -58,8 +58,6 @@ func TestForeignFiles(t *testing.T) {
 		{"i.json.gz", packed.String() + "what follows it", false, "something follows"},
 		{"j.json.zst", zst + "tail", false, "zstd -dc"},
 		{"k.csv.gz", "\x1f\x8b\x00", true, "gzip"},
-		{"m.vw", "ccb shared | s_1\nccb action | a:1\nccb slot 0:-1:0.5 | d:1\n\n", false, "conditional contextual " +
-			"bandits (ccb), which are not read"},
 		{"n.vw", "slates shared -0.8 | s\nslates action 0 | a\n", false, "slates (slates), which are not read"},
 		{"o.vw", "ca 185.121:0.657567:6.20426e-05 | a b\n", false, "continuous actions (ca), which are not read"},
 		{"l.txt", "what is this", false, `it begins with "what is this"`},

@@ -14,6 +14,7 @@ const (
 	Dsjson  = "dsjson"  // decision-service JSON of Vowpal Wabbit and Azure Personalizer
 	CB      = "cb"      // Vowpal Wabbit text, --cb K
 	CBADF   = "cb_adf"  // Vowpal Wabbit text, --cb_adf
+	CCB     = "ccb"     // Vowpal Wabbit text, --ccb_explore_adf
 	JSONL   = "jsonl"   // our events, a JSON object a line; CloudEvents too
 	Msgpack = "msgpack" // our events, MessagePack maps one behind the other
 	Parquet = "parquet" // a row a record
@@ -29,7 +30,7 @@ const (
 )
 
 // Formats returns the names of the formats that are read.
-func Formats() []string { return []string{Dsjson, CB, CBADF, JSONL, Msgpack, Parquet} }
+func Formats() []string { return []string{Dsjson, CB, CBADF, CCB, JSONL, Msgpack, Parquet} }
 
 // FormatNames lists them in a text.
 func FormatNames() string { return strings.Join(Formats(), ", ") }
@@ -70,8 +71,8 @@ func (r *Reader) newDecoder(in *input) (d decoder, format string, err error) {
 	switch format {
 	case Dsjson:
 		return newDsjson(scan.NewLines(in.r)), format, nil
-	case CB, CBADF:
-		return &vwText{lines: scan.NewLines(in.r), adf: format == CBADF}, format, nil
+	case CB, CBADF, CCB:
+		return &vwText{lines: scan.NewLines(in.r), adf: format != CB, slots: format == CCB}, format, nil
 	case JSONL:
 		return &jsonEvents{rounds: rounds{o: &r.o}, lines: scan.NewLines(in.r)}, format, nil
 	case Msgpack:
@@ -167,6 +168,8 @@ func detectText(head []byte) string {
 			if format != "" && i < len(lines)-1 {
 				return CBADF
 			}
+		case bytes.HasPrefix(label, []byte("ccb ")):
+			return CCB
 		case !bar:
 			return ""
 		case len(label) == 0, bytes.HasPrefix(label, []byte("shared")), bytes.HasPrefix(label, []byte("0:")):

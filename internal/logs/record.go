@@ -55,6 +55,8 @@ type Record struct {
 	Propensity   float64   // of the action played, in (0,1]; 0 where it is not known
 	Propensities []float64 // the whole law, aligned with Actions; nil where not all is known
 
+	Learned bool // a learner drew the action that had learned rounds of the log
+
 	Outcome     codec.OutcomeKind // [codec.Loss], [codec.Reward], [codec.Withdrawn] or [codec.Named]; 0: none came
 	Value       float64           // of Loss and Reward; finite
 	OutcomeTime int64             // when it was known, ns since 1970; [NoTime]

@@ -12,8 +12,8 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// topicsFormat is the name of the format of a live system's topics.
-const topicsFormat = "topics"
+// Topics is the name of the format of a live system's topics.
+const Topics = "topics"
 
 // OpenTopics opens what a live system decided and what outcomes came, up to now, as one
 // log in the order of log time: a decision is an event at the time at which it was stored,
@@ -35,7 +35,7 @@ func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes string,
 			}
 		}
 	}
-	r := newReader(o, topicsFormat)
+	r := newReader(o, Topics)
 	r.in, r.dec = d.in, d
 	r.account.Files = len(d.lanes)
 	return r, nil
@@ -180,6 +180,7 @@ func (d *topicReader) decision(r *Record, rec *stream.Record) error {
 		}
 	}
 	r.Chosen, r.Action = o.Action, o.Actions[o.Action]
+	r.Learned = o.Mode == codec.Live && o.LearnedThrough > 0
 	if o.Unknown == 0 {
 		r.Propensities = append(r.Propensities, o.Propensities...)
 	}

@@ -14,22 +14,28 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// vwText reads the text of Vowpal Wabbit: of --cb K, an event a line, or of --cb_adf, a
-// line an action and a blank line behind the event. Features are named by their
+// vwText reads the text of Vowpal Wabbit: of --cb K, an event a line, or of --cb_adf and --ccb_explore_adf, a
+// line an action or a slot and a blank line behind the event. Features are named by their
 // namespace, as ns.name; a number follows behind a colon. A feature without one is a
 // category: name=text has that text, and a bare name is true.
 // https://github.com/VowpalWabbit/vowpal_wabbit/wiki/Contextual-Bandit-algorithms
 type vwText struct {
 	lines *scan.Lines
-	adf   bool
+	adf   bool   // an example has several lines
+	slots bool   // of --ccb_explore_adf
 	text  []byte // of the whole example
 	ctx   codec.Context
 	names scan.JSON // its arena
+
+	several several
 }
 
 func (d *vwText) raw() []byte { return d.text }
 
 func (d *vwText) next(r *Record) (class, string, error) {
+	if d.several.more() {
+		return d.several.next(r, &d.ctx, codec.Loss)
+	}
 	d.names.Reset(nil)
 	d.text = d.text[:0]
 	if d.adf {
@@ -62,11 +68,11 @@ var (
 )
 
 // vwKinds are the kinds of labels that are known by name and not read.
-var vwKinds = map[string]string{"ccb": "conditional contextual bandits", "slates": "slates", "ca": "continuous actions"}
+var vwKinds = map[string]string{"slates": "slates", "ca": "continuous actions"}
 
 // labelError says of a kind in [vwKinds] what it is.
 func labelError(kind string) error {
-	return fmt.Errorf("%s (%s), which are not read: cb and cb_adf are", vwKinds[kind], kind)
+	return fmt.Errorf("%s (%s), which are not read: cb, cb_adf and ccb are", vwKinds[kind], kind)
 }
 
 // parseLabel reads what stands before the bar; "" is no label. A tag 'tag may follow.
@@ -77,7 +83,7 @@ func parseLabel(text []byte) (l cbLabel, err error) {
 		case "shared":
 			l.shared = true
 			return l, nil
-		case "ccb", "slates", "ca":
+		case "slates", "ca":
 			return l, fmt.Errorf("a label of %w", labelError(kind))
 		}
 	}
@@ -216,6 +222,9 @@ func (d *vwText) nextADF(r *Record) (class, string, error) {
 				"" + strconv.Itoa(scan.MaxLineBytes>>20) + " MiB"}
 		}
 		d.text = append(append(d.text, line...), '\n')
+	}
+	if d.slots {
+		return d.ccb(r)
 	}
 	return d.example(r)
 }

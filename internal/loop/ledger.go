@@ -44,6 +44,7 @@ type Promotion struct {
 	BetterBy float64 // what its mean loss is to be below that of what is played, in [0,1)
 	Alpha    float64 // chance that it is ever promoted although it is not; 0: there is no rule
 	Switch   bool    // the mode is switched when it holds
+	Share    float64 // of ids that the learner answers after that switch, in [0.5,1]; the baseline answers the others
 }
 
 // To returns the mode in which a candidate takes over from the one at work; ok is false if no switch of mode does that.

@@ -140,6 +140,8 @@ type Rules struct {
 	Worth   *learner.Formula
 	Budgets []string // sorted: the names of what the learner charges for
 
+	Slots []SlotRule // that a context may have; nil: any
+
 	Candidates []Candidate // that are judged on what is played
 	Promote    Promotion   // of one of them
 	HoldOut    float64     // share of ids that the baseline answers in live mode, in [0,1)

@@ -2,9 +2,9 @@ package loop
 
 import "encoding/binary"
 
-// Murmur2 is the partition hash of the Java client's default partitioner, for
+// murmur2 is the partition hash of the Java client's default partitioner, for
 // which keys of equal bytes land in the same partition everywhere.
-func Murmur2(key []byte) uint32 {
+func murmur2(key []byte) uint32 {
 	const m, r = 0x5bd1e995, 24
 	h := uint32(0x9747b28c) ^ uint32(len(key))
 	for ; len(key) >= 4; key = key[4:] {
@@ -30,4 +30,4 @@ func Murmur2(key []byte) uint32 {
 
 // PartitionOf returns the partition of a key among p partitions: positive murmur2
 // modulo p, as Java clients have it.
-func PartitionOf(key []byte, p int) int { return int(Murmur2(key)&0x7fffffff) % p }
+func PartitionOf(key []byte, p int) int { return int(murmur2(key)&0x7fffffff) % p }

@@ -13,7 +13,7 @@ import (
 // what silence counts as. An outcome that comes behind that record has one more, at once. A round whose feedback comes
 // first tells nothing provisional.
 type Provisional struct {
-	After   Window  // no window: the median delay of the outcomes that came so far
+	After   Window  // no window: the median delay of the outcomes that came so far, in the unit of the model's window
 	Silence float64 // the loss of a round whose outcome has not come, in [0,1]
 }
 
@@ -22,8 +22,11 @@ func (j *Joiner) after(r *Rules) (w Window, ok bool) {
 	if w = r.Provisional.After; w != (Window{}) {
 		return w, true
 	}
-	w.Nanos, ok = j.delays.median()
-	return w, ok
+	median, ok := j.delays.median(r.unit())
+	if r.unit() == inRounds {
+		return Window{Rounds: median}, ok
+	}
+	return Window{Nanos: median}, ok
 }
 
 // arrived notes the outcome that gave a round its fate.
@@ -32,7 +35,11 @@ func (j *Joiner) arrived(p *pending) {
 		return
 	}
 	if j.past == nil {
-		j.delays.add(p.closedAt - p.time)
+		delay := p.closedAt - p.time
+		if p.rules.unit() == inRounds {
+			delay = j.parts[p.d.Partition].roundsUntil(p.d.N, p.closedAt)
+		}
+		j.delays.add(p.rules.unit(), delay)
 	}
 	if p.told > 0 && p.loss != p.guess {
 		j.late = append(j.late, stageEntry{p, p.seq})
@@ -98,18 +105,45 @@ func (j *Joiner) retellSoon(p *pending) {
 	}
 }
 
-// delays counts how long outcomes took, in steps of a quarter of an octave.
+// delays counts how long outcomes took, in steps of a quarter of an octave: apart for models whose windows are of log
+// time and of rounds.
 type delays struct {
-	n  int64
-	in [4 * 62]int64
+	n  [units]int64
+	in [units][steps]int64
 }
 
-// fewDelays are too few for a median.
-const fewDelays = 10
+const (
+	inNanos, inRounds, units = 0, 1, 2
 
-func (d *delays) add(nanos int64) {
-	d.n++
-	d.in[stepOf(uint64(max(0, nanos)))]++
+	steps     = 4 * 62
+	fewDelays = 10 // are too few for a median
+)
+
+// unit returns the one of a model's window, in which delays of its outcomes are measured.
+func (r *Rules) unit() int {
+	if r.Window.Rounds > 0 {
+		return inRounds
+	}
+	return inNanos
+}
+
+// roundsUntil returns the smallest window of rounds of a decision that waits in which an outcome at a log time is.
+func (q *joinPart) roundsUntil(n, time int64) int64 {
+	next := int(n + 1 - q.first)
+	low, high := next, q.times.len()
+	for low < high {
+		if mid := (low + high) / 2; *q.times.at(mid) < time {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return int64(low-next) + 1
+}
+
+func (d *delays) add(unit int, delay int64) {
+	d.n[unit]++
+	d.in[unit][stepOf(uint64(max(0, delay)))]++
 }
 
 // stepOf returns the place of the highest bit and the two bits behind it.
@@ -130,24 +164,26 @@ func endOfStep(i int) int64 {
 }
 
 // median returns the end of the step in which the median lies; not ok: there are too few.
-func (d *delays) median() (nanos int64, ok bool) {
-	if d.n < fewDelays {
+func (d *delays) median(unit int) (delay int64, ok bool) {
+	if d.n[unit] < fewDelays {
 		return 0, false
 	}
 	sum := int64(0)
-	for i, n := range d.in {
-		if sum += n; 2*sum >= d.n {
+	for i, n := range d.in[unit] {
+		if sum += n; 2*sum >= d.n[unit] {
 			return endOfStep(i), true
 		}
 	}
 	return 0, false
 }
 
-// append appends the counts; nothing if there are none.
+// append appends the counts, each behind its place; nothing if there are none.
 func (d *delays) append(b []byte) []byte {
-	for i, n := range d.in {
-		if n > 0 {
-			b = binary.AppendUvarint(append(b, byte(i)), uint64(n))
+	for unit := range d.in {
+		for i, n := range d.in[unit] {
+			if n > 0 {
+				b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(unit*steps+i)), uint64(n))
+			}
 		}
 	}
 	return b
@@ -156,15 +192,15 @@ func (d *delays) append(b []byte) []byte {
 // read sets the counts to what append wrote.
 func (d *delays) read(b []byte) error {
 	*d = delays{}
-	for last := -1; len(b) > 0; {
-		i := int(b[0])
-		n, k := binary.Uvarint(b[1:])
-		if k <= 0 || i <= last || i >= len(d.in) || n == 0 || n > 1<<53 {
+	for next := uint64(0); len(b) > 0; {
+		at, k := binary.Uvarint(b)
+		n, l := binary.Uvarint(b[max(0, k):])
+		if k <= 0 || l <= 0 || at < next || at >= units*steps || n == 0 || n > 1<<53 {
 			return fmt.Errorf("delays of outcomes: %w", codec.ErrCorrupt)
 		}
-		last, b = i, b[1+k:]
-		d.in[i] = int64(n)
-		d.n += int64(n)
+		next, b = at+1, b[k+l:]
+		d.in[at/steps][at%steps] = int64(n)
+		d.n[at/steps] += int64(n)
 	}
 	return nil
 }

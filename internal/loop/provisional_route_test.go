@@ -18,6 +18,7 @@ type clicks struct {
 	low, high float64 // rates
 	median    float64 // of delays, in rounds, log-normal with σ 1.2
 	rotate    int     // actions change places after so many rounds; 0: never
+	rounds    bool    // the window is of rounds, and so is the median delay; else of log time, a second a round
 }
 
 func newOracle(kind string) oracle.Amender {
@@ -57,7 +58,10 @@ func (c clicks) play(t testing.TB, kind string, early bool, seed uint64, rounds 
 		theta[a][0] /= 4
 	}
 	rules := &Rules{Actions: []string{"a", "b", "c", "d", "e"}, MaxActions: 5, Range: Range{Max: 1},
-		Window: Window{Rounds: window}, Impute: true, DefaultLoss: 1}
+		Window: Window{Nanos: window * 1e9}, Impute: true, DefaultLoss: 1}
+	if c.rounds {
+		rules.Window = Window{Rounds: window}
+	}
 	l = newLearner(kind)
 	if early {
 		rules.Provisional = &Provisional{Silence: 1}
@@ -170,6 +174,7 @@ func TestEarlyPays(t *testing.T) {
 	}{
 		{"auto", clicks{low: .02, high: .1, median: 100}, .12},
 		{"auto", clicks{low: .3, high: .5, median: 100}, .28},
+		{"auto", clicks{low: .3, high: .5, median: 100, rounds: true}, .2},
 		{"linear", clicks{low: .02, high: .1, median: 100}, .12},
 		{"linear", clicks{low: .3, high: .5, median: 100}, .12},
 		{"linear", clicks{low: .02, high: .1, median: 400}, 0},

@@ -143,7 +143,7 @@ func TestMurmur2(t *testing.T) {
 		"a-little-bit-longer-string": -1486304829, "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
 		"abc": 479470107,
 	} {
-		if got := int32(Murmur2([]byte(key))); got != want {
+		if got := int32(murmur2([]byte(key))); got != want {
 			t.Errorf("%q: %d, want %d", key, got, want)
 		}
 		if p := PartitionOf([]byte(key), 7); p != int(want&0x7fffffff)%7 {

@@ -79,6 +79,9 @@ func Epoch(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 		d.BeginAfter(rec.Through)
 	}
 	rules := m.Rules()
+	if rec.ByRule() {
+		rules.HoldOut = max(rules.HoldOut, 1-rules.Promote.Share)
+	}
 	if c, ok := l.(interface{ Oracle() oracle.Regressor }); ok && rules.Actions == nil {
 		rules.Actions = knownActions(c.Oracle())
 	}

@@ -23,22 +23,10 @@ type candidate struct {
 }
 
 func (c candidate) read(p *parser, n *yaml.Node) {
-	names := loop.CandidateKinds()
-	p.parameter(n, c.where, candidateExample, func(name, arg string, has bool) error {
-		kind := loop.CandidateKind(slices.Index(names, name))
-		switch {
-		case !slices.Contains(names, name):
-			return fmt.Errorf("expected baseline | uniform | learner | {always: ACTION}, found %q%s; for example: %s",
-				name, didYouMean(name, names), candidateExample)
-		case has != (kind == loop.AlwaysCandidate):
-			return fmt.Errorf("always takes the name of an action and the others nothing; for example: %s",
-				candidateExample)
-		case has && checkText(arg) != nil:
-			return fmt.Errorf("the name of the action %w; for example: %s", checkText(arg), candidateExample)
-		}
-		*c.at = loop.Candidate{Kind: kind, Action: arg}
-		return nil
-	})
+	p.wordOrAction(n, c.where, "baseline | uniform | learner | {always: ACTION}", candidateExample, loop.CandidateKinds(),
+		int(loop.AlwaysCandidate), func(kind int, action string) {
+			*c.at = loop.Candidate{Kind: loop.CandidateKind(kind), Action: action}
+		})
 }
 
 func (c candidate) canonical() string {
@@ -81,7 +69,7 @@ func (c candidates) canonical() string {
 type promotion struct{ at *loop.Promotion }
 
 // defaultPromotion is what a rule has that the file does not say.
-var defaultPromotion = loop.Promotion{BetterBy: 0.01, Alpha: 0.05}
+var defaultPromotion = loop.Promotion{BetterBy: 0.01, Alpha: 0.05, Share: 1}
 
 func (r promotion) fields() []field {
 	return []field{
@@ -89,6 +77,7 @@ func (r promotion) fields() []field {
 		{key: "better_by", into: &r.at.BetterBy, example: "better_by: 0.01"},
 		{key: "alpha", into: &r.at.Alpha, example: "alpha: 0.05"},
 		{key: "only", into: either(&r.at.Switch, "tell", "switch")},
+		{key: "share", into: &r.at.Share, example: "share: 0.5", omit: r.at.Share == 1},
 	}
 }
 
@@ -98,12 +87,20 @@ func (r promotion) read(p *parser, n *yaml.Node) {
 		return
 	}
 	*r.at = defaultPromotion
-	p.rule(n, "promote", "none, or of, better_by, alpha and only", example, r)
+	p.rule(n, "promote", "none, or of, better_by, alpha, only and share", example, r)
 }
 
 func (r promotion) canonical() string { return braces(r.fields()) }
 
-func (r promotion) problem() string { return levelProblem("better_by", r.at.BetterBy, r.at.Alpha) }
+func (r promotion) problem() string {
+	switch {
+	case !(r.at.Share >= 0.5 && r.at.Share <= 1):
+		return fmt.Sprintf("share: expected a share in [0.5, 1], found %v", r.at.Share)
+	case r.at.Share < 1 && (r.at.Of.Kind != loop.LearnerCandidate || !r.at.Switch):
+		return "share is what the learner answers after a switch: it needs of: learner and only: switch"
+	}
+	return levelProblem("better_by", r.at.BetterBy, r.at.Alpha)
+}
 
 // mayHoldOut reports whether a share of the rounds may be held out.
 func mayHoldOut(share float64) bool { return share >= 0 && share <= 0.5 }
@@ -122,9 +119,9 @@ func (m *Model) candidateProblems(add adder) {
 	if !mayHoldOut(m.HoldOut) {
 		add("hold_out", "expected a share in [0, 0.5], found %v", m.HoldOut)
 	}
-	if m.HoldOut > 0 && m.Guard.LoseAtMost > 0 {
-		add("hold_out", "it does not go with guard: {lose_at_most: …}, which plays the baseline by itself; keep "+
-			"one of them")
+	if (m.HoldOut > 0 || m.Promote.Share > 0 && m.Promote.Share < 1) && m.Guard.LoseAtMost > 0 {
+		add("hold_out", "it does not go with guard: {lose_at_most: …}, which plays the baseline by itself, nor does a "+
+			"share in promote; keep one of them")
 	}
 	if m.Promote == (loop.Promotion{}) {
 		return

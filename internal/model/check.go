@@ -51,6 +51,7 @@ func (m *Model) check(add adder) {
 	m.certificateProblems(add)
 	m.modeProblems(add)
 	m.candidateProblems(add)
+	m.slotProblems(add)
 	m.namedProblems(add)
 	m.unitProblems(add)
 }

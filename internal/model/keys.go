@@ -47,6 +47,7 @@ func (m *Model) fields() []field {
 		{key: "mode", into: mode, omit: m.Mode == codec.Live},
 		{key: "constants", into: byName{m}, omit: m.Constants == nil},
 		{key: "budget", into: budgets{m}, omit: m.Budgets == nil},
+		{key: "slots", into: slots{&m.Slots}, omit: m.Slots == nil},
 		{key: "early", into: hurry{&m.Hurry}, omit: m.Hurry == nil},
 		{key: "unit", into: unit{&m.Sticky}, omit: m.Sticky == 0},
 	}

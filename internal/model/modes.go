@@ -19,20 +19,27 @@ type baseline struct{ at *loop.Baseline }
 func baselines() []string { return []string{"first", "uniform", "fixed", "context"} }
 
 func (b baseline) read(p *parser, n *yaml.Node) {
-	const example = "baseline: {fixed: red}"
-	p.parameter(n, "baseline", example, func(name, arg string, has bool) error {
-		i := slices.Index(baselines(), name)
-		kind := loop.BaselineKind(i)
+	p.wordOrAction(n, "baseline", "first | uniform | context | {fixed: NAME}", "baseline: {fixed: red}", baselines(),
+		int(loop.FixedAction), func(kind int, action string) {
+			*b.at = loop.Baseline{Kind: loop.BaselineKind(kind), Action: action}
+		})
+}
+
+// wordOrAction reads one of some words, of which one, named, goes with the name of an action.
+func (p *parser) wordOrAction(n *yaml.Node, where, expected, example string, words []string, named int,
+	set func(word int, action string)) {
+	p.parameter(n, where, example, func(name, arg string, has bool) error {
+		i := slices.Index(words, name)
 		switch {
 		case i < 0:
-			return fmt.Errorf("expected first | uniform | context | {fixed: NAME}, found %q%s; for example: %s",
-				name, didYouMean(name, baselines()), example)
-		case has != (kind == loop.FixedAction):
-			return fmt.Errorf("fixed takes the name of an action and the others nothing; for example: %s", example)
+			return fmt.Errorf("expected %s, found %q%s; for example: %s", expected, name, didYouMean(name, words), example)
+		case has != (i == named):
+			return fmt.Errorf("%s takes the name of an action and the others nothing; for example: %s", words[named],
+				example)
 		case has && checkText(arg) != nil:
 			return fmt.Errorf("the name of the action %w; for example: %s", checkText(arg), example)
 		}
-		*b.at = loop.Baseline{Kind: kind, Action: arg}
+		set(i, arg)
 		return nil
 	})
 }

@@ -41,7 +41,10 @@ func drawModes(t *rapid.T, m *Model) {
 		}
 		if rapid.Bool().Draw(t, "promote") {
 			m.Promote = loop.Promotion{Of: m.Candidates[1], BetterBy: rapid.Float64Range(0, .9).Draw(t, "better"),
-				Alpha: rapid.Float64Range(1e-9, .5).Draw(t, "alpha")}
+				Alpha: rapid.Float64Range(1e-9, .5).Draw(t, "alpha"), Share: 1}
+			if m.Guard.LoseAtMost == 0 && rapid.Bool().Draw(t, "share") {
+				m.Promote.Of, m.Promote.Switch, m.Promote.Share = m.Candidates[0], true, rapid.Float64Range(.5, 1).Draw(t, "of")
+			}
 		}
 	}
 }
@@ -85,6 +88,10 @@ func TestModeErrors(t *testing.T) {
 		{"candidates: [uniform]\npromote: {of: uniform, only: switch}", "promote: uniform is in no mode"},
 		{"candidates: [uniform]\npromote: {of: uniform, only: ask}", "promote.only: expected tell | switch"},
 		{"guard: {lose_at_most: 0.02}\nhold_out: 0.1", "hold_out: it does not go with guard: {lose_at_most: …}"},
+		{"guard: {lose_at_most: 0.02}\ncandidates: [learner]\npromote: {of: learner, only: switch, share: 0.9}",
+			"hold_out: it does not go with guard: {lose_at_most: …}"},
+		{"candidates: [learner]\npromote: {of: learner, share: 0.5}", "needs of: learner and only: switch"},
+		{"candidates: [baseline]\npromote: {of: baseline, only: switch, share: 0.5}", "needs of: learner and only: switch"},
 		{"guard: {then: live}", "guard.then: expected alarm | shadow | apprentice | paused"},
 	} {
 		if _, err := Parse("m.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {

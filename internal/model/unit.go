@@ -73,6 +73,8 @@ func (m *Model) unitProblems(add adder) {
 		add("unit", "sticky: expected a duration from 1s to 10 years, found %v", time.Duration(m.Sticky))
 	case m.Arrival || m.Early:
 		add("unit", "repeats of a draw wait for it; use order: fifo")
+	case m.Slots != nil:
+		add("unit", "draws of slots do not hold for a unit yet; take slots or unit out")
 	case m.Guard.LoseAtMost > 0:
 		add("unit", "it does not go with guard: {lose_at_most: …}, which bounds each round by what is known then, and "+
 			"a repeat plays what was known earlier; keep one of them")

@@ -9,7 +9,7 @@ import (
 
 // drawUnit gives a model the key unit where it may have it.
 func drawUnit(t *rapid.T, m *Model) {
-	if m.Arrival || m.Early || m.Guard.LoseAtMost > 0 || rapid.Bool().Draw(t, "no unit") {
+	if m.Arrival || m.Early || m.Slots != nil || m.Guard.LoseAtMost > 0 || rapid.Bool().Draw(t, "no unit") {
 		return
 	}
 	m.Sticky = rapid.Int64Range(1e9, maxWindowNanos).Draw(t, "sticky")
@@ -42,7 +42,7 @@ func TestUnit(t *testing.T) {
 		"unit: {sticky: 1h, credit: none}":       `unit.credit: expected`,
 		"unit: {sticky: 1h, for: user}":          `unit: unknown key "for"; expected one of sticky, credit`,
 		"unit: {sticky: 1h}\norder: early":       `m.yaml:1:7: unit: repeats of a draw wait for it; use order: fifo`,
-		"unit: {sticky: 1h}\nslots: {hero: any}": `m.yaml:2:1: slots: rounds with several slots come with a later version`,
+		"unit: {sticky: 1h}\nslots: {hero: any}": `m.yaml:1:7: unit: draws of slots do not hold for a unit yet`,
 		"unit: {sticky: 1h}\noracle: {kind: ridge, certified: true}\nactions: [a, b]\nfeatures: {x: {number: [0, 1]}}\n" +
 			"guard: {lose_at_most: 0.02}": `unit: it does not go with guard: {lose_at_most: …}`,
 	} {

@@ -30,8 +30,8 @@ func Hold(ctx context.Context, env *daemon.Env, err error) error {
 		// a child of a unit, a shell for instance, has another
 		return err
 	}
-	env.Logger.Error("the model is refused: the process ends with that, and systemd starts it again; after mending it "+
-		"you need not wait: systemctl restart", "error", err, "in", holdTime)
+	env.Logger.Error("the model is refused: the process ends with this error, and systemd restarts it; after fixing "+
+		"the model you need not wait: systemctl restart", "error", err, "in", holdTime)
 	select {
 	case <-ctx.Done():
 	case <-time.After(holdTime):

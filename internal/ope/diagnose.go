@@ -25,6 +25,7 @@ type Evaluation struct {
 	RewardModel  string    `json:"reward_model"` // q̂: the "mean" of each action, or a "ridge" regression on features
 	Flags        []string  `json:"flags"`        // what speaks against believing the estimates, in words
 	Estimates    Estimates `json:"estimates"`
+	AnyTime      AnyTime   `json:"any_time"`           // of the mean
 	Course       *Course   `json:"course,omitempty"`   // over the rows of the log
 	Outcomes     []Outcome `json:"outcomes,omitempty"` // that the model names, and its budgets
 }

@@ -167,7 +167,7 @@ func Evaluate(s *Sample, name string, policy Policy, o Options) (*Evaluation, er
 	}
 	ev := l.diagnose(o)
 	ev.Policy, ev.RewardModel, ev.Course = name, q.name(), l.course()
-	ev.Estimates = l.estimate(ev, lambda, o)
+	ev.Estimates, ev.AnyTime = l.estimate(ev, lambda, o), l.anyTime(o)
 	ev.flagModel(l, lambda)
 	return ev, nil
 }

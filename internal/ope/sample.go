@@ -23,6 +23,10 @@ type Sample struct {
 	// is returned may alias what the next call reuses. nil: rows have no features.
 	Context func(x *oracle.Input, t int) []int32
 
+	// Missing returns how many rows without an outcome lie between row t and the one before it; of t = n behind the
+	// last. nil: none does.
+	Missing func(t int) int
+
 	Memory Memory // in which a judgement keeps what it has of every row; nil: the heap
 }
 
@@ -70,6 +74,13 @@ func (s *Sample) events(t int) float64 {
 		return 1
 	}
 	return s.Events[t]
+}
+
+func (s *Sample) missing(t int) int {
+	if s.Missing == nil {
+		return 0
+	}
+	return s.Missing(t)
 }
 
 // even reports whether all rows stand for equally many events: then they are

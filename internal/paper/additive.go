@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"hindsight/internal/chart"
@@ -158,15 +159,19 @@ func additivePlan(o Options) plan {
 func (f *Finding) enumerated(s *slack) {
 	t := Table{Title: "the inequalities of theorem 3, all losses enumerated", Columns: []string{"inequality",
 		"instances", "least slack"}}
-	for _, x := range []struct {
-		name  string
-		slack float64
-	}{{"q_S(f) ≤ e^{ηX(f)}·E q_I(f)", s.ratio}, {"E[log W_S − log W_I] ≥ −log E_q e^{−cX}", s.fall},
-		{"regret ≤ (K−1)/γ + (γ/4)·Σ_G q·e + 2q(B)", s.round}} {
-		t.row(x.name, s.instances, x.slack)
-		f.check(x.slack >= -1e-9, "%s", x.name)
+	pic := chart.Chart{Title: "The inequalities of theorem 3, all losses enumerated", X: "share of the instances",
+		Y: "slack of at most (1e−12 if less)", LogY: true}
+	for i, name := range []string{"q_S(f) ≤ e^{ηX(f)}·E q_I(f)", "E[log W_S − log W_I] ≥ −log E_q e^{−cX}",
+		"regret ≤ (K−1)/γ + (γ/4)·Σ_G q·e + 2q(B)"} {
+		slack, line := slices.Sorted(slices.Values(s[i])), chart.Series{Name: name}
+		for k, v := range slack {
+			line.X, line.Y = append(line.X, float64(k+1)/float64(len(slack))), append(line.Y, math.Max(v, 1e-12))
+		}
+		t.row(name, len(slack), slack[0])
+		f.check(slack[0] >= -1e-9, "%s", name)
+		pic.Series = append(pic.Series, line)
 	}
-	f.Tables = append(f.Tables, t)
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"additive-slack", pic})
 }
 
 func (f *Finding) lateSweep(s *lateSweep) {

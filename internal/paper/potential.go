@@ -7,18 +7,17 @@ import (
 	"hindsight/pkg/learner"
 )
 
-// slack is by how much the inequalities of theorem 3 hold at least, over instances that were enumerated.
-type slack struct {
-	instances int
-	ratio     float64 // (i): E[q_I(f)] / (q_S(f)·e^{−ηX(f)}) − 1
-	fall      float64 // (ii): E[log W_S − log W_I] + log Σ q_S·e^{−cX}
-	round     float64 // Lemma 1: bound less regret
-}
+// slack is by how much inequalities of theorem 3 hold, by the instances that were enumerated:
+//
+//	0  (i): E[q_I(f)] / (q_S(f)·e^{−ηX(f)}) − 1, the least over f
+//	1  (ii): E[log W_S − log W_I] + log Σ q_S·e^{−cX}
+//	2  Lemma 1: bound less regret
+type slack [3][]float64
 
 // enumerate tries random instances of up to six functions and six missing Bernoulli losses, over all 2^6 of which
 // expectations are summed. drop leaves out e^{−ηX}, e^{−cX} or the last term of Lemma 1.
 func enumerate(instances int, seed uint64, drop [3]bool) slack {
-	s := slack{instances, math.Inf(1), math.Inf(1), math.Inf(1)}
+	var s slack
 	for k := range instances {
 		rng := rand.New(rand.NewPCG(seed, uint64(k)))
 		s.missing(rng, k%3, drop)
@@ -79,14 +78,14 @@ func (s *slack) missing(rng *rand.Rand, mode int, drop [3]bool) {
 		}
 		fall -= p * math.Log(sum)
 	}
-	c, left := eta*(1-eta/2), 0.0
+	c, left, ratio := eta*(1-eta/2), 0.0, math.Inf(1)
 	for i, v := range q {
 		least := v * math.Exp(-eta*x[i])
 		if drop[0] {
 			least = v
 		}
 		if least > 1e-12 {
-			s.ratio = math.Min(s.ratio, after[i]/least-1)
+			ratio = math.Min(ratio, after[i]/least-1)
 		}
 		if drop[1] {
 			left += v * math.Exp(-2*c*x[i])
@@ -94,7 +93,7 @@ func (s *slack) missing(rng *rand.Rand, mode int, drop [3]bool) {
 			left += v * math.Exp(-c*x[i])
 		}
 	}
-	s.fall = math.Min(s.fall, fall+math.Log(left))
+	s[0], s[1] = append(s[0], ratio), append(s[1], fall+math.Log(left))
 }
 
 // lemma checks Lemma 1 on one round, for a set of functions that is drawn.
@@ -128,5 +127,5 @@ func (s *slack) lemma(rng *rand.Rand, certain, drop bool) {
 			bound += gamma / 4 * q[i] * p * (f[i][a] - f[0][a]) * (f[i][a] - f[0][a])
 		}
 	}
-	s.round = math.Min(s.round, bound-(regret-low))
+	s[2] = append(s[2], bound-(regret-low))
 }

@@ -59,11 +59,13 @@ func TestInjectEqualsBacktest(t *testing.T) {
 	}
 	for _, e := range engines {
 		for _, c := range []struct {
-			learner, delays       string
-			arrival, named, early bool
-		}{{"dafa", "none", false, false, false}, {"dafa", "exp:50", false, false, false},
-			{"egreedy:0.1", "exp:50", true, false, false}, {"dafa", "exp:50,c=exp:5+never:0.1", false, true, false},
-			{"dafa", "exp:50+never:0.1", false, false, true}} {
+			learner, delays string
+			arrival, named  bool
+			early           *model.Hurry
+		}{{"dafa", "none", false, false, nil}, {"dafa", "exp:50", false, false, nil},
+			{"egreedy:0.1", "exp:50", true, false, nil}, {"dafa", "exp:50,c=exp:5+never:0.1", false, true, nil},
+			{"dafa", "exp:50+never:0.1", false, false, &model.Hurry{After: loop.Window{Rounds: 20}}},
+			{"dafa", "exp:50+never:0.1", false, false, &model.Hurry{}}} {
 			t.Run(fmt.Sprint(e.name, " ", c.delays, " arrival=", c.arrival, " early=", c.early), func(t *testing.T) {
 				t.Parallel()
 				var tr *Trial
@@ -73,9 +75,8 @@ func TestInjectEqualsBacktest(t *testing.T) {
 					tr = trialOf(t, environment(t, "sigmoid", 1, rounds), c.learner, "100", c.delays)
 				}
 				tr.Model.Arrival = c.arrival
-				if c.early {
-					tr.Model.Impute, tr.Model.DefaultLoss, tr.Model.Hurry = true, 1,
-						&model.Hurry{After: loop.Window{Rounds: 20}}
+				if c.early != nil {
+					tr.Model.Impute, tr.Model.DefaultLoss, tr.Model.Hurry = true, 1, c.early
 				}
 				if !c.arrival {
 					tr.Model.Early = false

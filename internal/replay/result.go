@@ -162,5 +162,5 @@ func InventedDelays(runs []Result) string {
 	if specs == nil {
 		return ""
 	}
-	return "Delays that are invented, and not those of the data: " + strings.Join(specs, ", ")
+	return "Artificial delays, not those of the data: " + strings.Join(specs, ", ")
 }

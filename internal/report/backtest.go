@@ -106,8 +106,8 @@ func called(g []*replay.Result) string {
 const manySkipped = .1
 
 // interrupted says what an interrupted backtest is not.
-const interrupted = "this backtest was interrupted: what follows is what was finished by then, not all that was " +
-	"asked for. With --resume FILE the same command goes on from there."
+const interrupted = "this backtest was interrupted: the report shows only the runs that were finished. With --resume " +
+	"FILE the same command continues from there."
 
 // flags are what speaks against believing the figures, the worst first.
 func (b *builder) flags() []pageFlag {
@@ -130,9 +130,9 @@ func (b *builder) flags() []pageFlag {
 		out = slices.Insert(out, 0, pageFlag{bad, interrupted})
 	}
 	if r := b.unweighted(); r != nil {
-		add(warn, "the log does not say with which probabilities it played, so the mean %s of a learner is "+
-			"that of the rounds in which it drew the recorded action, and no unbiased estimate of anything; where "+
-			"the log has them, --propensity-column names their column.", r.Rewards.Of())
+		add(warn, "the log has no propensities. The mean %s of a learner is taken over the rounds in which it drew "+
+			"the recorded action, and is a biased estimate. If the log has propensities, name their column with "+
+			"--propensity-column.", r.Rewards.Of())
 	}
 	for k, g := range b.groups {
 		if i := slices.IndexFunc(g, func(r *replay.Result) bool { return r.LateLosses.Differ }); i >= 0 {
@@ -145,8 +145,8 @@ func (b *builder) flags() []pageFlag {
 			add(bad, "%s: bounds on the regret are void: %s.", called(g), void)
 		}
 		if s := float64(b.Summary[k].Skipped); s > manySkipped {
-			add(warn, "%s: %s of the rounds were not learned, for no outcome came in the window of %s; replayer "+
-				"window prices longer ones.", called(g), words.Percent(s), g[0].Window)
+			add(warn, "%s: %s of the rounds were not learned, because no outcome came in the window of %s; "+
+				"replayer window computes what longer ones cost.", called(g), words.Percent(s), g[0].Window)
 		}
 	}
 	if b.Intake != nil {
@@ -158,7 +158,7 @@ func (b *builder) flags() []pageFlag {
 		add(warn, "%s", text)
 	}
 	if len(out) == 0 {
-		add(good, "none of the checks of this report speaks against its figures.")
+		add(good, "no check of this report found a problem.")
 	}
 	slices.SortStableFunc(out, func(a, b pageFlag) int { return rank(a.Level) - rank(b.Level) })
 	return out
@@ -192,8 +192,8 @@ func (b *builder) vacuous() string {
 	if len(names) == len(b.groups) && len(names) > 1 {
 		names = []string{"all runs"}
 	}
-	return "for " + strings.Join(names, "; ") + " no bound on the regret says anything: each is at least as large as " +
-		"the number of rounds. What is seen may be good; it is not guaranteed."
+	return "for " + strings.Join(names, "; ") + " every bound on the regret is vacuous: it is at least as large as the " +
+		"number of rounds. The results may be good, but they are not guaranteed."
 }
 
 // typographic writes a text with signs for a page, where a line may break before an error.
@@ -219,21 +219,21 @@ func (b *builder) tiles() []tile {
 		out = append(out, tile{"Mean " + r.Rewards.Of() + " of " + r.Learner, mean.first(), within(float64(mean.SE)) +
 			"a round, delays " + r.Delays.Spec})
 		if r.UniformLoss != nil {
-			out = append(out, tile{"To compare with", words.Digits(r.Rewards.Shown(*r.UniformLoss)),
-				"the uniform policy; the best has " + words.Digits(r.Rewards.Shown(*r.BestLoss))})
+			out = append(out, tile{"For comparison", words.Digits(r.Rewards.Shown(*r.UniformLoss)),
+				"the uniform policy; the best policy has " + words.Digits(r.Rewards.Shown(*r.BestLoss))})
 		}
 		if s.Cost.known() {
 			out = append(out, costTile(s.Cost.length(r.Rewards), r.Rewards))
 		}
-		out = append(out, tile{"Rounds that wait", words.Digits(r.Delays.Released.Mean),
-			fmt.Sprintf("on average when one is decided; %s wait for their outcome alone",
+		out = append(out, tile{"Mean delay, in rounds", words.Digits(r.Delays.Released.Mean),
+			fmt.Sprintf("from decision to learning; %s from decision to outcome",
 				words.Digits(r.Delays.Raw.Mean))})
 	}
 	if p := b.best(); p != nil {
 		e, of := ranking(p), b.Estimators.Of
-		note := fmt.Sprintf("mean %s by DR; %s; of %s that it plays", of, between(float64(e.Low), float64(e.High)),
-			number(int64(p.Matched), "row"))
-		if note += fmt.Sprintf(" %s a %s other than 0", have(int64(p.NonZero)), of); b.withinNoise() {
+		note := fmt.Sprintf("mean %s by DR; %s; from %s whose action it plays", of, between(float64(e.Low),
+			float64(e.High)), number(int64(p.Matched), "row"))
+		if note += fmt.Sprintf(", of which %s a %s other than 0", have(int64(p.NonZero)), of); b.withinNoise() {
 			note += "; within noise of the policy that made the log"
 		}
 		out = append(out, tile{"Best policy: " + p.Policy, words.Digits(float64(e.Value)), note})
@@ -243,17 +243,17 @@ func (b *builder) tiles() []tile {
 
 // costTile says what delays cost, where that is more than noise.
 func costTile(cost mean, rewards *words.Rewards) tile {
-	const label = "What delays cost"
-	than := "loss a round above that without delay"
+	const label = "Cost of delays"
+	than := "more loss a round than without delay"
 	if rewards != nil {
-		than = "reward a round below that without delay"
+		than = "less reward a round than without delay"
 	}
 	value, se := float64(cost.Value), float64(cost.SE)
 	switch {
 	case cost.chance():
 		return tile{label, "within noise", "± " + words.Short(se) + " " + than}
 	case math.IsNaN(se) && value < 0:
-		return tile{label, "none seen", "in one row order, whose noise is not known"}
+		return tile{label, "none seen", "in one row order; its noise is not known"}
 	}
 	return tile{label, signed(value), within(se) + than}
 }
@@ -271,7 +271,7 @@ func (m mean) first() string { return mean{m.Value, ope.Figure(nan)}.String() }
 // between writes a 95 % interval.
 func between(low, high float64) string {
 	if math.IsNaN(low) || math.IsNaN(high) {
-		return "how sure that is, is not known"
+		return "interval not known"
 	}
 	return "95 %: " + interval(ope.Figure(low), ope.Figure(high))
 }
@@ -358,7 +358,7 @@ func (b *builder) saysLoss(k int) string {
 			words.Digits(r.Rewards.Length(float64(s.Loss.Value)-*r.BestLoss)), more)
 	}
 	if r.Matched != nil {
-		text += fmt.Sprintf(", judged on those %s of the rounds in which it drew the action of the log",
+		text += fmt.Sprintf(", judged on the %s of the rounds in which it drew the action of the log",
 			words.Percent(float64(s.Matched)))
 	}
 	return text + "."
@@ -389,11 +389,9 @@ func (b *builder) saysDelay(k int) string {
 	case value == 0:
 		return text + "as much."
 	case math.IsNaN(se) && value < 0:
-		return text + "the delays cost nothing that is seen in one row order, whose noise is not known; --orders 5 " +
-			"measures it."
+		return text + "one row order shows no cost of the delays. Its noise is not known; --orders 5 measures it."
 	case math.IsNaN(se):
-		return text + fmt.Sprintf("the delays cost %s, in one row order, whose noise is not known; --orders 5 "+
-			"measures it.", signed(value))
+		return text + fmt.Sprintf("the delays cost %s in one row order. Its noise is not known; --orders 5 measures it.", signed(value))
 	case cost.chance():
 		return text + fmt.Sprintf("the difference is within twice its standard error of %s, and may be chance.",
 			words.Short(se))

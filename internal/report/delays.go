@@ -30,28 +30,28 @@ func (b *builder) delays() section {
 		s.say("No learner was played, so there are no delays to show; --learner names one.")
 		return s
 	}
-	s.say("A delay is the number of later rounds that were decided before an outcome was there. Feedback is " +
-		"learned in the order of decisions, so an outcome that comes early waits for the rounds before it: that is " +
-		"the price of order, and the window bounds it.")
-	t := &table{Caption: "Delays in rounds", Columns: []column{{Name: "delays", Text: true}, {Name: "as", Text: true},
-		{Name: "mean"}, {Name: "p50", Means: "half of the rounds wait no longer"}, {Name: "p90"}, {Name: "p99"},
-		{Name: "d_max", Means: "the longest"}, {Name: "D", Means: "the sum over all rounds, which regret bounds " +
-			"grow with"},
-		{Name: "σ_max", Means: "the most rounds that were open at once"},
+	s.say("A delay is the number of later rounds that were decided before an outcome came. Feedback is " +
+		"learned in the order of decisions, so an outcome that comes early waits for all earlier rounds. That wait " +
+		"is the FIFO tax; the window bounds it.")
+	t := &table{Caption: "Delays in rounds", Columns: []column{{Name: "delays", Text: true}, {Name: "until", Text: true},
+		{Name: "mean"}, {Name: "p50", Means: "median: half of the delays are no longer"}, {Name: "p90"}, {Name: "p99"},
+		{Name: "d_max", Means: "the longest"}, {Name: "D", Means: "the sum over all rounds; bounds on regret " +
+			"grow with it"},
+		{Name: "σ_max", Means: "maximum number of rounds open at once"},
 		{Name: "overtaken", Means: "rounds whose outcome came after that of a later round"},
-		{Name: "skipped", Means: "rounds without an outcome in the window"}, {Name: "came too late",
-			Means: "outcomes behind the window, which are not learned"}}}
+		{Name: "skipped", Means: "rounds without an outcome in the window"}, {Name: "too late",
+			Means: "outcomes after the window, which are not learned"}}}
 	for _, r := range b.byDelays() {
-		t.delays(r.Delays.Spec, "it came", &r.Delays.Raw, share(r.Delays.Overtaken, r.Rounds+r.Pending),
+		t.delays(r.Delays.Spec, "outcome", &r.Delays.Raw, share(r.Delays.Overtaken, r.Rounds+r.Pending),
 			share(r.Fates.Skipped, r.Rounds), share(r.Fates.Late, r.Rounds))
-		t.delays("", "learned", &r.Delays.Released, "", "", "")
+		t.delays("", "learning", &r.Delays.Released, "", "", "")
 	}
 	if d := b.byDelays()[0].Delays.Recorded; d != nil {
-		t.delays("in the log itself", "recorded", &d.Stats, share(d.Overtaken, b.Runs[0].Rounds), "", "")
+		t.delays("in the log itself", "outcome", &d.Stats, share(d.Overtaken, b.Runs[0].Rounds), "", "")
 	}
 	if r := b.Runs[0]; r.Matched != nil {
-		s.say("Rounds in which a learner drew another action than the recorded one are withdrawn at once and " +
-			"wait for nothing: that is why a learner that meets a part of a log meets a part of its delays.")
+		s.say("If a learner draws another action than the recorded one, the round is withdrawn at once and does " +
+			"not wait. So a learner that learns from part of a log meets only part of its delays.")
 	}
 	s.add(b.delayBars(), b.outstanding(), t)
 	return s
@@ -67,9 +67,9 @@ func share(n, of int64) string { return words.Percent(float64(n) / float64(max(o
 // delayBars is the histogram of delays, a view for each kind.
 func (b *builder) delayBars() *pageChart {
 	c := &pageChart{ID: "delays", Title: "How late outcomes were", Kind: bars,
-		X: axis{Label: "later rounds decided before it was there"}, Y: axis{Label: "rounds", Zero: true}}
-	c.Says = "Each bar is twice as wide as the one before. What moves to the right between the two colours " +
-		"waited for rounds before it."
+		X: axis{Label: "delay (later rounds)"}, Y: axis{Label: "rounds", Zero: true}}
+	c.Says = "Each bar covers twice the range of the one before. Rounds that move to the right between the two " +
+		"colours waited for earlier rounds."
 	all := b.byDelays()
 	for _, r := range all {
 		if r.Course == nil {
@@ -82,7 +82,7 @@ func (b *builder) delayBars() *pageChart {
 		}
 	}
 	for _, r := range all {
-		raw, released := series{Name: "as it came"}, series{Name: "as it was learned"}
+		raw, released := series{Name: "to outcome"}, series{Name: "to learning"}
 		for i := range c.Names {
 			var bin delay.Bin
 			if i < len(r.Course.Delays) {
@@ -107,10 +107,10 @@ func binName(b delay.Bin) string {
 
 // outstanding is the chart of rounds that wait, a view for each kind of delays.
 func (b *builder) outstanding() *pageChart {
-	c := &pageChart{ID: "outstanding", Title: "Rounds that wait", Kind: lines,
-		Y: axis{Label: "earlier rounds", Zero: true}}
-	c.Says = "How many earlier rounds were open when a round was decided, on average over each stretch. The gap " +
-		"between the first two lines is what order costs."
+	c := &pageChart{ID: "outstanding", Title: "Open rounds", Kind: lines,
+		Y: axis{Label: "open rounds", Zero: true}}
+	c.Says = "How many earlier rounds were open when a round was decided: the mean of each interval. The gap " +
+		"between the first two lines is the FIFO tax."
 	for i, r := range b.byDelays() {
 		if r.Course == nil {
 			return nil
@@ -122,10 +122,10 @@ func (b *builder) outstanding() *pageChart {
 		for _, n := range r.Course.Most {
 			most.Y = append(most.Y, ope.Figure(n))
 		}
-		one := view{r.Delays.Spec, []series{{Name: "without their outcome", Y: r.Course.Arriving},
+		one := view{r.Delays.Spec, []series{{Name: "without an outcome", Y: r.Course.Arriving},
 			{Name: "not yet learned", Y: r.Course.Waiting}}}
 		if held := r.Course.Held; len(held) > 0 && !math.IsNaN(float64(held[0])) { // else only a live joiner knew
-			one.Series = append(one.Series, series{Name: "held back for order", Y: held})
+			one.Series = append(one.Series, series{Name: "with an outcome, waiting for earlier rounds", Y: held})
 		}
 		one.Series = append(one.Series, most)
 		c.Views = append(c.Views, one)

@@ -14,7 +14,7 @@ import (
 // and two estimators.
 var (
 	briefWeights   = []string{"ESS", "mean w"}
-	briefEstimates = []string{"snips", "dr"}
+	briefEstimates = []string{"snips", "dr", chosenColumn}
 )
 
 // Judged makes the page of what a log says of policies for a terminal: the weights, the estimates, and the flags in
@@ -28,6 +28,7 @@ func Judged(e *judge.Evaluations, screen bool) *Page {
 	for _, v := range e.Policies[0].Estimates {
 		estimates.Columns = append(estimates.Columns, column{Name: v.Name})
 	}
+	estimates.Columns = append(estimates.Columns, column{Name: chosenColumn})
 	for _, p := range e.Policies {
 		mean := words.Figure(p.MeanWeight, 3)
 		if p.MeanWeightSE > words.RoundedAway {
@@ -40,7 +41,7 @@ func Judged(e *judge.Evaluations, screen bool) *Page {
 			row = append(row, words.WithError(v.Value, v.SE)+v.Mark())
 			biased = biased || v.Bias != nil
 		}
-		estimates.row(row...)
+		estimates.row(append(row, chosenInterval(p, e.Settings.Interval))...)
 	}
 	var page *Page
 	if screen {
@@ -49,7 +50,7 @@ func Judged(e *judge.Evaluations, screen bool) *Page {
 		page = brief(weights, estimates)
 	}
 	page.Sections[0].add(judgedOutcomes(e.Policies))
-	page.Sections[0].add(note(judgedLegend(e, screen, biased && !screen)))
+	page.Sections[0].add(note(judgedLegend(e, screen, biased && !screen)), note(saysInterval(e.Settings.Interval)))
 	shared := ope.SharedFlags(e.Policies)
 	for _, f := range shared {
 		page.Flags = append(page.Flags, pageFlag{bad, "all policies: " + f + "."})
@@ -62,6 +63,31 @@ func Judged(e *judge.Evaluations, screen bool) *Page {
 		}
 	}
 	return page
+}
+
+// chosenColumn is the head of the intervals that are right for a log.
+const chosenColumn = "95 %"
+
+// chosenInterval writes that of a policy.
+func chosenInterval(p *ope.Evaluation, c judge.Choice) string {
+	low, high := p.AnyTime.Low, p.AnyTime.High
+	switch c.Right {
+	case judge.NormalInterval:
+		low, high = ranking(p).Low, ranking(p).High
+	case judge.WorstInterval:
+		low, high = p.AnyTime.Worst.Low, p.AnyTime.Worst.High
+	}
+	if math.IsNaN(float64(low)) || math.IsNaN(float64(high)) {
+		return "–"
+	}
+	return words.Figure(float64(low), 3) + " to " + words.Figure(float64(high), 3)
+}
+
+// saysInterval says which interval is right, and why.
+func saysInterval(c judge.Choice) string {
+	name := map[string]string{judge.NormalInterval: "normal", judge.AnyTimeInterval: "valid at any time",
+		judge.WorstInterval: "valid at any time, missing outcomes at their worst"}[c.Right]
+	return fmt.Sprintf("The 95 %% interval that is right here: %s, since %s.", name, c.Why)
 }
 
 // beside returns the columns of these names, and those of a table of the same rows, behind the first two.
@@ -100,15 +126,15 @@ func judgedLegend(e *judge.Evaluations, screen, biased bool) string {
 	text := fmt.Sprintf("Mean %s a row of %s, %d actions, smallest propensity %s; ± the standard error, %s", of, rows,
 		s.Actions, words.Figure(s.MinPropensity, 3), s.Method())
 	if screen {
-		text += ". The mean weight should be 1; ESS, the effective sample size, is what estimates rest on. More " +
-			"estimators, and 95 % intervals: --json, --report."
+		text += ". The mean weight should be 1. Estimates rest on ESS, the effective sample size. --json and --report " +
+			"have more estimators and 95 % intervals."
 	} else {
-		text += ". Weights w = π/p: their mean should be 1, and the effective sample size (ESS) is what the " +
-			"estimates rest on. 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
+		text += ". Read dr first. Weights w = π/p: their mean should be 1; the estimates rest on the effective sample " +
+			"size (ESS). 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
 	}
 	if biased {
-		text += " * may be biased, and so has no standard error; of ** the log shows more than three standard " +
-			"errors of a bias, which is in --json."
+		text += " * may be biased, so it has no standard error; ** has a bias of more than three standard errors, " +
+			"which is in --json."
 	}
 	return text
 }

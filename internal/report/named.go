@@ -37,12 +37,12 @@ func named(groups [][]*replay.Result) *table {
 		}
 		for k := range g[0].Budgets {
 			b := &g[0].Budgets[k]
-			row[at(b.Name+" / budget", "mean cost over what is allowed: at most 1, of a least at least 1")] = over(
+			row[at(b.Name+" / budget", "mean cost / budget: at most 1; of a minimum, at least 1")] = over(
 				func(r *replay.Result) ope.Figure { return r.Budgets[k].Share }).text()
-			row[at("most over", "the most that was ever overspent, in budgets of one round")] = words.Digits(
+			row[at("most over", "largest overspending at any time, in budgets of one round")] = words.Digits(
 				float64(over(
 					func(r *replay.Result) ope.Figure { return r.Budgets[k].Worst }).Value))
-			row[at("λ "+b.Name, "mean price of one budget, in losses")] = words.Digits(float64(over(
+			row[at("λ "+b.Name, "mean price of one budget, as a loss")] = words.Digits(float64(over(
 				func(r *replay.Result) ope.Figure { return r.Budgets[k].Price }).Value))
 		}
 		if len(row) == 0 {
@@ -90,8 +90,8 @@ func judgedOutcomes(policies []*ope.Evaluation) *table {
 
 // candidates has a row for each candidate of a learner and delays, in the first of its runs.
 func candidates(groups [][]*replay.Result) *table {
-	t := &table{Caption: "Candidates, judged on what was played: 95 % intervals that hold at all rounds at once. " +
-		"Gain is the mean loss of what was played less the candidate's",
+	t := &table{Caption: "Candidates, judged on the played rounds: 95 % intervals that hold at all rounds at once. " +
+		"Gain is the mean loss of the played actions minus that of the candidate",
 		Columns: []column{{Name: "learner", Text: true}, {Name: "delays", Text: true}, {Name: "candidate", Text: true},
 			{Name: "mean loss"}, {Name: "gain"}, {Name: "with missing outcomes at their worst"}, {Name: ""}}}
 	for _, g := range groups {
@@ -124,7 +124,7 @@ func (b *builder) outcomes() section {
 
 // ends says what became of named outcomes.
 func (b *builder) ends() *table {
-	t := &table{Caption: "What became of named outcomes", Columns: []column{{Name: "learner, delays", Text: true},
+	t := &table{Caption: "Fates of named outcomes", Columns: []column{{Name: "learner, delays", Text: true},
 		{Name: "outcome", Text: true}, {Name: "observed"}, {Name: "imputed"}, {Name: "skipped"}, {Name: "withdrawn"},
 		{Name: "late"}}}
 	for _, g := range b.groups {
@@ -140,7 +140,7 @@ func (b *builder) ends() *table {
 // curve is what is earned by what a budget allows: a line for each formula and kind of delays.
 func (b *builder) curve() *pageChart {
 	c := &pageChart{ID: "curve", Title: "What a budget buys", Kind: lines, X: axis{Scale: logScale},
-		Says: "By what the budget allows; what was spent of it stands below."}
+		Says: "By the size of the budget; the next chart shows what was spent."}
 	lines, names := map[string]map[float64]mean{}, []string(nil)
 	for i, g := range b.groups {
 		if len(g[0].Budgets) == 0 {
@@ -178,7 +178,7 @@ func (b *builder) curve() *pageChart {
 func (b *builder) spent() *pageChart {
 	return b.overTime(&pageChart{ID: "spent", Title: "Spent so far, in budgets", Y: axis{Label: "mean cost / budget",
 		Zero: true},
-		Says: "From the first round on. A cost is kept at or below 1; what is to be at least so much, at or above."},
+		Says: "From the first round on. A cost stays at or below 1; an outcome with a minimum stays at or above 1."},
 		func(c *replay.Course, budget *replay.Spend) []ope.Figure {
 			var y []ope.Figure
 			for _, v := range c.Spent[budget.Name].SoFar {
@@ -191,7 +191,7 @@ func (b *builder) spent() *pageChart {
 // prices is λ over time.
 func (b *builder) prices() *pageChart {
 	return b.overTime(&pageChart{ID: "prices", Title: "Prices", Y: axis{Label: "λ", Zero: true},
-		Says: "What the learner charged for one budget, as a loss: the mean of each stretch of rounds."},
+		Says: "What the learner charges for one budget, as a loss: the mean of each interval."},
 		func(c *replay.Course, budget *replay.Spend) []ope.Figure { return c.Prices[budget.Name].Mean })
 }
 

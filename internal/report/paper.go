@@ -11,7 +11,7 @@ import (
 // Paper makes the report of what was seen of the paper's claims.
 func Paper(findings []*paper.Finding, p *Parameters) *Page {
 	b := &builder{Results: &Results{Parameters: p}}
-	page := &Page{Title: "What the paper claims, and what was seen", Foot: b.foot()}
+	page := &Page{Title: "The claims of the paper, measured", Foot: b.foot()}
 	checks, held := 0, 0
 	for _, f := range findings {
 		s := section{ID: "claim-" + f.Claim, Title: f.Claim, Says: []string{f.Says + " (" + f.Source + ")", "Seen: " +

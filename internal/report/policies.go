@@ -59,17 +59,17 @@ func (b *builder) saysPolicies() string {
 	}
 	e, l := ranking(best), ranking(logging)
 	if best == logging {
-		return fmt.Sprintf("No policy that was judged does better than the one that made the log, whose mean %s is %s.",
+		return fmt.Sprintf("No judged policy does better than the policy that made the log, whose mean %s is %s.",
 			b.Estimators.Of, mean{l.Value, l.SE}.String())
 	}
-	text := fmt.Sprintf("By %s, %s would have had a mean %s of %s, where the policy that made the log had %s",
+	text := fmt.Sprintf("By %s, %s would have had a mean %s of %s; the policy that made the log had %s",
 		strings.ToUpper(e.Name), best.Policy, b.Estimators.Of,
 		mean{e.Value, e.SE}.String(), mean{l.Value, l.SE}.String())
 	if b.withinNoise() {
-		return text + "; the difference is within twice its standard error, so this log does not show that it " +
-			"is better."
+		return text + ". The difference is within twice its standard error, so this log does not show that " +
+			"it is better."
 	}
-	return text + "; the difference is more than twice its standard error."
+	return text + ". The difference is more than twice its standard error."
 }
 
 // withinNoise reports whether the best policy is another than the one that made the log, and
@@ -92,13 +92,13 @@ func (b *builder) health() section {
 	s := section{ID: "propensities", Title: "Propensity health"}
 	d := b.Data
 	if len(b.Policies) == 0 && d != nil && d.Truth {
-		s.say("The data knows what every action of every round is worth, so there is nothing to weigh: what a " +
-			"learner played is what it lost.")
+		s.say("The data has the %s of every action of every round, so no weights are needed: a learner is judged "+
+			"by what it played.", b.rewards().Of())
 		return s
 	}
 	if len(b.Policies) == 0 && (d == nil || d.Propensities == nil) {
-		s.say("The data does not say with which probabilities its actions were played, so there is nothing to " +
-			"weigh with. Learners are judged by what they meet, not by estimates.")
+		s.say("The data has no propensities, so there are no weights. Learners are judged on the rounds in which " +
+			"they drew the recorded action.")
 		return s
 	}
 	if d != nil && d.Propensities != nil {
@@ -106,19 +106,19 @@ func (b *builder) health() section {
 		if p.Min == p.Max {
 			s.say("The log played every action with probability %s.", words.Digits(p.Min))
 		} else {
-			s.say("The log played its actions with probabilities from %s to %s, half of them at most %s. The smaller "+
-				"one is, the more a single round weighs; a zero would mean that nothing is known.", words.Digits(p.Min),
+			s.say("The log played its actions with probabilities from %s to %s, median %s. The smaller "+
+				"a propensity, the larger the weight of a single round.", words.Digits(p.Min),
 				words.Digits(p.Max), words.Digits(p.Median))
 		}
 	}
 	t := &table{Caption: "Weights of each policy", Columns: []column{{Name: "policy", Text: true},
-		{Name: "rows that count", Means: "rows whose action the policy plays at all"},
-		{Name: "ESS", Means: "effective sample size (Σw)²/Σw²: as many rows of weight 1 would say as much"},
+		{Name: "matched rows", Means: "rows whose action the policy plays with positive probability"},
+		{Name: "ESS", Means: "effective sample size (Σw)²/Σw²: so many rows of equal weight are as informative"},
 		{Name: "ESS share", Means: "of all rows"},
-		{Name: "largest weight", Means: "w = probability under the policy / probability in the log"},
-		{Name: "mean weight", Means: "should be 1; if not, propensities are wrong or support is missing"},
-		{Name: "overlap", Means: "mean of min(w, 1): 1 is the log itself, 0 is nothing in common"},
-		{Name: "support", Means: "share of the policy's choices that the log played at all"}}}
+		{Name: "largest weight", Means: "w = probability under the policy / logged propensity"},
+		{Name: "mean weight", Means: "should be 1; otherwise propensities are wrong or support is missing"},
+		{Name: "overlap", Means: "mean of min(w, 1): 1 for the policy of the log, 0 if they share no action"},
+		{Name: "support", Means: "share of the policy's choices that occur in the log"}}}
 	if text := b.dropped(); text != "" {
 		s.say("%s", text)
 	}
@@ -132,8 +132,8 @@ func (b *builder) health() section {
 	}
 	s.add(t)
 	if len(b.Policies) > 0 {
-		s.add(note("Policies in red have flags at the top of this page. The effective sample size is what the " +
-			"estimates of the next part rest on."))
+		s.add(note("A warning at the top of this page explains each policy in red. The estimates of the next part " +
+			"rest on the effective sample size."))
 	}
 	return s
 }
@@ -152,23 +152,22 @@ func (b *builder) dropped() string {
 	if o == nil || !(float64(o.Events) > float64(o.Rows)) {
 		return ""
 	}
-	return fmt.Sprintf("The log was thinned out (pdrop): its %s with an outcome stand for %s, and estimates, weights "+
-		"and overlap count each for as many as it stands for. What they rest on are the rows that are there, as "+
-		"ESS and standard errors say.", number(int64(o.Rows), "row"), number(int64(math.Round(float64(o.Events))),
+	return fmt.Sprintf("The log was thinned out (pdrop): its %s with an outcome stand for %s. Estimates, weights and overlap "+
+		"count each row as often as it stands for; ESS and standard errors count the rows that are in the log.", number(int64(o.Rows), "row"), number(int64(math.Round(float64(o.Events))),
 		"event"))
 }
 
 // estimators says of each estimator how people write it and what it is; a number or auto
 // behind the name is λ.
 var estimators = []struct{ name, written, is string }{
-	{"ips", "IPS", "each reward times its weight; right on average, noisy"},
-	{"snips", "SNIPS", "the same over the sum of weights; less noisy"},
-	{"dm", "DM", "a reward model alone; as wrong as the model"},
-	{"dr", "DR", "the model, corrected by weighted errors; right if either weights or model are"},
-	{"sndr", "SNDR", "the same over the sum of weights"},
-	{"cips", "clipped IPS", "IPS, with no weight above λ; biased where one is"},
-	{"switchdr", "Switch-DR", "DR, without the correction where a weight is above λ; then as wrong as the model there"},
-	{"dros", "DRos", "DR, with weights shrunk by λ; biased as the model is wrong"},
+	{"ips", "IPS", "mean of reward × weight: unbiased, noisy"},
+	{"snips", "SNIPS", "IPS divided by the mean weight: less noisy"},
+	{"dm", "DM", "a reward model alone: as biased as the model"},
+	{"dr", "DR", "the reward model, corrected by weighted residuals: unbiased if propensities or model are right"},
+	{"sndr", "SNDR", "DR with residuals divided by the mean weight"},
+	{"cips", "clipped IPS", "IPS with weights cut at λ: biased if a weight is larger"},
+	{"switchdr", "Switch-DR", "DR without the correction where a weight is above λ: there as biased as the model"},
+	{"dros", "DRos", "DR with weights shrunk by λ: biased if the model is"},
 }
 
 // estimatorColumn is the head of the column of an estimator that JSON calls by name.
@@ -200,18 +199,21 @@ func (b *builder) playsTable() *table {
 
 // intervals are those of the estimate that policies are ranked by.
 func (b *builder) intervals() *table {
-	t := &table{Caption: "DR: what is gained, and 95 % intervals", Columns: []column{{Name: "policy", Text: true},
-		{Name: "DR"}, {Name: "less logging", Means: "how far above the policy that made the log"},
+	t := &table{Caption: "Gain over the log by DR, and 95 % intervals of DR", Columns: []column{{Name: "policy", Text: true},
+		{Name: "DR"}, {Name: "gain", Means: "DR minus DR of the policy that made the log"},
 		{Name: "normal", Means: "value ± 1.96 standard errors"},
-		{Name: "bootstrap", Means: "percentiles over samples of the rows"}, {Name: "empirical Bernstein",
-			Means: "holds for any number of rows; wide. – where rows stand for unequally many events"}}}
+		{Name: "bootstrap", Means: "percentiles over resampled rows"}, {Name: "empirical Bernstein",
+			Means: "valid for any number of rows, and wide; – if rows stand for different numbers of events"},
+		{Name: "any time", Means: "valid at all rows at once, and on the log of a policy that learned from it"},
+		{Name: "any time, worst", Means: "the same, whatever outcomes the rows without one would have had"}}}
 	for i, p := range b.Policies {
 		e, lift := ranking(p), "–"
 		if x := float64(b.Standings[i].Lift); !math.IsNaN(x) {
 			lift = signed(x)
 		}
 		t.row(p.Policy, mean{e.Value, ope.Figure(nan)}.String(), lift, interval(e.Low, e.High),
-			interval(e.Bootstrap.Low, e.Bootstrap.High), interval(e.Bernstein.Low, e.Bernstein.High))
+			interval(e.Bootstrap.Low, e.Bootstrap.High), interval(e.Bernstein.Low, e.Bernstein.High),
+			interval(p.AnyTime.Low, p.AnyTime.High), interval(p.AnyTime.Worst.Low, p.AnyTime.Worst.High))
 	}
 	return t
 }
@@ -227,25 +229,25 @@ func interval(low, high ope.Figure) string {
 func (b *builder) policies() section {
 	s := section{ID: "policies", Title: "Policies and estimators"}
 	if len(b.Policies) == 0 && b.Data != nil && b.Data.Truth {
-		s.say("No estimate is needed where every action's worth is known: learners are compared by what they " +
-			"lost, in the next part.")
+		s.say("No estimate is needed, because the %s of every action is known: the next part compares what learners "+
+			"%s.", b.rewards().Of(), did(b.rewards()))
 		return s
 	}
 	if len(b.Policies) == 0 {
-		s.say("No policy was judged: that needs a log that says with which probabilities it played (its own " +
-			"propensities, or --propensity-column); --policy then names policies.")
+		s.say("No policy was judged: that needs a log with propensities (its own, or those of " +
+			"--propensity-column); --policy then names policies.")
 		return s
 	}
 	o := b.Estimators
-	s.say("What the log says each policy would have had as its mean %s a row, by %d estimators. Where they agree, "+
-		"believe them; where they do not, look at the weights: IPS is honest and noisy, DM can be wrong without "+
-		"showing it, DR and its kin use both. Policies are ranked by DR.", o.Of, len(b.Policies[0].Estimates))
-	t := &table{Caption: "Mean " + o.Of + " with its standard error; * may be biased and has none, ** is biased " +
-		"by more than three", Columns: []column{{Name: "policy", Text: true}}}
+	s.say("The mean %s a row that each policy would have had, by %d estimators. Read DR first: policies are ranked by "+
+		"it. If the others agree with DR, believe it; if they do not, look at the weights. IPS is unbiased and noisy; "+
+		"DM can be wrong without showing it; DR, SNDR, Switch-DR and DRos combine the two.", o.Of, len(b.Policies[0].Estimates))
+	t := &table{Caption: "Mean " + o.Of + " ± standard error. * may be biased, so has no error; ** its bias " +
+		"exceeds three standard errors", Columns: []column{{Name: "policy", Text: true}}}
 	c := &pageChart{ID: "estimates", Title: "Estimates with 95 % intervals", Kind: points,
 		Y: axis{Label: "mean " + o.Of}}
-	c.Says = "Normal intervals, value ± 1.96 standard errors, where an estimate cannot be biased; others of DR are " +
-		"below, of all estimators in --json and --csv. Press a policy to hide it."
+	c.Says = "Normal intervals: value ± 1.96 standard errors. An estimate that may be biased has none. Other intervals of " +
+		"DR are below; --json and --csv have those of all estimators. Press a policy to hide it."
 	for _, e := range b.Policies[0].Estimates {
 		column := estimatorColumn(e.Name)
 		t.Columns = append(t.Columns, column)
@@ -267,10 +269,9 @@ func (b *builder) policies() section {
 		shown.Series = append(shown.Series, one)
 	}
 	c.Views = []view{shown}
-	s.add(b.playsTable(), c, t, judgedOutcomes(b.Policies), b.intervals(), note(b.settings()))
+	s.add(b.playsTable(), c, t, judgedOutcomes(b.Policies), b.intervals(), note(saysInterval(o.Interval)), note(b.settings()))
 	if b.logging(b.Policies[0]) == nil {
-		s.add(note("What policies gain on the one that made the log is shown where that is judged, too: --policy " +
-			"logging."))
+		s.add(note("To see what policies gain over the one that made the log, judge it, too: --policy logging."))
 	}
 	return s
 }
@@ -283,7 +284,7 @@ func (b *builder) settings() string {
 		text += fmt.Sprintf(" (%s rows without one are left out)", words.Count(int64(o.WithoutOutcome)))
 	}
 	return text + ". Clipped IPS, Switch-DR, DRos and the reward model: " + o.Method() +
-		". How far an estimate that may be biased is from DR, or clipped IPS from IPS, is in --json and --csv as bias."
+		". In --json and --csv, bias is the difference of a possibly biased estimate from DR (of clipped IPS from IPS)."
 }
 
 // policyCourse is the chart of policies over time.
@@ -293,8 +294,8 @@ func (b *builder) policyCourse() *pageChart {
 	}
 	c := &pageChart{ID: "policy-course", Title: "Value of policies over time", Kind: lines, X: axis{Label: "rows"},
 		Y: axis{Label: "mean " + b.Estimators.Of}}
-	c.Says = "The weighted mean (SNIPS) of each policy, with 95 % bands. A policy whose line never settles " +
-		"rests on a few heavy rows."
+	c.Says = "The weighted mean (SNIPS) of each policy, with 95 % bands. If a line never settles, its estimate rests " +
+		"on a few rows with large weights."
 	for _, n := range b.Policies[0].Course.Rows {
 		c.At = append(c.At, float64(n))
 	}

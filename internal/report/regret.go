@@ -20,11 +20,11 @@ func (b *builder) regret() section {
 	g := b.groups[k]
 	rewards := b.rewards()
 	if g[0].Regret == nil {
-		s.say("The truth is not known, so neither is the regret: what the best action of each round would have "+
-			"%s. The bounds hold all the same, on the assumptions that are listed.", did(rewards))
+		s.say("The regret is not known, because the log does not say what the best action of each round would have "+
+			"%s. The bounds hold all the same, under the assumptions listed below.", did(rewards))
 	} else {
-		s.say("Regret is what was lost above the best action of each round, summed. A learner that learns lets " +
-			"it grow ever more slowly; a bound that is below the number of rounds says something.")
+		s.say("Regret is the loss above that of the best action of each round, summed. The regret of a learner that " +
+			"learns grows ever more slowly. A bound is informative if it is below the number of rounds.")
 	}
 	if rewards != nil {
 		s.say("Here %s.", rewards.Regret())
@@ -74,7 +74,7 @@ func (b *builder) regret() section {
 
 // assumptions is what the bounds of a run stand on.
 func (b *builder) assumptions(r *replay.Result) *table {
-	t := &table{Caption: "What the bounds stand on (" + r.Learner + ", delays " + r.Delays.Spec + ")",
+	t := &table{Caption: "Assumptions of the bounds (" + r.Learner + ", delays " + r.Delays.Spec + ")",
 		Columns: []column{{Name: "assumption", Text: true}, {Name: "state", Text: true}, {Name: "why", Text: true}}}
 	for _, a := range r.Certificate.Assumptions {
 		t.row(a.Name, a.State, a.Detail)
@@ -97,8 +97,8 @@ func (b *builder) regretCourse(g []*replay.Result) *pageChart {
 	c := &pageChart{ID: "regret", Title: "Regret so far", Kind: lines,
 		Y: axis{Label: regretLabel(b.rewards()), Zero: true}}
 	c.along(r.Course)
-	c.Says = fmt.Sprintf("Of %s in the file's row order; bounds charge 1 for each round that is not yet released, so "+
-		"that they drop at the end, when all are. Press a bound to show it: they are often far above.", r.Learner)
+	c.Says = fmt.Sprintf("Of %s in the row order of the file. A bound charges 1 for each round that is not yet released, so it "+
+		"drops at the end. Bounds far above the regret are hidden: press one to show it.", r.Learner)
 	if r.Regret == nil {
 		c.Title = "Bounds on the regret so far"
 	}
@@ -119,7 +119,7 @@ func (b *builder) regretCourse(g []*replay.Result) *pageChart {
 		}
 	}
 	if r.Course.Regret != nil {
-		all := series{Name: "the number of rounds", Aside: true, Off: true}
+		all := series{Name: "number of rounds", Aside: true, Off: true}
 		for _, n := range r.Course.Rounds {
 			all.Y = append(all.Y, ope.Figure(n))
 		}
@@ -134,9 +134,9 @@ func (b *builder) sweep() section {
 	s := section{ID: "sweep", Title: "Value over delay"}
 	if len(b.Sweep) == 0 {
 		if len(b.groups) == 0 {
-			s.say("No learner was played, so there is nothing that delays could change; --learner names one.")
+			s.say("No learner was played; --learner names one.")
 		} else {
-			s.say("No sweep was made: replayer backtest makes one, at the delays of --sweep (none: not at all).")
+			s.say("No sweep was made: replayer backtest makes one with the delays of --sweep, unless that is none.")
 		}
 		return s
 	}
@@ -144,16 +144,16 @@ func (b *builder) sweep() section {
 	if shown != nil {
 		verb = "earn"
 	}
-	s.say("What each learner would %s if every outcome came after the same number of rounds: %s rounds, %d row orders "+
-		"that are the same for each delay, and a window long enough that nothing is skipped.", verb,
+	s.say("What each learner would %s if every outcome came after the same number of rounds: %s rounds, the same %d row "+
+		"orders for each delay, and a window long enough that no round is skipped.", verb,
 		words.Count(first.Rounds), first.Orders)
 	c := &pageChart{ID: "sweep", Title: "Mean " + shown.Of() + " by delay", Kind: lines,
 		X: axis{Label: "delay (later rounds)", Scale: logScale, Zero: true},
 		Y: axis{Label: "mean " + shown.Of() + " a round"}}
-	c.Says = "A flat line is a learner that delays do not hurt. Bands are 95 % over row orders."
-	t := &table{Caption: "What delay costs", Columns: []column{{Name: "learner", Text: true},
+	c.Says = "A flat line shows a learner that delays do not hurt. Bands are 95 % intervals over row orders."
+	t := &table{Caption: "Cost of delay", Columns: []column{{Name: "learner", Text: true},
 		{Name: "delay", Means: "later rounds"}, {Name: "mean " + shown.Of()},
-		{Name: shown.Beyond() + " the least delay", Means: "paired by row order"}, {Name: "regret"}}}
+		{Name: shown.Beyond() + " the least delay", Means: "difference from the first row, paired by row order"}, {Name: "regret"}}}
 	one := view{Name: "mean " + shown.Of()}
 	var learners []string
 	lines := map[string]*[2][]ope.Figure{} // means and their errors
@@ -194,5 +194,5 @@ func regretLabel(r *words.Rewards) string {
 	if r == nil {
 		return "loss above the best"
 	}
-	return "missed reward, in units of its range"
+	return "missed reward / range"
 }

@@ -65,7 +65,8 @@ func example() *Results {
 		Runs: []replay.Result{run("dafa", "lognormal:20,1.5", .35), run("dafa", "none", .3)},
 		Policies: []*ope.Evaluation{policy("logging", .1), policy("always:7", .2,
 			"effective sample size 90 is below 100 (of 1000 rows): few rows carry the estimates")},
-		Estimators: &judge.OffPolicySettings{Of: "reward", Rows: 1000, Actions: 10, MinPropensity: .01, Lambda: 10},
+		Estimators: &judge.OffPolicySettings{Of: "reward", Rows: 1000, Actions: 10, MinPropensity: .01, Lambda: 10,
+			Interval: judge.Choice{Right: judge.WorstInterval, Why: "outcomes that took longer are others"}},
 		Sweep: []replay.SweepPoint{{Learner: "dafa", Rounds: 20, Orders: 3, MeanLoss: &replay.Estimate{Value: .3,
 			SE: some(.01)}}, {Learner: "dafa", Delay: 10, Rounds: 20, Orders: 3, MeanLoss: &replay.Estimate{Value: .35,
 			SE: some(.01)}}},
@@ -94,7 +95,8 @@ func TestPage(t *testing.T) {
 	}
 	for _, want := range []string{"always:7: effective sample size", "25.0% of the rounds were not learned",
 		"country = DE", strings.Repeat("ab", 32), "shop &lt;b&gt;&amp;&lt;/b&gt;",
-		"the delays cost", "Permission is hereby granted", "Press a bound"} {
+		"missing outcomes at their worst, since outcomes that took longer are others.",
+		"the delays cost", "Permission is hereby granted", "press one to show it"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page does not say %q", want)
 		}
@@ -228,10 +230,10 @@ func TestCostWithinNoise(t *testing.T) {
 		rewards     *words.Rewards
 		want, notes string
 	}{
-		{-.01, .01, nil, "within noise", "± 0.010 loss"}, {.01, .01, nil, "within noise", "± 0.010 loss"},
-		{.05, .01, nil, "+0.05000", "± 0.010 loss a round above"},
+		{-.01, .01, nil, "within noise", "± 0.010 more loss"}, {.01, .01, nil, "within noise", "± 0.010 more loss"},
+		{.05, .01, nil, "+0.05000", "± 0.010 more loss a round than"},
 		{-.01, nan, nil, "none seen", "one row order"},
-		{.05, .01, &words.Rewards{Max: 1}, "+0.05000", "reward a round below"},
+		{.05, .01, &words.Rewards{Max: 1}, "+0.05000", "less reward a round than"},
 	} {
 		if got := costTile(mean{ope.Figure(c.value), ope.Figure(c.se)}, c.rewards); got.Value != c.want ||
 			!strings.Contains(got.Note, c.notes) {
@@ -253,7 +255,7 @@ func TestBestPolicyTile(t *testing.T) {
 		tiles := r.Page().Tiles
 		tile := tiles[len(tiles)-1]
 		if !strings.Contains(tile.Note, "95 %: ") ||
-			!strings.Contains(tile.Note, "of 300 rows that it plays 1,234 have a reward other than 0") ||
+			!strings.Contains(tile.Note, "from 300 rows whose action it plays, of which 1,234 have a reward other than 0") ||
 			strings.Contains(tile.Note, "within noise") != noise {
 			t.Errorf("%v: %+v", value, tile)
 		}
@@ -266,8 +268,7 @@ func TestUnweightedIsFlagged(t *testing.T) {
 	matched := int64(3)
 	r.Policies, r.Runs[0].Matched, r.Runs[1].Matched = nil, &matched, &matched
 	if !slices.ContainsFunc(r.Page().Flags, func(f pageFlag) bool {
-		return strings.Contains(f.Text, "no unbiased "+
-			"estimate")
+		return strings.Contains(f.Text, "is a biased estimate")
 	}) {
 		t.Errorf("%+v", r.Page().Flags)
 	}

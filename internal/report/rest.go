@@ -21,19 +21,18 @@ func facts(caption string) *table {
 func (b *builder) intake() section {
 	s := section{ID: "intake", Title: "What was read"}
 	if in := b.Intake; in != nil && in.Read > 0 {
-		s.say("Every record that was read is one of these: events + duplicates + dangling + skipped + " +
-			"malformed = read.")
+		s.say("Every record has one class: read = events + duplicates + dangling + skipped + malformed.")
 		t := facts("Records of the log (" + in.Format + ")")
 		t.row("read", words.Count(in.Read), fmt.Sprintf("%s bytes; files: %d", words.Count(in.Bytes), in.Files))
 		t.row("events", words.Count(in.Events), words.Percent(float64(in.Events)/float64(in.Read)))
 		t.row("duplicates", words.Count(in.Duplicates), "repeats of an event or of an observation")
-		t.row("dangling", words.Count(in.Dangling), fmt.Sprintf("observations on their own: %s joined, %s "+
-			"without event", words.Count(in.Joined), words.Count(in.Unmatched)))
-		t.row("skipped", words.Count(in.Skipped), "known, and nothing to learn from")
+		t.row("dangling", words.Count(in.Dangling), fmt.Sprintf("observations in a record of their own: %s joined, %s "+
+			"without an event", words.Count(in.Joined), words.Count(in.Unmatched)))
+		t.row("skipped", words.Count(in.Skipped), "valid, but not usable for learning")
 		for _, text := range in.ReasonTexts() {
 			t.row("", "", text)
 		}
-		t.row("malformed", words.Count(in.Malformed), "not records of this format")
+		t.row("malformed", words.Count(in.Malformed), "not valid in this format")
 		if in.Malformed > 0 {
 			t.mark(warn)
 		}
@@ -46,22 +45,22 @@ func (b *builder) intake() section {
 	if d == nil {
 		return s
 	}
-	t := facts("Rounds that are replayed")
+	t := facts("Replayed rounds")
 	t.row("rounds", words.Count(d.Rounds), "")
 	t.row("with an outcome", words.Count(d.Observed), words.Percent(float64(d.Observed)/float64(max(d.Rounds, 1))))
 	if in := b.Intake; in != nil {
 		t.intake(in)
 	}
 	t.row("actions", words.Count(int64(d.Actions)), "")
-	t.row("columns of features", words.Count(int64(d.Columns)), "expanded, the constant included")
+	t.row("columns of features", words.Count(int64(d.Columns)), "after expansion, with the constant")
 	if d.First != nil {
 		t.row("from", "", d.First.Format("2006-01-02 15:04:05 UTC"))
 		t.row("to", "", d.Last.Format("2006-01-02 15:04:05 UTC"))
 	}
 	if d.Truth {
-		t.row("truth", "known", "what every action of every round is worth: regret is exact")
+		t.row(b.rewards().Of()+" of every action", "known", "regret is exact")
 	} else {
-		t.row("truth", "not known", "only the recorded action's outcome is")
+		t.row(b.rewards().Of()+" of every action", "not known", "only that of the recorded action")
 	}
 	s.add(t)
 	return s
@@ -74,13 +73,13 @@ func (t *table) intake(in *dataset.Intake) {
 			t.row(what, words.Count(n), means)
 		}
 	}
-	add("silent, with a value for that", in.Defaulted, "nothing came; the log says which value stands for it")
-	add("stand for several", in.Weighted, "pdrop: others like them were dropped from the log, and estimates "+
-		"count these for them")
-	add("name a baseline", in.Baselines, "what would have been played without a learner: --policy baseline judges it")
-	add("activated later", in.Activated, "the log held them back, and an observation activated them")
-	add("withdrawn", in.Withdrawn, "never shown, and no rounds")
-	add("without a propensity", in.Unpropensed, "policies cannot be judged")
+	add("without an outcome", in.Defaulted, "the log names the default value to use")
+	add("stand for several", in.Weighted, "pdrop: similar events were dropped from the log; estimates count "+
+		"these in their place")
+	add("name a baseline", in.Baselines, "the action that would have been played without a learner: --policy baseline judges it")
+	add("activated later", in.Activated, "deferred at first, then activated by an observation")
+	add("withdrawn", in.Withdrawn, "never shown, so they are not rounds")
+	add("without a propensity", in.Unpropensed, "so policies cannot be judged")
 }
 
 // contexts is the part on where learners do badly.
@@ -95,10 +94,10 @@ func (b *builder) contexts() section {
 		}
 		found = true
 		what, shown := w.Of, r.Rewards // of rewards the regret is not known
-		each, above, part := what+" a round", "above the rest", "part of all "+what
+		each, above, part := what+" a round", "above the rest", "share of all "+what
 		if shown != nil {
 			what = shown.Of()
-			each, above, part = what+" a round", "below the rest", "part of all that is missed"
+			each, above, part = what+" a round", "below the rest", "share of all missed reward"
 		}
 		if len(w.Worst) == 0 {
 			s.add(note(fmt.Sprintf("%s, delays %s: no context of %s rounds or more is worse than the others.",
@@ -117,9 +116,9 @@ func (b *builder) contexts() section {
 				clear++
 			}
 		}
-		s.add(t, note(fmt.Sprintf("Of %s groups of rounds with the same value of one feature, those furthest %s "+
-			"all other rounds (%s a round: %s). %d of these %d are %s by more than two standard errors; of so many "+
-			"groups some %s would be by chance. Groups of fewer than %s rounds (%d) are left out.",
+		s.add(t, note(fmt.Sprintf("A group is all rounds with the same value of one feature. Of %s groups, the table has those furthest %s "+
+			"the mean of all rounds (%s a round: %s). %d of these %d are %s it by more than two standard errors; about "+
+			"%s of all groups would be by chance. Groups of fewer than %s rounds (%d) are left out.",
 			words.Count(int64(w.Groups)), shown.Beyond(), what, words.Digits(shown.Shown(float64(w.Mean))), clear,
 			len(w.Worst),
 			shown.Beyond(), words.Count(int64(math.Ceil(.025*float64(w.Groups)))), words.Count(w.MinRounds), w.Small)))
@@ -128,7 +127,7 @@ func (b *builder) contexts() section {
 		if len(b.Runs) == 0 {
 			s.say("No learner was played; --learner names one.")
 		} else {
-			s.say("The contexts have no features, so none is worse than another.")
+			s.say("The contexts have no features, so they cannot be compared.")
 		}
 	}
 	return s
@@ -141,8 +140,8 @@ func (b *builder) parameters() section {
 	if p == nil {
 		return s
 	}
-	s.say("The same command on the same inputs gives the same figures, but for speeds: the figures of this page, and " +
-		"more digits of them, are in --json and --csv.")
+	s.say("The same command on the same inputs gives the same figures, except speeds. --json and --csv have the figures " +
+		"of this page with all digits.")
 	t := &table{Caption: "How this report was made", Columns: []column{{Name: "what", Text: true},
 		{Name: "value", Text: true}}}
 	t.row("command", "replayer "+p.Command)
@@ -162,7 +161,7 @@ func (b *builder) parameters() section {
 	switch {
 	case len(p.Inputs) > 0:
 	case b.Intake != nil:
-		s.add(note("No file was read: the log came from standard input or from topics, which have no checksum here."))
+		s.add(note("No file was read: the log came from standard input or from topics, which have no checksum."))
 	default:
 		s.add(note("No file was read: the environment is built in."))
 	}

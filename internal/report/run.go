@@ -32,7 +32,7 @@ func Run(r *replay.Result) *Page {
 			r.Rewards.Of()+" is theirs, and "+ofMatched(r))
 	}
 	if r.Regret == nil {
-		t.row("regret", "not known: the truth is not")
+		t.row("regret", "not known: only the "+r.Rewards.Of()+" of the drawn action is")
 	} else {
 		t.row("regret", words.Digits(*r.Regret)+"  of at most "+words.Count(r.Rounds+r.Pending))
 	}
@@ -42,7 +42,7 @@ func Run(r *replay.Result) *Page {
 		words.Share(f.Withdrawn, r.Rounds)))
 	if r.Pending > 0 {
 		t.row("rounds that wait", words.Count(r.Pending)+
-			" still: behind one without an outcome whose window no later decision ends")
+			" at the end: no later decision ends the window of an earlier round without an outcome")
 	}
 	t.row("outcomes that were", words.Items("late %s, duplicate %s, orphan %s, mismatch %s, malformed %s",
 		words.Count(f.Late), words.Count(f.Duplicate), words.Count(f.Orphan), words.Count(f.Mismatch),
@@ -68,27 +68,27 @@ func Run(r *replay.Result) *Page {
 func inShort(r *replay.Result) string {
 	text := words.Count(r.Rounds) + " rounds were played"
 	if r.Delays.Invented {
-		text += ", with delays that are invented and not those of the data"
+		text += ", with artificial delays"
 	}
 	text += "; "
 	if r.MeanLoss == nil {
-		return text + "no outcome came, so what they lost is not known"
+		return text + "no outcome came, so their loss is not known"
 	}
 	text += "their mean " + r.Rewards.Of() + " is " + words.Digits(r.Rewards.Shown(*r.MeanLoss))
 	if r.Matched != nil {
 		text += ", where the action of the log was drawn"
 	}
 	if r.UniformLoss == nil {
-		return text + "; what was possible is not known"
+		return text + "; the best possible is not known"
 	}
-	return text + "; that of uniform play " + words.Digits(r.Rewards.Shown(*r.UniformLoss)) +
-		", of the best policy " + words.Digits(r.Rewards.Shown(*r.BestLoss))
+	return text + "; uniform play has " + words.Digits(r.Rewards.Shown(*r.UniformLoss)) +
+		", the best policy " + words.Digits(r.Rewards.Shown(*r.BestLoss))
 }
 
 // windowText is the window, and where nothing gives one why it is this.
 func windowText(r *replay.Result) string {
 	if r.DefaultWindow {
-		return r.Window + " (none is given, and the data has no times)"
+		return r.Window + " (default: none is given, and the data has no times)"
 	}
 	return r.Window
 }
@@ -96,7 +96,7 @@ func windowText(r *replay.Result) string {
 // ofMatched is what must be said of a mean over matched rounds.
 func ofMatched(r *replay.Result) string {
 	if r.Replay == nil {
-		return "no unbiased estimate of its policy: the log has no propensities"
+		return "a biased estimate of its policy, because the log has no propensities"
 	}
 	shown := func(e *ope.Estimate) string { return mean{e.Value, e.SE}.shown(r.Rewards).text() }
 	return fmt.Sprintf("by propensities the %s of its policies is %s (SNIPS; IPS %s), effective sample size %s",
@@ -124,7 +124,7 @@ func (t *table) certificate(r *replay.Result) {
 		row(boundText("plausible set", &p.Bound, c.T, how) + fmt.Sprintf("; %d of %d functions survive", p.Surviving,
 			p.Functions))
 		if x := p.MissingAtRandom; x != nil && p.Value != nil && *x < *p.Value {
-			row("and " + words.Digits(*x) + " if whether an outcome is missing does not depend on the loss")
+			row("and " + words.Digits(*x) + " if outcomes are missing independently of their loss")
 		}
 	}
 	for _, b := range c.Bounds() {
@@ -145,7 +145,7 @@ func (t *table) certificate(r *replay.Result) {
 		row("the true regret is " + words.Digits(*r.Regret))
 	}
 	if c.ExplorationCost != nil {
-		row("exploring cost " + words.Digits(*c.ExplorationCost) + " so far by the model's own belief")
+		row("exploring cost " + words.Digits(*c.ExplorationCost) + " so far by the model's own estimates")
 	}
 	for _, n := range c.Notes {
 		row(n)

@@ -105,10 +105,10 @@ func changeWarning(r *replay.Result) string { return r.Certificate.Changed() }
 // replayed is what must be said of such means in a table of runs.
 func replayed(r *replay.Result) string {
 	if r.Replay == nil {
-		return "The mean " + r.Rewards.Of() + " is that of matched rounds, and " + ofMatched(r)
+		return "The mean " + r.Rewards.Of() + " is that of matched rounds: " + ofMatched(r)
 	}
-	return fmt.Sprintf("Each matched round weighs 1/propensity, and mean "+r.Rewards.Of()+" is the weighted one "+
-		"(SNIPS), which estimates that of the learner's policies; of one run ± its standard error (--accept %v)",
+	return fmt.Sprintf("Each matched round is weighted by 1/propensity: mean "+r.Rewards.Of()+" (SNIPS) estimates that of "+
+		"the learner's policies; of one run ± its standard error (--accept %v)",
 		r.Replay.Accept)
 }
 

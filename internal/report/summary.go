@@ -201,23 +201,23 @@ func (r *Results) plays(spec string) string {
 	kind, rest, _ := strings.Cut(spec, ":")
 	switch kind {
 	case "logging":
-		return "what the log did"
+		return "the actions of the log"
 	case "uniform":
-		return "every action that a round allows, alike"
+		return "each eligible action with the same probability"
 	case "baseline":
 		return "the action that each event names as its baseline" + r.baselines()
 	case "always":
-		return "the action " + rest + ", where a round allows it"
+		return "the action " + rest + ", if it is eligible"
 	case "hash":
-		return "one action for each value of " + rest + ", scattered by a hash: a stand-in for any fixed rule"
+		return "one action for each value of " + rest + ", chosen by a hash: a stand-in for any fixed rule"
 	case "eps":
 		if e, of, ok := strings.Cut(rest, ","); ok {
-			return "with probability " + e + " any action alike, else: " + r.plays(of)
+			return "with probability " + e + " a uniformly random action, else: " + r.plays(of)
 		}
 	case "learner":
-		return rest + ", which learns each row after it was judged on it"
+		return rest + ", which learns each row after it is judged on it"
 	case "model":
-		return "the learner of " + rest + ", which learns each row after it was judged on it"
+		return "the learner of " + rest + ", which learns each row after it is judged on it"
 	case "snapshot":
 		return "the learner of the live system as it was at that moment; it learns no more"
 	case "table":

@@ -133,10 +133,12 @@ func TestWarningsAreSaid(t *testing.T) {
 // evaluations are of three policies by eight estimators, one of which may be biased.
 func evaluations() *judge.Evaluations {
 	e := &judge.Evaluations{Settings: judge.OffPolicySettings{Of: "loss", Rows: 300, Actions: 3, MinPropensity: .1,
-		Lambda: 10, CrossFit: 5}}
+		Lambda: 10, CrossFit: 5, Interval: judge.Choice{Right: judge.AnyTimeInterval, Why: "it may be read again"}}}
 	for _, name := range []string{"logging", "uniform", "eps:0.1,eps:0.2,eps:0.3,eps:0.4,eps:0.5,always:c"} {
 		p := &ope.Evaluation{Policy: name, Rows: 300, Matched: 290, ESS: 120, MaxWeight: 3, MeanWeight: .97,
-			MeanWeightSE: .02, Overlap: .7, Support: 1, Flags: []string{"few events: 300 rows, fewer than 1000"}}
+			MeanWeightSE: .02, Overlap: .7, Support: 1, Flags: []string{"few events: 300 rows, fewer than 1000"},
+			AnyTime: ope.AnyTime{Low: .3, High: .55}}
+		p.AnyTime.Worst.Low, p.AnyTime.Worst.High = .25, .75
 		for _, of := range []string{"ips", "snips", "dm", "dr", "sndr", "cips10", "switchdr10", "dros10"} {
 			p.Estimates = append(p.Estimates, ope.Normal(of, .4375, .0125))
 		}
@@ -163,6 +165,18 @@ func TestJudgedText(t *testing.T) {
 	}
 	if strings.HasSuffix(got, "\n\n") {
 		t.Error("it ends with an empty line")
+	}
+	for right, want := range map[string][2]string{judge.NormalInterval: {"0.413 to 0.462", "right here: normal, since"},
+		judge.AnyTimeInterval: {"0.300 to 0.550", "right here: valid at any time, since it may be read again."},
+		judge.WorstInterval:   {"0.250 to 0.750", "valid at any time, missing outcomes at their worst, since"}} {
+		e := evaluations()
+		e.Settings.Interval.Right = right
+		for _, screen := range []bool{false, true} {
+			got := strings.Join(strings.Fields(text(t, Judged(e, screen), 100)), " ")
+			if !strings.Contains(got, want[0]) || !strings.Contains(got, want[1]) {
+				t.Errorf("%s: %s", right, got)
+			}
+		}
 	}
 	if got := text(t, Judged(&judge.Evaluations{}, false), 100); got != "" {
 		t.Errorf("%q of no policy", got)
@@ -207,7 +221,7 @@ func TestRewardsInText(t *testing.T) {
 	}
 	r.Replay = &replay.Replay{SNIPS: ope.Normal("snips", .3, .01), IPS: ope.Normal("ips", .35, .01)}
 	if got := all(); !strings.Contains(got, "the reward of its policies is 1.400±0.020 (SNIPS; IPS 1.300±0.020)") ||
-		!strings.Contains(got, "mean reward is the weighted one") {
+		!strings.Contains(got, "mean reward (SNIPS) estimates") {
 		t.Error(got)
 	}
 	if strings.Contains(got, "mean loss") || strings.Contains(all(), "mean loss") {

@@ -20,13 +20,12 @@ func (b *builder) value() section {
 	}
 	s.add(b.lossCourse(), b.runTable())
 	if r := b.Runs[0]; r.Matched != nil {
-		text := "A learner meets a log only where it draws the recorded action; the other rounds are withdrawn. "
+		text := "A learner learns only from rounds in which it draws the recorded action; the others are withdrawn. "
 		if r.Replay == nil {
-			text += "Without propensities its mean over the rounds it met is no unbiased estimate of anything: " +
-				"compare learners with care."
+			text += "Without propensities its mean over these rounds is a biased estimate: compare learners with care."
 		} else {
-			text += "Each round that it met weighs one over its propensity, so that the mean estimates what its " +
-				"policies would have " + did(r.Rewards) + "."
+			text += "Each such round is weighted by 1/propensity, so that the mean estimates what its policies would " +
+				"have " + did(r.Rewards) + "."
 		}
 		s.say("%s", text)
 	}
@@ -39,16 +38,16 @@ func (b *builder) runTable() *table {
 	t := &table{Caption: "Learners and delays", Columns: []column{{Name: "learner", Text: true},
 		{Name: "delays", Text: true},
 		{Name: "mean " + b.rewards().Of(), Means: "a round, ± the standard error over row orders"},
-		{Name: "regret", Means: "loss above the best action of each round, summed; unknown where the truth is"},
+		{Name: "regret", Means: "loss above the best action of each round, summed; – if the best action is not known"},
 		{Name: "skipped", Means: "rounds without an outcome in the window"},
-		{Name: "delay as it came", Means: "mean number of later rounds decided before the outcome"},
-		{Name: "as learned", Means: "and before the learner had it: what came early waits for the rounds before it"},
-		{Name: "bound", Means: "the sharpest on regret; vacuous: not below the number of rounds; void: the class " +
-			"is refuted"},
-		{Name: "rounds a second", Means: "how fast it was played"}}}
+		{Name: "delay to outcome", Means: "mean number of later rounds decided before the outcome came"},
+		{Name: "delay to learning", Means: "the same until the learner has it: an outcome waits for all earlier rounds"},
+		{Name: "bound", Means: "the smallest bound on regret; vacuous: not below the number of rounds; void: the " +
+			"function class is refuted"},
+		{Name: "rounds a second", Means: "speed of this replay"}}}
 	matched := b.Runs[0].Matched != nil
 	if matched {
-		t.Columns[3] = column{Name: "matched", Means: "rounds in which the recorded action was drawn"}
+		t.Columns[3] = column{Name: "matched", Means: "share of rounds in which the learner drew the recorded action"}
 	}
 	for i := range b.Summary {
 		x := &b.Summary[i]
@@ -93,8 +92,8 @@ func (b *builder) lossCourse() *pageChart {
 	if shown != nil {
 		better = "Higher"
 	}
-	c.Says = better + " is better. Bands are 95 %, cut where nothing can be: over row orders where there are " +
-		"several, else of the run's own noise. Dashed lines are to compare with."
+	c.Says = better + " is better. Bands are 95 % intervals, cut at the limits of the range: over row orders if there " +
+		"are several, else from the noise of the run. Dashed lines are for comparison."
 	soFar, each := view{Name: "from the start"}, view{Name: "in each stretch"}
 	for i, g := range b.groups {
 		one := series{Name: b.label(g), Off: i >= 6}

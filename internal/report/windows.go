@@ -27,8 +27,8 @@ func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Pa
 	for i := range prices {
 		if w := &prices[i]; w.Recommended {
 			page.Flags = append(page.Flags,
-				pageFlag{good, fmt.Sprintf("take a window of %s: of those within two standard errors "+
-					"of the cheapest it skips least, %s of the rounds.", w.Window, words.Percent(w.Skipped))})
+				pageFlag{good, fmt.Sprintf("choose a window of %s: of those within two standard errors "+
+					"of the cheapest it skips fewest rounds, %s.", w.Window, words.Percent(w.Skipped))})
 			switch {
 			case w.Void != "":
 				page.Flags = append(page.Flags, pageFlag{warn, "the bound of that window is void: " + w.Void + "."})
@@ -38,16 +38,16 @@ func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Pa
 						"number of rounds."})
 			}
 			if i == len(prices)-1 && len(prices) > 1 {
-				page.Flags = append(page.Flags, pageFlag{warn, "it is the longest that was tried; a longer one may " +
-					"be better."})
+				page.Flags = append(page.Flags, pageFlag{warn, "it is the longest one tried; a longer one may be " +
+					"better."})
 			}
 		}
 	}
 	s := section{ID: "windows", Title: "Windows"}
-	s.say("A round waits for its outcome as long as the window says. A long window holds back the rounds behind one " +
-		"whose outcome is late; a short one skips rounds whose outcome would have come. Each window was played " +
-		"with the same seeds.")
-	s.add(fromChart("windows", "A round's share. Bands are two standard errors over seeds.",
+	s.say("A round waits for its outcome until the window ends. With a long window, one late outcome delays all later " +
+		"rounds; a short window skips rounds whose outcome would have come. Each window was played with the same " +
+		"seeds.")
+	s.add(fromChart("windows", "Figures per round. Bands are two standard errors over seeds.",
 		WindowChart(prices, first)), windowTable(prices, first.Rewards))
 	page.Sections = []section{s, b.parameters()}
 	return page
@@ -56,10 +56,10 @@ func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Pa
 // windowTable has a row a window.
 func windowTable(prices []replay.WindowPrice, shown *words.Rewards) *table {
 	t := &table{Columns: []column{{Name: "window", Text: true}, {Name: "skipped"},
-		{Name: "late", Means: "outcomes that came after it, a round"},
+		{Name: "late", Means: "outcomes that came after the window, per round"},
 		{Name: "D/T", Means: "mean delay in rounds as feedback was released"},
-		{Name: "σ_max", Means: "the most rounds that were open at once"},
-		{Name: "bound", Means: "on regret by measured drift; skipped rounds are charged 1"},
+		{Name: "σ_max", Means: "maximum number of rounds open at once"},
+		{Name: "bound", Means: "on regret, by measured drift; each skipped round is charged 1"},
 		{Name: "mean " + shown.Of()}, {Name: "regret"}, {Name: shown.Beyond() + " the cheapest",
 			Means: "paired by seed"}}}
 	for i := range prices {

@@ -44,7 +44,7 @@ func worstLegend(r *replay.WorstReport) string {
 			replay.FreshDraws)
 	default:
 		text += fmt.Sprintf("By %d fresh draws it is not worse than random delays by more than two standard "+
-			"errors: the learner does not mind when these delays come, or the search was too short (--steps, "+
+			"errors: the order of these delays does not hurt the learner, or the search was too short (--steps, "+
 			"--draws). ", replay.FreshDraws)
 	}
 	return text + fmt.Sprintf("The true worst case is at least as bad. Play it again: --delays recorded:%s", r.File)

@@ -129,7 +129,7 @@ func TestAlarms(t *testing.T) {
 		"SnapshotsFail": grow("hindsight_snapshots_total{result=failed}", .01), "SnapshotDamaged": set(
 			"hindsight_snapshots_total{result=damaged}", 1), "SnapshotOld": set("hindsight_snapshot_age_seconds",
 			90000),
-		"TailLost": set("hindsight_eras_total", 1),
+		"TailLost": set("hindsight_lost_tails_total", 1),
 		"LogClockOff": func(at time.Duration, v map[string]float64) {
 			v["hindsight_log_time_seconds"] += 400 * float64(at/later)
 		},

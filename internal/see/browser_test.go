@@ -151,7 +151,7 @@ func TestBrowserAlarm(t *testing.T) {
 	}
 	wrong.Store(true)
 	p.Wait(`document.querySelector(".flag.bad")?.textContent.includes("replayer verify")`)
-	p.Wait(`/In shadow .* the baseline did with a probability of .*/.test(` +
+	p.Wait(`/In shadow mode .* agrees with the baseline with probability .*/.test(` +
 		`document.getElementById("actions-says").textContent) && /^The baseline answers\. In its last .* the learner would ` +
 		`have lost .* the baseline .*95%/.test(document.getElementById("verdict").textContent)`)
 	p.Wait(`/computed [0-5] s ago/.test(document.getElementById("certificate-age")?.textContent)`)

@@ -92,7 +92,7 @@ func waiting(m *moment) waits {
 		Feedback:    m.there("hindsight_feedback_lag_records"),
 		Outstanding: m.there("hindsight_decisions_outstanding"), Joiner: m.there("hindsight_joiner_lag_records"),
 		Pending: m.there("hindsight_pending_rounds"), Held: m.there("hindsight_fifo_held_rounds"),
-		Window: m.there("hindsight_window_seconds")}
+		Provisional: m.first("hindsight_provisional_rounds"), Window: m.there("hindsight_window_seconds")}
 }
 
 // there returns what a metric shows, nil if it is not there or not finite.

@@ -23,6 +23,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
+	"hindsight/internal/testkit/leasetest"
 	"hindsight/internal/topics"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream/lease"
@@ -234,7 +235,7 @@ func TestPlayedAlone(t *testing.T) {
 // Who stands by for another is well. A lease that is lost is told of, the first one too.
 func TestPlayedStandby(t *testing.T) {
 	recorded(t, func(t *testing.T, log *mem.Log, p *tape) {
-		leases, running := lease.NewMemory(service.LeaseTTL), processes{}
+		leases, running := leasetest.NewMemory(service.LeaseTTL), processes{}
 		for _, name := range []string{"a", "b", "j"} {
 			role := map[bool]string{true: watch.RoleJoiner, false: watch.RoleDecider}[name == "j"]
 			x := newProcess(t, log, role, name)

@@ -43,6 +43,9 @@ func TestState(t *testing.T) {
 		*s.Exploration.Evidence < 1 || s.Exploration.Refuted || *s.Exploration.Gamma <= 0 {
 		t.Errorf("%+v %+v", s.Actions, s.Exploration)
 	}
+	if s.Waiting.Provisional != nil {
+		t.Errorf("%v rounds are learned early", *s.Waiting.Provisional)
+	}
 	if s.Apprentice.Rounds != 0 || s.Apprentice.Match != nil {
 		t.Errorf("an apprentice: %+v", s.Apprentice)
 	}
@@ -164,6 +167,18 @@ func TestApprenticeState(t *testing.T) {
 			t.Errorf("the metric says %v", m.values["hindsight_apprentice_match_ratio"].sum())
 		}
 	}
+}
+
+// Rounds that are learned early and wait for their feedback are counted, where the model has early.
+func TestStateEarly(t *testing.T) {
+	w := newWorld(t, "window: 200 rounds\nmissing: impute\nearly: {after: 2 rounds}\n")
+	r := rand.New(rand.NewPCG(0, 0))
+	for range 12 {
+		w.ask(r)
+	}
+	w.until("rounds learned early", func(s *state) bool {
+		return s.Waiting.Provisional != nil && *s.Waiting.Provisional >= 9
+	})
 }
 
 // The state says by name that the bounds of a class are void when the data refute it.

@@ -31,7 +31,7 @@ type state struct {
 	Exploration exploration `json:"exploration"`
 	// what the learner would have done in the last rounds of mode shadow
 	Shadow shadow `json:"shadow"`
-	// how often the learner would have done what its baseline did, in the last rounds of mode apprentice
+	// how often the learner agrees with its baseline, in the last rounds of mode apprentice
 	Apprentice apprentice `json:"apprentice"`
 	Losses     losses     `json:"losses"`  // what rounds were worth beside uniform play
 	Budgets    []budget   `json:"budgets"` // how each budget of the model is kept; looked at every 5 s
@@ -81,6 +81,8 @@ type waits struct {
 	Pending     *float64 `json:"pending"`     // rounds that wait for their fate or their turn
 	// of them, those that have their fate and wait for rounds before them (the FIFO tax)
 	Held *float64 `json:"held"`
+	// that the learner knows by a provisional loss; null: the model has no early, or no decider is at work here
+	Provisional *float64 `json:"provisional"`
 	// how long a round waits at most; null: as many rounds as the model says
 	Window *float64 `json:"window_seconds"`
 	Head   *head    `json:"head"` // the round that all others wait for
@@ -139,9 +141,9 @@ type exploration struct {
 // shadow is what the learner would have done where the baseline answered.
 type shadow struct {
 	Decisions int      `json:"decisions"` // of the last 1,000, made in shadow
-	Agreement *float64 `json:"agreement"` // mean probability that the learner would have done what the baseline did
+	Agreement *float64 `json:"agreement"` // mean probability that the learner agrees with the baseline
 	Rounds    int      `json:"rounds"`    // of the last 1,000 released, made in shadow and with a loss
-	// mean probability that the learner would have done what the baseline never does
+	// mean share of the learner's law that the baseline never plays
 	Uncovered *float64 `json:"uncovered"`
 	// estimate of what the learner would have lost a round over the baseline; null if more than 5 % is uncovered
 	Excess *float64 `json:"excess"`

@@ -93,7 +93,7 @@ func (j *Joiner) adoptModel() {
 		return
 	}
 	if s := j.epochs.Renewed(j.cfg.Source, *j.cfg.since); s != nil {
-		j.cfg.Logger.Warn("the model was renewed since this process read its file: going on with the log's; the next start "+
+		j.cfg.Logger.Warn("the log has a newer model than this process's file: continuing with the log's; the next start "+
 			"needs the newer file here, too", "version", s.Version, "file", j.cfg.Source.Version)
 		*j.cfg.Source = *s
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hindsight/internal/testkit/leasetest"
 	"hindsight/pkg/stream/lease"
 )
 
@@ -99,7 +100,7 @@ func (d *dead) isGone() bool {
 // shared evenly, never worked on by two, and taken over in time.
 func TestCrewShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := lease.NewMemory(LeaseTTL)
+		store := leasetest.NewMemory(LeaseTTL)
 		r := &roster{t: t, work: map[int]string{}}
 		var group sync.WaitGroup
 		start := func(who string, s lease.Store) (stop func()) {
@@ -151,7 +152,7 @@ func TestCrewShares(t *testing.T) {
 // leases are free at once.
 func TestCrewFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := lease.NewMemory(LeaseTTL)
+		store := leasetest.NewMemory(LeaseTTL)
 		want := errors.New("refused")
 		err := runCrew(t.Context(), lease.NewKeeper(store, "a"), 2, slog.New(slog.DiscardHandler),
 			func(ctx context.Context, p int) error {

@@ -275,7 +275,7 @@ func (d *Decider) decide(raw []byte, id string, src loop.Source) loop.Result {
 func (d *Decider) appendDecision(ctx context.Context, t ticket) error {
 	d.buf = codec.AppendDecision(d.buf[:0], &d.dec)
 	d.recent.put(d.dec.N, d.buf)
-	if d.dec.Mode != codec.External {
+	if t.external = d.dec.Mode == codec.External; !t.external {
 		d.m.Gamma.Set(d.dec.Gamma)
 	}
 	d.cfg.Metrics.Scope().Decision(&d.dec)
@@ -410,6 +410,7 @@ func (d *Decider) Close() {
 			a.Close()
 		}
 	}
+	d.leave()
 	d.flight.abandon()
 	d.m.Close()
 	if d.contexts != nil {

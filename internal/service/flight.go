@@ -1,11 +1,8 @@
 package service
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"hindsight/internal/front"
@@ -31,15 +28,16 @@ type flight struct {
 
 // ticket is one record of decisions on its way.
 type ticket struct {
-	n      int64     // round; 0: no decision
-	at     time.Time // when the context was taken up
-	id     string
-	reply  []byte // to be sent at the acknowledgement
-	send   func(data []byte, headers ...stream.Header) error
-	refuse func(code int, message, id string) // nil, as send: it came by the topic
-	parent string                             // of its span
-	span   trace.Span                         // nil: there is no tracer
-	more   []func(stored bool)                // repeats of the request; called from goroutines of their own
+	n        int64     // round; 0: no decision
+	external bool      // another system decided
+	at       time.Time // when the context was taken up
+	id       string
+	reply    []byte // to be sent at the acknowledgement
+	send     func(data []byte, headers ...stream.Header) error
+	refuse   func(code int, message, id string) // nil, as send: it came by the topic
+	parent   string                             // of its span
+	span     trace.Span                         // nil: there is no tracer
+	more     []func(stored bool)                // repeats of the request; called from goroutines of their own
 }
 
 // ofTopic reports whether it is the decision of a context that came by the topic.
@@ -176,7 +174,7 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 		return
 	}
 	f.d.recent.stored(t.n, offset)
-	f.d.m.Decision(t.send != nil, t.at)
+	f.d.m.Decision(t.send != nil, t.external, t.at)
 	if t.span != nil {
 		t.span.Stored(nil)
 	}
@@ -216,35 +214,4 @@ func (f *flight) abandon() {
 		}
 		f.refuse(&t)
 	}
-}
-
-// wrote is what a process knows of a partition of decisions that it has written: what was
-// acknowledged must be there. A log that loses it all the same, as Kafka does when an operator has a
-// replica lead that lacks it, looks to the next owner as if it had never been.
-type wrote struct {
-	n      atomic.Int64 // of the last decision acknowledged
-	offset atomic.Int64 // of the last record acknowledged
-}
-
-var errLostTail = errors.New("decisions that were acknowledged are gone: did a replica that lacked them become the " +
-	"leader?")
-
-// note notes an acknowledgement; n is 0 if it was not a decision's.
-func (w *wrote) note(n, offset int64) error {
-	if was := w.offset.Swap(offset); offset <= was {
-		return fmt.Errorf("at offset %d, where offset %d had been: %w", offset, was, errLostTail)
-	}
-	w.n.Store(max(w.n.Load(), n))
-	return nil
-}
-
-// lookTail fails if the log ends before what was acknowledged.
-func (d *Decider) lookTail(ctx context.Context) error {
-	acked := d.cfg.wrote.offset.Load()
-	_, end, err := d.cfg.Log.Bounds(ctx, d.topics.Decisions, d.cfg.Partition)
-	if err == nil && end <= acked {
-		d.fail(fmt.Errorf("%s[%d] ends at %d, offset %d had been written: %w",
-			d.topics.Decisions, d.cfg.Partition, end, acked, errLostTail))
-	}
-	return err
 }

@@ -17,6 +17,7 @@ import (
 	"hindsight/internal/follow"
 	"hindsight/internal/ledger"
 	"hindsight/internal/loop"
+	"hindsight/internal/testkit/leasetest"
 	"hindsight/internal/watch"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/stream"
@@ -194,7 +195,7 @@ func TestReadinessWithoutEpoch(t *testing.T) {
 func TestReadinessWithoutLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDaemon(t, watch.RoleDecider)
-		leases := lease.NewMemory(LeaseTTL)
+		leases := leasetest.NewMemory(LeaseTTL)
 		other, err := lease.NewKeeper(leases, "other").Try(t.Context(), deciderLease(0))
 		if err != nil {
 			t.Fatal(err)
@@ -236,7 +237,7 @@ func TestReadinessWithoutLease(t *testing.T) {
 func TestReadinessOfStandbyJoiner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDaemon(t, watch.RoleJoiner)
-		leases := lease.NewMemory(LeaseTTL)
+		leases := leasetest.NewMemory(LeaseTTL)
 		other, err := lease.NewKeeper(leases, "other").Try(t.Context(), joinerLease)
 		if err != nil {
 			t.Fatal(err)

@@ -53,7 +53,7 @@ func underLease(ctx context.Context, k *lease.Keeper, key string, logger *slog.L
 	for {
 		h, err := k.Acquire(ctx, key, func(holder string, err error) {
 			if err != nil {
-				logger.Warn("the lease cannot be asked for; trying on", "lease", key, "error", err)
+				logger.Warn("the lease cannot be requested; retrying", "lease", key, "error", err)
 				return
 			}
 			logger.Info("standing by", "lease", key, "holder", holder)
@@ -120,7 +120,7 @@ func (w *crew) watch(ctx context.Context) {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		if err := w.look(ctx); err != nil && ctx.Err() == nil {
-			w.tell(slog.LevelWarn, "the leases cannot be asked for; trying on", "error", err)
+			w.tell(slog.LevelWarn, "the leases cannot be requested; retrying", "error", err)
 		}
 		select {
 		case p := <-w.ended:

@@ -14,7 +14,7 @@ func count(r *rig, f *codec.Feedback) {
 	r.d.m.Gamma.Set(2)
 	r.d.showOutstanding()
 	r.m.AppendError(watch.DecisionsKind, nil)
-	r.d.m.Decision(false, time.Now())
+	r.d.m.Decision(false, false, time.Now())
 	r.d.m.Replica(r.d.follower.Replica())
 	r.j.m.Outcome()
 	r.j.m.Release(f)

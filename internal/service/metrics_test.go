@@ -161,6 +161,7 @@ func TestMetricsOfRequests(t *testing.T) {
 	r.request("%s", ask)
 	r.request("%s", ask)
 	r.request(`{"id":%q,"actions":["a"]}`, plantedText)
+	r.request(`{"actions":["a","b"],"id":"other","assigned":{"action":"b","propensity":0.5}}`)
 	r.request(`{%q`, plantedText)
 	r.request("%s", strings.Repeat("x", 2<<20))
 	r.d.closed = true
@@ -169,6 +170,7 @@ func TestMetricsOfRequests(t *testing.T) {
 		`hindsight_decisions_total{partition="0",source="request"}`:     1,
 		`hindsight_decision_seconds{partition="0",source="request"}`:    1,
 		`hindsight_decisions_total{partition="0",source="topic"}`:       0,
+		`hindsight_assignments_total{partition="0",source="request"}`:   1,
 		`hindsight_requests_repeated_total{partition="0"}`:              1,
 		`hindsight_requests_refused_total{code="400",subject="decide"}`: 1,
 		`hindsight_requests_refused_total{code="409",subject="decide"}`: 1,

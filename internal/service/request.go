@@ -2,6 +2,7 @@ package service
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -63,6 +64,8 @@ func (d *Decider) requestOf(m stream.Message, start time.Time) {
 	}
 	res := d.decide(m.Data, front.RequestID(&m), loop.Source{Offset: loop.RequestSource, Reached: d.reached})
 	switch {
+	case errors.Is(res.Err, loop.ErrSlots):
+		d.requestSlots(m)
 	case res.Verdict == loop.Invalid:
 		refuse(front.CodeOf(res.Err), front.WhyOf(res.Err), res.ID)
 	case res.Verdict == loop.Conflict && recorded == "":

@@ -19,6 +19,7 @@ import (
 	"hindsight/internal/front"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
@@ -100,8 +101,9 @@ type sim struct {
 	outcomes *simOutcomes
 	services []*front.Outcomes
 	version  int64
-	number   int        // of processes
-	whim     *rand.Rand // of the operators
+	number   int            // of processes
+	metrics  *watch.Metrics // of all of them: to make them takes longer than to open a process
+	whim     *rand.Rand     // of the operators
 	later    []func()
 
 	power   *power           // nil: it never fails
@@ -121,7 +123,7 @@ type zombie interface {
 func newSim(t testing.TB, seed int64, plant planted) *sim {
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x9e3779b97f4a7c15))
 	s := &sim{t: t, ctx: context.Background(), seed: seed, o: optionsOf(rng), topics: join.TopicsOf("m"),
-		now: 1e15, version: 1, states: map[int64]string{}, counted: map[string]int{}}
+		now: 1e15, version: 1, states: map[int64]string{}, counted: map[string]int{}, metrics: watch.NewMetrics(nil, nil)}
 	s.o.coarsen(seed)
 	s.o.skews(seed)
 	s.o.names(seed)
@@ -279,7 +281,8 @@ func (s *sim) openDecider(partition int) *simDecider {
 	w := &simDecider{s: s, p: s.newProcess(fmt.Sprintf("decider%d", partition))}
 	cfg := SystemConfig{Log: simLog{w.p}, Name: "m", Build: s.build, Seed: simKey, Partition: partition,
 		Partitions: s.o.partitions, Encoding: s.o.encoding,
-		Dedup: 1000, MaxInFlight: 1 + s.rng.IntN(20), Owner: w.p.name, Logger: slog.New(slog.DiscardHandler)}
+		Dedup: 1000, MaxInFlight: 1 + s.rng.IntN(20), Owner: w.p.name, Logger: slog.New(slog.DiscardHandler),
+		Metrics: s.metrics}
 	if partition == 0 {
 		cfg.SnapshotEvery = s.o.snapshots
 	}
@@ -385,7 +388,7 @@ func (s *sim) openJoiner() *simJoiner {
 	w.j, err = OpenJoiner(s.ctx, SystemConfig{Log: simLog{w.p}, Source: &follow.Source{Name: "m", Version: s.version,
 		Model: simModel(ofVersion(s.o.rules, s.version), s.version)},
 		Build: s.build, Seed: simKey, Partitions: s.o.partitions, Encoding: s.o.encoding, MaxPending: s.o.pending, Dedup: 1000,
-		MarkEvery: s.o.markEvery, Owner: w.p.name, Logger: slog.New(slog.DiscardHandler)})
+		MarkEvery: s.o.markEvery, Owner: w.p.name, Logger: slog.New(slog.DiscardHandler), Metrics: s.metrics})
 	if !s.check(w.p.name, "open", err) {
 		w.p.kill()
 		return nil

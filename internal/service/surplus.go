@@ -47,7 +47,7 @@ func (j *Joiner) countPartitions(ctx context.Context) (why, err error) {
 		}
 		was := &j.cfg.began[i]
 		if was.CompareAndSwap(0, int64(n)) && n > j.cfg.Partitions {
-			j.cfg.Logger.Warn("what is put to partitions that were added is refused",
+			j.cfg.Logger.Warn("records in added partitions are refused",
 				"topic", j.surplusTopic(i), "partitions", n, "of_the_model", j.cfg.Partitions)
 		}
 		if j.surplus.counts[i].Store(int64(n)); int64(n) > max(was.Load(), int64(j.cfg.Partitions)) {

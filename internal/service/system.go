@@ -161,6 +161,7 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 		}
 	}
 	c.written = make([]wrote, c.Partitions)
+	g.Go(func() error { return lookOn(ctx, c.witness) })
 	if c.Bus != nil {
 		c.front = front.NewServer(front.Config{Bus: c.Bus, Name: c.Name, Partitions: c.Partitions, Seed: c.Seed,
 			Trace:      c.Trace,

@@ -41,6 +41,7 @@ func TestLostTail(t *testing.T) {
 			r.d.Close()
 			r.d, err = OpenDecider(t.Context(), r.dc)
 			r.must(err)
+			r.expect(map[string]float64{"hindsight_lost_tails_total": 1})
 			r.contexts("d")
 			r.must(r.settle())
 			var numbers []int64
@@ -62,6 +63,39 @@ func TestLostTail(t *testing.T) {
 			if gap.GapFrom != 2 || gap.GapTo != 3 || fmt.Sprint(numbers) != "[1 4 5 6]" {
 				t.Errorf("rounds %d to %d are told as lost; decisions %v", gap.GapFrom, gap.GapTo, numbers)
 			}
+		})
+	}
+}
+
+// TestLostTailOfAnother has a log lose decisions under a process that has just lost the partition to another: the new
+// owner cannot know of them and uses their numbers again, and the old one says so. What was not lost it says nothing of.
+func TestLostTailOfAnother(t *testing.T) {
+	for _, lost := range []int64{0, 2} {
+		t.Run(fmt.Sprint("lost=", lost), func(t *testing.T) {
+			r := newRig(t, nil)
+			c := r.dc
+			c.Partitions, c.written = 1, make([]wrote, 1)
+			r.dc.wrote = &c.written[0]
+			r.d.Close()
+			var err error
+			r.d, err = OpenDecider(t.Context(), r.dc)
+			r.must(err)
+			r.contexts("a", "b", "c")
+			r.must(r.settle())
+			r.d.Close()
+			_, end, err := r.log.Bounds(t.Context(), "m.decisions", 0)
+			r.must(err)
+			c.witness(t.Context())
+			r.must(r.log.DropTail("m.decisions", 0, end-lost))
+			r.dc.wrote = new(wrote)
+			r.d, err = OpenDecider(t.Context(), r.dc)
+			r.must(err)
+			r.contexts("d", "e", "f", "g")
+			r.must(r.settle())
+			for range 2 {
+				c.witness(t.Context())
+			}
+			r.expect(map[string]float64{"hindsight_lost_tails_total": float64(lost / 2)})
 		})
 	}
 }

@@ -16,14 +16,14 @@ import (
 )
 
 // TestEarlyVerifies: laws that follow from provisional losses verify, across restarts and models that go on with the
-// learner, for which early stays as it is. What is provisional verifies, too.
+// learner: one without early may begin it, and none ends it. What is provisional verifies, too.
 func TestEarlyVerifies(t *testing.T) {
 	for _, oracle := range []string{"auto", "linear"} {
 		model := func(version int, rest string) string {
 			return fmt.Sprintf("name: m\nversion: %d\nactions: [a, b, c]\nmissing: impute\nwindow: 12 "+
 				"rounds\noracle: %s\n%s\n", version, oracle, rest)
 		}
-		s := newShop(t, mem.New(mem.Options{}), model(1, "early: {after: 2}"))
+		s := newShop(t, mem.New(mem.Options{}), model(1, ""))
 		s.rng = rand.New(rand.NewPCG(5, 1))
 		s.rounds(80)
 		s.open()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -284,7 +285,7 @@ func TestGuardSwitches(t *testing.T) {
 		if r := s.verify(); r.ExitCode() != Identical {
 			t.Errorf("does not verify: %+v", r.First)
 		}
-		s.falseAlarm()
+		s.falseCause(codec.AlarmCause)
 		s.switchTo(codec.Live)
 		if g := s.j.Heart().Guard().Sums(); g.Raised != 0 || g.Rounds != 0 {
 			t.Errorf("the guard has not begun anew: %+v", g)
@@ -300,27 +301,32 @@ func TestGuardSwitches(t *testing.T) {
 	}
 }
 
-// falseAlarm holds that verify names the epoch that says the guard alarmed at another feedback than it did.
-func (s *shopRig) falseAlarm() {
+// falseCause holds that verify names the second epoch where it says that the guard, or the rule, switched at another
+// feedback than it did.
+func (s *shopRig) falseCause(cause func(n int64) string) {
 	s.Helper()
 	log := s.jc.Log.(*mem.Log)
-	edit := func(by int64) {
-		s.no(log.Edit(s.ts.Feedback, 0, func(recs []stream.Record) []stream.Record {
-			for i := range recs {
-				if rec, err := codec.ParseEpoch(recs[i].Value); recs[i].Type == codec.TypeEpoch && rec.Alarm() > 0 {
-					s.no(err)
-					rec.Cause = codec.AlarmCause(rec.Alarm() + by)
-					recs[i].Value = codec.AppendEpoch(nil, &rec)
-				}
+	var was []stream.Record
+	s.no(log.Edit(s.ts.Feedback, 0, func(recs []stream.Record) []stream.Record {
+		was = slices.Clone(recs)
+		for i := range recs {
+			rec, err := codec.ParseEpoch(recs[i].Value)
+			if recs[i].Type != codec.TypeEpoch || rec.Epoch != 2 {
+				continue
 			}
-			return recs
-		}))
-	}
-	edit(1)
+			s.no(err)
+			n := int64(1)
+			for ; cause(n) != rec.Cause && n < 1<<20; n++ {
+			}
+			rec.Cause = cause(n + 1)
+			recs[i].Value = codec.AppendEpoch(nil, &rec)
+		}
+		return recs
+	}))
 	if r := s.verify(); r.First == nil || r.First.Field != "cause" {
-		s.Errorf("an alarm at another feedback: %+v", r.First)
+		s.Errorf("a switch at another feedback: %+v", r.First)
 	}
-	edit(-1)
+	s.no(log.Edit(s.ts.Feedback, 0, func([]stream.Record) []stream.Record { return was }))
 }
 
 // untilShadow plays until something switches the mode to shadow, and some rounds more.

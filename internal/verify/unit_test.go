@@ -3,6 +3,7 @@ package verify
 import (
 	"bytes"
 	"hash/maphash"
+	"slices"
 	"testing"
 
 	"hindsight/internal/loop"
@@ -23,6 +24,21 @@ func TestRejectCutOff(t *testing.T) {
 				t.Errorf("%d bytes kept of %d, said to be %d: %q", kept, len(record), size, field)
 			}
 		}
+	}
+}
+
+// TestFirstDifference: of one record two checks may tell, in any order, and the field is told.
+func TestFirstDifference(t *testing.T) {
+	all := []Difference{{Partition: 1, Field: "n"}, {Field: "bytes"}, {Field: "n"}}
+	for range 2 {
+		var r Report
+		for i := range all {
+			r.add(&all[i])
+		}
+		if *r.First != (Difference{Field: "n"}) {
+			t.Errorf("%+v", *r.First)
+		}
+		slices.Reverse(all)
 	}
 }
 

@@ -61,6 +61,7 @@ type Metrics struct {
 	refused      map[string]map[int]prometheus.Counter
 	appendErrors map[string]prometheus.Counter
 	stored       prometheus.Counter // outcomes by request
+	lostTails    prometheus.Counter
 	fences       *prometheus.CounterVec
 	restarts     *prometheus.CounterVec
 	leases       *prometheus.CounterVec
@@ -162,6 +163,9 @@ func newMetrics(c *catalog) *Metrics {
 	}
 	m.stored = c.counter("hindsight_outcomes_stored_total", "Outcomes that came by request and are stored.",
 		"").WithLabelValues()
+	m.lostTails = c.counter("hindsight_lost_tails_total", "Times that a decider, when it took a partition or after it "+
+		"gave one away, found records gone that were acknowledged. The log names them.",
+		"it is not 0: a log has lost its tail").WithLabelValues()
 	m.fences = c.counter("hindsight_fences_total", "Times that another owner took a partition over from this process.",
 		"more than 3 in 10 minutes: two processes fight", role)
 	m.restarts = c.counter("hindsight_restarts_total", "Times that a part stopped with an error and was to be opened "+
@@ -182,6 +186,9 @@ func newMetrics(c *catalog) *Metrics {
 	}
 	return m
 }
+
+// LostTail counts a loss of acknowledged records.
+func (m *Metrics) LostTail() { m.lostTails.Inc() }
 
 // Lease counts what happened to a lease.
 func (m *Metrics) Lease(role, event string) {

@@ -20,7 +20,7 @@ type DeciderMetrics struct {
 	*owner
 	Repeated, Unread, Outside                    prometheus.Counter
 	Outstanding, ContextsLag, FeedbackLag, Gamma *gauge
-	decisions                                    []prometheus.Counter  // of the topic, of requests
+	decisions, assigned                          []prometheus.Counter  // of the topic, of requests
 	latency                                      []prometheus.Observer // likewise
 	learned, through, epoch                      *gauge
 	columns, refusedValues, refusedExamples      *gauge               // of a linear oracle
@@ -39,6 +39,8 @@ func newDecider(o *owner) *DeciderMetrics {
 	return &DeciderMetrics{owner: o,
 		decisions: o.counters("hindsight_decisions_total", "Decisions stored, by where their context came from.",
 			"its rate is 0 while contexts come", source),
+		assigned: o.counters("hindsight_assignments_total", "Decisions of another system stored, by where they came "+
+			"from. They are none of hindsight_decisions_total.", "", source),
 		Repeated: o.counter("hindsight_requests_repeated_total",
 			"Requests whose id was decided before and that got that decision again.", ""),
 		latency: o.histograms("hindsight_decision_seconds",
@@ -106,11 +108,15 @@ func (d *DeciderMetrics) Missed(missed bool) { d.missed.Set(truth(missed)) }
 // Mode shows the mode of the epoch at work.
 func (d *DeciderMetrics) Mode(m codec.Mode) { d.mode.Set(float64(m)) }
 
-// Decision counts a stored decision, which came by request or by the topic at a time.
-func (d *DeciderMetrics) Decision(request bool, at time.Time) {
+// Decision counts a stored decision, or that of another system, which came by request or by the topic at a time.
+func (d *DeciderMetrics) Decision(request, external bool, at time.Time) {
 	source := 0
 	if request {
 		source = 1
+	}
+	if external {
+		d.assigned[source].Inc()
+		return
 	}
 	d.decisions[source].Inc()
 	d.latency[source].Observe(time.Since(at).Seconds())

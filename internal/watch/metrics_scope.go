@@ -31,7 +31,7 @@ func newScope(c *catalog) *Scope {
 	s.showRecent(show)
 	s.showShadow(show)
 	show("hindsight_apprentice_match_ratio",
-		"Mean probability that the learner would have done what the baseline did, over the last 1,000 rounds of mode "+
+		"Mean probability that the learner agrees with the baseline, over the last 1,000 rounds of mode "+
 			"apprentice, each asked just before it is learned; NaN of none.", "",
 		func() float64 { return s.match().Rate })
 	return s
@@ -77,11 +77,11 @@ func (s *Scope) showRecent(show func(name, help, alert string, of func() float64
 // showShadow shows what the learner would have done in mode shadow.
 func (s *Scope) showShadow(show func(name, help, alert string, of func() float64)) {
 	show("hindsight_shadow_agreement_ratio",
-		"Mean probability that the learner would have done what the baseline did, over those of the last 1,000 "+
+		"Mean probability that the learner agrees with the baseline, over those of the last 1,000 "+
 			"decisions that were made in mode shadow; NaN of none.", "",
 		func() float64 { return s.shadow().Agreement })
 	show("hindsight_shadow_uncovered_ratio",
-		"Mean probability that the learner would have done what the baseline never does, over those of the last 1,000 "+
+		"Mean share of the learner's law that the baseline never plays, over those of the last 1,000 "+
 			"rounds released that were made in shadow and have a loss; NaN of none.",
 		"it is over 0.05 and you want to know what the learner is worth: give the baseline some chance for "+
 			"every action",

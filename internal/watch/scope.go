@@ -43,6 +43,8 @@ type Scope struct {
 	draws     drawCheck
 	assigned  Assigned
 
+	liveEpoch int64 // the last in which the learner decided
+
 	last     int64 // feedback taken
 	fates    [codec.WithdrawnRound + 1]int64
 	feedback feedbackWindow
@@ -90,7 +92,7 @@ func (s *Scope) Decision(d *codec.Decision) {
 		s.assigned.add(d)
 		return
 	}
-	s.decisions.add(d.Propensities, d.Actions[d.Action], shadow(d.Would, d.Propensities, d.Action))
+	s.decisions.add(d.Propensities, d.Actions[d.Action], s.besides(d.Mode, d.Epoch, d.Would, d.Propensities, d.Action))
 	s.draws.add(d.Propensities, d.Action)
 }
 
@@ -115,7 +117,8 @@ func (s *Scope) Feedback(f *codec.Feedback) {
 	if f.Mode == codec.External {
 		return
 	}
-	r := released{fate: f.Fate, loss: f.Loss, shadow: shadow(f.Would, f.Propensities, f.Action)}
+	r := released{fate: f.Fate, loss: f.Loss, shadow: s.besides(f.Mode, f.Epoch, f.Would, f.Propensities,
+		f.Action)}
 	if p := f.Propensities[f.Action]; p > 0 {
 		r.weight = 1 / (float64(len(f.Propensities)) * p)
 	}

@@ -1,10 +1,15 @@
 package watch
 
-import "math"
+import (
+	"math"
+
+	"hindsight/pkg/codec"
+)
 
 // shadowed is what is kept of a law beside that of the baseline, which answered.
 type shadowed struct {
 	there     bool
+	epoch     int64
 	agrees    float64 // the law's probability of the action that was answered
 	weight    float64 // that by the baseline's propensity
 	uncovered float64 // the law's probability of actions that the baseline never plays
@@ -27,6 +32,32 @@ func shadow(would, law []float64, action int) shadowed {
 	return s
 }
 
+// besides compares the law beside that of the baseline. A round that was held out of a live epoch is none in mode
+// shadow; s.mu is held.
+func (s *Scope) besides(mode codec.Mode, epoch int64, would, law []float64, action int) shadowed {
+	if mode == codec.Live && epoch > s.liveEpoch {
+		s.liveEpoch = epoch
+		for i := range s.decisions.all {
+			s.decisions.all[i].shadow.forget(epoch)
+		}
+		for i := range s.feedback.all {
+			s.feedback.all[i].shadow.forget(epoch)
+		}
+	}
+	if epoch <= s.liveEpoch {
+		return shadowed{}
+	}
+	x := shadow(would, law, action)
+	x.epoch = epoch
+	return x
+}
+
+func (s *shadowed) forget(epoch int64) {
+	if s.epoch == epoch {
+		*s = shadowed{}
+	}
+}
+
 // maxUncovered is how much of the learner's law the baseline may leave out before the
 // learner's losses are not estimated: the estimate may be wrong by as much, on the scale of losses.
 const maxUncovered = 0.05
@@ -35,10 +66,10 @@ const maxUncovered = 0.05
 // would have been worth. What nothing is known of is NaN.
 type shadowWorth struct {
 	Decisions int     // of the last [windowSize], made in shadow
-	Agreement float64 // mean probability that the learner would have done what the baseline did
+	Agreement float64 // mean probability that the learner agrees with the baseline
 
 	Rounds    int     // of the last [windowSize] released, made in shadow and with a loss
-	Uncovered float64 // mean probability that the learner would have done what the baseline never does
+	Uncovered float64 // mean share of the learner's law that the baseline never plays
 	// estimate of what the learner would have lost a round over the baseline; NaN if Uncovered is over 5 %
 	Excess float64
 	StdErr float64 // of Excess, as if rounds were independent

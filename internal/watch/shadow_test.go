@@ -9,12 +9,33 @@ import (
 )
 
 // shadowRound tells a scope of a round in shadow, its decision and its feedback.
-func shadowRound(s *Scope, n int64, action int, loss float64, law, would []float64) {
+func shadowRound(s *Scope, epoch, n int64, action int, loss float64, law, would []float64) {
 	d := decision(0, n, action, law...)
-	d.Mode, d.Would = codec.Shadow, would
+	d.Mode, d.Would, d.Epoch = codec.Shadow, would, epoch
 	s.Decision(d)
 	s.Feedback(&codec.Feedback{N: n, Fate: codec.Observed, Loss: loss, Actions: d.Actions, Propensities: law,
-		Action: action, Mode: codec.Shadow, Would: would})
+		Action: action, Mode: codec.Shadow, Would: would, Epoch: epoch})
+}
+
+// TestHeldOutIsNotShadow: rounds that a live epoch holds out are none of mode shadow, those before its first live round
+// included, and those of a shadow epoch behind it are.
+func TestHeldOutIsNotShadow(t *testing.T) {
+	s := NewScope()
+	half, would := []float64{.5, .5}, []float64{.75, .25}
+	shadowRound(s, 1, 1, 0, 0, half, would)
+	shadowRound(s, 2, 2, 1, 1, half, would)
+	d, f := decision(0, 3, 0, half...), feedback(3, codec.Observed, 1, .5)
+	d.Epoch, f.Epoch = 2, 2
+	s.Decision(d)
+	s.Feedback(f)
+	shadowRound(s, 2, 4, 1, 1, half, would)
+	if x := s.shadow(); x.Decisions != 1 || x.Rounds != 1 || x.Agreement != .75 {
+		t.Errorf("of the epoch before the live one: %+v", x)
+	}
+	shadowRound(s, 3, 5, 1, 1, half, would)
+	if x := s.shadow(); x.Decisions != 2 || x.Rounds != 2 || x.Agreement != .5 {
+		t.Errorf("of both shadow epochs: %+v", x)
+	}
 }
 
 // By hand: two rounds under the baseline's law (½, ½), where the learner has (¾, ¼): action 0
@@ -28,12 +49,12 @@ func TestShadow(t *testing.T) {
 		t.Errorf("of nothing: %+v", x)
 	}
 	half, would := []float64{.5, .5}, []float64{.75, .25}
-	shadowRound(s, 1, 0, 0, half, would)
-	shadowRound(s, 2, 1, 1, half, would)
+	shadowRound(s, 1, 1, 0, 0, half, would)
+	shadowRound(s, 1, 2, 1, 1, half, would)
 	s.Decision(decision(0, 3, 0, half...))
 	s.Feedback(feedback(3, codec.Observed, 1, .5))
 	skipped := feedback(4, codec.Skipped, 0, .5)
-	skipped.Mode, skipped.Would = codec.Shadow, would
+	skipped.Mode, skipped.Would, skipped.Epoch = codec.Shadow, would, 1
 	s.Feedback(skipped)
 	if x := s.shadow(); x != (shadowWorth{Decisions: 2, Agreement: .5, Rounds: 2, Uncovered: 0, Excess: -.25,
 		StdErr: math.Sqrt(.125)}) || s.View().Shadow != x {
@@ -50,7 +71,7 @@ func TestShadowUncovered(t *testing.T) {
 	}{{[]float64{.95, .05}, .05, true}, {[]float64{.9, .1}, .1, false}, {[]float64{1, 0}, 0, true}} {
 		s := NewScope()
 		for n := int64(1); n <= 8; n++ {
-			shadowRound(s, n, 0, float64(n%2), []float64{1, 0}, c.would)
+			shadowRound(s, 1, n, 0, float64(n%2), []float64{1, 0}, c.would)
 		}
 		if x := s.shadow(); math.Abs(x.Uncovered-c.want) > 1e-12 || math.IsNaN(x.Excess) == c.known ||
 			math.IsNaN(x.StdErr) == c.known || math.Abs(x.Agreement-c.would[0]) > 1e-12 {
@@ -73,7 +94,7 @@ func TestShadowExcess(t *testing.T) {
 			if r.Float64() < []float64{.2, .8}[action] {
 				loss = 1
 			}
-			shadowRound(s, n, action, loss, []float64{.5, .5}, []float64{1, 0})
+			shadowRound(s, 1, n, action, loss, []float64{.5, .5}, []float64{1, 0})
 		}
 		x := s.shadow()
 		sum += x.Excess / worlds

@@ -1,92 +1,53 @@
 package codec
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // AppendRoundJSON appends o as JSON. Its context and outcome are valid.
-func AppendRoundJSON(dst []byte, o *Round) []byte {
-	dst = AppendContextJSON(dst, &o.Context)
-	dst = dst[:len(dst)-1] // the closing bracket
-	dst = roundTimeJSON(dst, "time", o.Time)
-	if o.Action != "" {
-		dst = jsonText(jsonKey(dst, "action"), o.Action)
-	}
-	if o.Propensity != 0 {
-		dst = jsonFloat(jsonKey(dst, "propensity"), o.Propensity)
-	}
-	if len(o.Propensities) > 0 {
-		dst = append(jsonKey(dst, "propensities"), '{')
-		for i, p := range o.Propensities {
-			dst = jsonFloat(jsonKey(dst, o.LawActions[i]), p)
+func AppendRoundJSON(dst []byte, o *Round) []byte { return roundAsJSON(AppendRound(dst, o), len(dst)) }
+
+// roundAsJSON is asJSON for a round, whose times are texts in JSON, and whose version comes before its outcomes.
+func roundAsJSON(dst []byte, from int) []byte {
+	r, text := reader{b: dst[from:]}, append(dst, '{')
+	version := int64(Version)
+	for s := r.open(tokMap); r.more(&s); {
+		key := r.key()
+		if version > Version && (key == "outcomes" || key == "arms") {
+			text = jsonInt(jsonKey(text, "v"), version)
+			version = Version
 		}
-		dst = append(dst, '}')
-	}
-	switch o.Kind {
-	case Loss, Reward:
-		dst = jsonFloat(jsonKey(dst, o.Kind.String()), o.Value)
-	case Withdrawn:
-		dst = append(jsonKey(dst, "withdrawn"), "true"...)
-	}
-	dst = roundTimeJSON(dst, "outcome_time", o.OutcomeTime)
-	if o.Weight != 0 && o.Weight != 1 || o.bare() {
-		dst = jsonFloat(jsonKey(dst, "weight"), max(o.Weight, 1))
-	}
-	if len(o.Baseline) > 0 {
-		dst = append(jsonKey(dst, "baseline"), '[')
-		for _, name := range o.Baseline {
-			dst = jsonText(jsonComma(dst), name)
-		}
-		dst = append(dst, ']')
-	}
-	for _, f := range o.flags() {
-		if f.on {
-			dst = append(jsonKey(dst, f.name), "true"...)
+		switch key {
+		case "v":
+			version = r.int()
+		case "time", "outcome_time":
+			text = roundTimeJSON(jsonKey(text, key), r.int())
+		case "outcomes":
+			text = r.timedJSON(jsonKey(text, key))
+		default:
+			text = r.appendJSON(jsonKey(text, key), maxDepth, jsonText)
 		}
 	}
-	if len(o.Values)+len(o.Arms) > 0 {
-		if o.Unit == "" && o.Assigned.Action == "" { // else the context says it
-			dst = jsonInt(jsonKey(dst, "v"), namedVersion)
-		}
-		dst = namedJSON(dst, o)
-	}
-	return append(dst, '}')
+	return slices.Delete(append(text, '}'), from, len(dst))
 }
 
-// namedJSON appends named outcomes.
-func namedJSON(dst []byte, o *Round) []byte {
-	value := func(v *Value) {
-		if v.Withdrawn {
-			dst = append(dst, "null"...)
-		} else {
-			dst = jsonFloat(dst, v.X)
+// timedJSON reads named outcomes and appends them.
+func (r *reader) timedJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	for s := r.open(tokMap); r.more(&s); {
+		if dst = jsonKey(dst, r.key()); r.kind() != tokMap {
+			dst = r.appendJSON(dst, maxDepth, jsonText)
+			continue
 		}
+		r.open(tokMap) // {"time", "value"}
+		r.key()
+		at := r.int()
+		r.key()
+		dst = r.appendJSON(jsonKey(append(dst, '{'), "value"), maxDepth, jsonText)
+		dst = append(roundTimeJSON(jsonKey(dst, "time"), at), '}')
 	}
-	if len(o.Values) > 0 {
-		dst = append(jsonKey(dst, "outcomes"), '{')
-		for i := range o.Values {
-			v := &o.Values[i]
-			if dst = jsonKey(dst, v.Name); v.Time == NoTime {
-				value(&v.Value)
-				continue
-			}
-			dst = jsonKey(append(dst, '{'), "value")
-			value(&v.Value)
-			dst = append(roundTimeJSON(dst, "time", v.Time), '}')
-		}
-		dst = append(dst, '}')
-	}
-	if len(o.Arms) > 0 {
-		dst = append(jsonKey(dst, "arms"), '{')
-		for i := range o.Arms {
-			dst = append(jsonKey(dst, o.Arms[i].Action), '{')
-			for j := range o.Arms[i].Values {
-				v := &o.Arms[i].Values[j]
-				dst = jsonFloat(jsonKey(dst, v.Name), v.X)
-			}
-			dst = append(dst, '}')
-		}
-		dst = append(dst, '}')
-	}
-	return dst
+	return append(dst, '}')
 }
 
 // bare reports whether nothing but its weight tells a decision from an outcome.
@@ -104,12 +65,8 @@ func (o *Round) flags() [3]roundFlag {
 	return [...]roundFlag{{"inactive", o.Inactive}, {"defaulted", o.Defaulted}, {"activated", o.Activated}}
 }
 
-func roundTimeJSON(dst []byte, key string, ns int64) []byte {
-	if ns == NoTime {
-		return dst
-	}
-	dst = append(jsonKey(dst, key), '"')
-	return append(time.Unix(0, ns).UTC().AppendFormat(dst, time.RFC3339Nano), '"')
+func roundTimeJSON(dst []byte, ns int64) []byte {
+	return append(time.Unix(0, ns).UTC().AppendFormat(append(dst, '"'), time.RFC3339Nano), '"')
 }
 
 // AppendRound appends o as MessagePack. Its context and outcome are valid.

@@ -79,21 +79,6 @@ func appendAssigned(dst []byte, a *Assigned) []byte {
 	return dst
 }
 
-func jsonAssigned(dst []byte, a *Assigned) []byte {
-	dst = append(jsonKey(dst, "assigned"), '{')
-	dst = jsonText(jsonKey(dst, "action"), a.Action)
-	if a.Propensity != 0 {
-		dst = jsonFloat(jsonKey(dst, "propensity"), a.Propensity)
-	}
-	if len(a.Law) > 0 {
-		dst = jsonShares(jsonKey(dst, "propensities"), a.Law)
-	}
-	if a.By != "" {
-		dst = jsonText(jsonKey(dst, "by"), a.By)
-	}
-	return append(dst, '}')
-}
-
 var assignedKeys = []string{"action"}
 
 // assigned reads what another system decided; null is nothing.

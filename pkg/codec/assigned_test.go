@@ -105,10 +105,12 @@ func TestNullsAreChecked(t *testing.T) {
 		{"", "", nil},
 		{`"a":null`, `"a":0.1`, errHalfLaw},
 		{`"propensity":0.30000000000000004`, `"propensity":null,"x":0`, errUnequal},
+		{`0.30000000000000004`, `0`, errHalfLaw},
+		{`0.30000000000000004`, `1`, errHalfLaw},
 		{`"mode":"external",`, "", errUnsaid},
 		{`"mode":"external"`, `"mode":"shadow"`, errUnsaid},
 	} {
-		bad := strings.Replace(text, c.from, c.to, 1)
+		bad := strings.ReplaceAll(text, c.from, c.to)
 		var got Decision
 		err := ParseDecision(&got, []byte(bad))
 		if err == nil {

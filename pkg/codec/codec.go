@@ -151,6 +151,10 @@ type Context struct {
 
 	Unit string // whom or what it is about: draws of models with sticky units hold for it; "": nobody is named
 
+	// Slots are places that one request fills, one after the other: each becomes a round of its own, so that no round
+	// has any. Empty: the context asks for one action.
+	Slots []Slot
+
 	unitOther bool // the unit is no text
 
 	numbers []byte // of the features that are vectors: memory that parsing reuses

@@ -28,6 +28,9 @@ func AppendContext(dst []byte, c *Context) []byte {
 	if c.Assigned.Action != "" {
 		n, version = n+1, assignedVersion
 	}
+	if len(c.Slots) > 0 {
+		n, version = n+1, slotsVersion
+	}
 	if c.Unit != "" {
 		n, version = n+1, unitVersion
 	}
@@ -55,6 +58,9 @@ func AppendContext(dst []byte, c *Context) []byte {
 	}
 	if c.Assigned.Action != "" {
 		dst = appendAssigned(dst, &c.Assigned)
+	}
+	if len(c.Slots) > 0 {
+		dst = appendSlots(dst, c.Slots)
 	}
 	return appendUnit(dst, c.Unit, RoundRef{})
 }
@@ -116,79 +122,11 @@ const (
 
 // AppendContextJSON appends c as JSON. c is valid ([Context.Validate]).
 func AppendContextJSON(dst []byte, c *Context) []byte {
-	dst = append(dst, '{')
-	if c.ID != "" {
-		dst = jsonText(jsonKey(dst, "id"), c.ID)
+	dst = asJSON(AppendContext(dst, c), len(dst))
+	if c.Assigned.Action != "" || len(c.Slots) > 0 || c.Unit != "" {
+		dst = append(jsonInt(jsonKey(dst[:len(dst)-1], "v"), assignedVersion), '}')
 	}
-	if len(c.Vector) > 0 {
-		dst = append(jsonKey(dst, "features"), '[')
-		for _, x := range c.Vector {
-			dst = jsonFloat(jsonComma(dst), x)
-		}
-		dst = append(dst, ']')
-	} else if len(c.Features) > 0 {
-		dst = jsonFeatures(jsonKey(dst, "features"), c.Features)
-	}
-	if len(c.Baseline) > 0 {
-		dst = jsonBaseline(dst, c.Baseline)
-	}
-	if c.LoggedPropensity != 0 {
-		dst = jsonFloat(jsonKey(dst, "logged_propensity"), c.LoggedPropensity)
-	}
-	if c.Actions != nil {
-		dst = jsonActions(dst, c.Actions)
-	}
-	if c.Assigned.Action != "" {
-		dst = jsonAssigned(dst, &c.Assigned)
-	}
-	if c.Unit != "" {
-		dst = jsonText(jsonKey(dst, "unit"), c.Unit)
-	}
-	if c.Assigned.Action != "" || c.Unit != "" {
-		dst = jsonInt(jsonKey(dst, "v"), unitVersion)
-	}
-	return append(dst, '}')
-}
-
-func jsonActions(dst []byte, actions []Action) []byte {
-	dst = append(jsonKey(dst, "actions"), '[')
-	for i := range actions {
-		a := &actions[i]
-		dst = jsonComma(dst)
-		if len(a.Features) == 0 {
-			dst = jsonText(dst, a.Name)
-			continue
-		}
-		dst = jsonText(jsonKey(append(dst, '{'), "name"), a.Name)
-		dst = jsonFeatures(jsonKey(dst, "features"), a.Features)
-		dst = append(dst, '}')
-	}
-	return append(dst, ']')
-}
-
-func jsonFeatures(dst []byte, features []Feature) []byte {
-	dst = append(dst, '{')
-	for i := range features {
-		f := &features[i]
-		dst = jsonKey(dst, f.Name)
-		switch {
-		case f.Kind == Number:
-			dst = jsonFloat(dst, f.Value)
-		case f.Kind == Text:
-			dst = jsonText(dst, f.Text)
-		case f.Kind == Vector:
-			dst = append(dst, '[')
-			for j := range f.Len() {
-				dst = jsonFloat(jsonComma(dst), f.At(j))
-			}
-			dst = append(dst, ']')
-		case f.Value != 0:
-			dst = append(dst, "true"...)
-		default:
-			dst = append(dst, "false"...)
-		}
-	}
-	return append(dst, '}')
+	return dst
 }
 
 // ParseContext parses a context from MessagePack, JSON or the JSON of a
@@ -233,7 +171,7 @@ func (r *reader) context(c *Context) {
 	actions := c.Actions[:0]
 	c.ID, c.Features, c.Vector, c.Actions, c.Baseline = "", c.Features[:0], c.Vector[:0], nil, c.Baseline[:0]
 	c.LoggedPropensity, c.numbers = 0, c.numbers[:0]
-	c.Assigned, c.Unit, c.unitOther = Assigned{Law: c.Assigned.Law[:0]}, "", false
+	c.Assigned, c.Slots, c.Unit, c.unitOther = Assigned{Law: c.Assigned.Law[:0]}, c.Slots[:0], "", false
 	r.numbers = &c.numbers
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
@@ -264,8 +202,11 @@ func (r *reader) context(c *Context) {
 		case "assigned":
 			r.once(&seen, 6)
 			r.assigned(&c.Assigned)
-		case "unit":
+		case "slots":
 			r.once(&seen, 7)
+			c.Slots = r.slots(c.Slots)
+		case "unit":
+			r.once(&seen, 8)
 			c.Unit, c.unitOther = r.contextUnit()
 		default:
 			if key == cloudMark && r.json && !r.inner {

@@ -75,6 +75,19 @@ func AppendJSON(dst []byte, kind string, record []byte) []byte {
 	return append(dst, '}')
 }
 
+// asJSON turns the map in dst[from:] into JSON without its version, as clients write it.
+func asJSON(dst []byte, from int) []byte {
+	r, text := reader{b: dst[from:]}, append(dst, '{')
+	for s := r.open(tokMap); r.more(&s); {
+		if key := r.key(); key == "v" {
+			r.skip(0)
+		} else {
+			text = r.appendJSON(jsonKey(text, key), maxDepth, jsonText)
+		}
+	}
+	return slices.Delete(append(text, '}'), from, len(dst))
+}
+
 // Like returns a data record, which an Append function wrote, in the encoding of another: as a model
 // of that encoding stores it.
 func Like(other, record []byte) []byte {

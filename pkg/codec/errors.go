@@ -35,6 +35,7 @@ var (
 	errActionID  = misread(`an action has a "name", and this one an "id": call the key name`)
 	errUnlisted  = fmt.Errorf("%w: the action is not among the propensities", ErrCorrupt)
 	errUnequal   = fmt.Errorf("%w: differs from the action's entry in propensities", ErrCorrupt)
+	errSlot      = fmt.Errorf("%w: a slot is a name or a map with a name", ErrCorrupt)
 	errHalfLaw   = fmt.Errorf("%w: null is the propensity of all actions, or of all but the one that was played",
 		ErrCorrupt)
 	errModeName = fmt.Errorf("%w: want live, shadow, apprentice, paused or external", ErrCorrupt)
@@ -78,6 +79,7 @@ var (
 	errBoth         = errors.New("are given by name and as a vector: give one")
 	errManyFeatures = errors.New("too many features")
 	errManyActions  = errors.New("too many actions")
+	errManySlots    = fmt.Errorf("too many slots: at most %d are taken", MaxSlots)
 	errManyOutcomes = fmt.Errorf("too many names: at most %d are taken", MaxOutcomes)
 	errNamed        = errors.New("must be there if, and only if, the outcome is named")
 	errOrder        = errors.New("must come in the order of the names, each once")

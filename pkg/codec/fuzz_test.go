@@ -137,7 +137,7 @@ func FuzzParseCut(f *testing.F) {
 
 func FuzzParseRare(f *testing.F) {
 	long := longMark(longList + 1)
-	seed(f, "\x81\xa1v\x01", "\x82\xa1v\x01\xa5files\xdd\x7f\xff\xff\xff", string(AppendFeedbackMark(nil, &long)))
+	seed(f, "\x81\xa1v\x01", "\x82\xa1v\x01\xa5files\xdd\x7f\xff\xff\xff", string(appendOldMark(long)))
 	for _, pos := range []Position{
 		{AheadBits: []byte{6, 0x81}, ParkedDeltas: []byte{5, 0, 0x80, 1}, RefusedRuns: []RefusedRun{{"late", []byte{7}},
 			{"orphan", []byte{3, 9}}}},

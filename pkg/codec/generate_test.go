@@ -88,9 +88,24 @@ func genContext() *rapid.Generator[Context] {
 		if rapid.Bool().Draw(t, "assigned") {
 			c.Assigned = genAssigned(t)
 		}
+		if rapid.Bool().Draw(t, "with slots") {
+			c.Slots = genSlots(t)
+		}
 		c.Unit = genID().Draw(t, "unit")
 		return c
 	})
+}
+
+func genSlots(t *rapid.T) (out []Slot) {
+	for _, name := range genNames(1, 5).Draw(t, "slots") {
+		s := Slot{Name: name}
+		if rapid.Bool().Draw(t, "more of it") {
+			s.Features, s.Actions = genFeatures().Draw(t, "features"), genNames(0, 5).Draw(t, "its actions")
+			s.Baseline = genBaseline(t)
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 func genAssigned(t *rapid.T) Assigned {

@@ -8,16 +8,10 @@ import (
 	"slices"
 )
 
-// The lists of a mark may be long: with order: arrival or early each round that is released ahead of
-// one that waits is in Ahead, and in a backlog each outcome of no round is in Parked. As
-// lists they take 5 to 9 bytes an item, and with some 200,000 of them a mark would not fit
-// into a record. Lists of more than longList items in all have a form of their own in the
-// record, of a bit, or mostly one or two bytes, an item; shorter ones stay as they always
-// were. What counts is all of a mark, since it is one record: with many partitions each list
-// may be short.
-
-// longList is how many items the lists of a mark have at most before they take the other form.
-const longList = 4096
+// The lists of a mark up to version 3 may be long: with order: arrival or early each round that is released ahead of
+// one that waits is in Ahead, and in a backlog each outcome of no round is in Parked. Lists of some thousand items
+// have a form of their own in version 3, of a bit, or mostly one or two bytes, an item. No joiner writes such marks any
+// more.
 
 // RefusedRun are the refusals of one reason, in the form of long lists.
 type RefusedRun struct {
@@ -31,78 +25,6 @@ var (
 	errLongForm  = fmt.Errorf("%w: a form of lists that records of this version do not have", ErrCorrupt)
 	errDeltas    = fmt.Errorf("%w: want ascending numbers within int64 as base-128 differences", ErrCorrupt)
 )
-
-// pack returns a mark as it is written.
-func (x *FeedbackMark) pack() FeedbackMark {
-	y := *x
-	y.V, y.Positions = Version, slices.Clone(x.Positions)
-	items := 0
-	for i := range y.Positions {
-		p := &y.Positions[i]
-		p.AheadBits, p.ParkedDeltas, p.RefusedRuns = nil, nil, nil
-		items += len(p.Ahead) + len(p.Parked) + len(p.Refused)
-	}
-	if items <= longList {
-		return y
-	}
-	for i := range y.Positions {
-		if y.Positions[i].pack() {
-			y.V = markVersion
-		}
-	}
-	return y
-}
-
-// pack puts the lists into their other form and reports whether there was one.
-func (p *Position) pack() bool {
-	if n := len(p.Ahead); n > 0 && p.Ahead[0] > p.Released && ascending(p.Ahead, true) {
-		// Not where a list is shorter: most rounds wait, and few were released.
-		if last := p.Ahead[n-1]; (uint64(last)-uint64(p.Released))/8 < width(last)*uint64(n) {
-			p.AheadBits = appendBits(nil, p.Released, p.Ahead)
-			p.Ahead = nil
-		}
-	}
-	if len(p.Parked) > 0 && ascending(p.Parked, false) && p.Parked[0] >= 0 {
-		p.ParkedDeltas = appendDeltas(nil, p.Parked)
-		p.Parked = nil
-	}
-	if len(p.Refused) > 0 {
-		if runs := refusedRuns(p.Refused); runs != nil {
-			p.RefusedRuns, p.Refused = runs, nil
-		}
-	}
-	return p.AheadBits != nil || p.ParkedDeltas != nil || p.RefusedRuns != nil
-}
-
-// width returns how many bytes numbers up to n take at most in a list.
-func width(n int64) uint64 {
-	switch {
-	case n < 1<<16:
-		return 3
-	case n < 1<<32:
-		return 5
-	}
-	return 9
-}
-
-// refusedRuns returns refusals by their reasons, nil if they are not in order.
-func refusedRuns(list []Refusal) (runs []RefusedRun) {
-	var offsets [][]int64
-	for i, r := range list {
-		if r.Offset < 0 || i > 0 && r.Offset <= list[i-1].Offset {
-			return nil
-		}
-		k := slices.IndexFunc(runs, func(x RefusedRun) bool { return x.Reason == r.Reason })
-		if k < 0 {
-			k, runs, offsets = len(runs), append(runs, RefusedRun{Reason: r.Reason}), append(offsets, nil)
-		}
-		offsets[k] = append(offsets[k], r.Offset)
-	}
-	for k := range runs {
-		runs[k].Offsets = appendDeltas(nil, offsets[k])
-	}
-	return runs
-}
 
 // unpack makes lists of a record's long lists.
 func (x *FeedbackMark) unpack() error {
@@ -157,28 +79,7 @@ func unpacked(list []int64, packed []byte, parse func([]byte) ([]int64, error)) 
 	return parse(packed)
 }
 
-// ascending reports whether no number is less than the one before, nor, if strict, equal to it.
-func ascending(list []int64, strict bool) bool {
-	for i := 1; i < len(list); i++ {
-		if list[i] < list[i-1] || strict && list[i] == list[i-1] {
-			return false
-		}
-	}
-	return true
-}
-
-// appendBits appends a set of numbers above base, bit i%8 of byte i/8 for base+1+i.
-func appendBits(dst []byte, base int64, set []int64) []byte {
-	from := len(dst)
-	dst = append(dst, make([]byte, (uint64(set[len(set)-1])-uint64(base)+7)/8)...)
-	for _, n := range set {
-		i := uint64(n) - uint64(base) - 1
-		dst[from+int(i/8)] |= 1 << (i % 8)
-	}
-	return dst
-}
-
-// parseBits is the inverse of appendBits.
+// parseBits returns a set of numbers above base, of which bit i%8 of byte i/8 stands for base+1+i.
 func parseBits(base int64, b []byte) (set []int64, err error) {
 	if base > math.MaxInt64-8*int64(len(b)) {
 		return nil, errRange
@@ -193,18 +94,8 @@ func parseBits(base int64, b []byte) (set []int64, err error) {
 	return set, nil
 }
 
-// appendDeltas appends ascending numbers of at least 0, each as the difference from the one
-// before in base 128 (Go's and Protocol Buffers' uvarint).
-func appendDeltas(dst []byte, list []int64) []byte {
-	last := int64(0)
-	for _, n := range list {
-		dst = binary.AppendUvarint(dst, uint64(n-last))
-		last = n
-	}
-	return dst
-}
-
-// parseDeltas is the inverse of appendDeltas.
+// parseDeltas returns ascending numbers of at least 0, each of which is the difference from the one before in base 128
+// (Go's and Protocol Buffers' uvarint).
 func parseDeltas(b []byte) (list []int64, err error) {
 	last := uint64(0)
 	for len(b) > 0 {

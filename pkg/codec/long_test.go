@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"encoding/binary"
 	"errors"
 	"math"
 	"slices"
@@ -48,6 +49,119 @@ func spreadMark(partitions int, rounds, parked int64, ahead func(i int64) bool) 
 	return m
 }
 
+// appendOldMark appends a mark as joiners that logged no cuts wrote it.
+func appendOldMark(m FeedbackMark) []byte {
+	m = m.pack()
+	return AppendFeedbackMark(nil, &m)
+}
+
+// longList is how many items the lists of a mark had at most before they took the other form.
+const longList = 4096
+
+// pack returns a mark as it was written.
+func (x *FeedbackMark) pack() FeedbackMark {
+	y := *x
+	y.V, y.Positions = Version, slices.Clone(x.Positions)
+	items := 0
+	for i := range y.Positions {
+		p := &y.Positions[i]
+		p.AheadBits, p.ParkedDeltas, p.RefusedRuns = nil, nil, nil
+		items += len(p.Ahead) + len(p.Parked) + len(p.Refused)
+	}
+	if items <= longList {
+		return y
+	}
+	for i := range y.Positions {
+		if y.Positions[i].pack() {
+			y.V = markVersion
+		}
+	}
+	return y
+}
+
+// pack puts the lists into their other form and reports whether there was one.
+func (p *Position) pack() bool {
+	if n := len(p.Ahead); n > 0 && p.Ahead[0] > p.Released && ascending(p.Ahead, true) {
+		// Not where a list is shorter: most rounds wait, and few were released.
+		if last := p.Ahead[n-1]; (uint64(last)-uint64(p.Released))/8 < width(last)*uint64(n) {
+			p.AheadBits = appendBits(nil, p.Released, p.Ahead)
+			p.Ahead = nil
+		}
+	}
+	if len(p.Parked) > 0 && ascending(p.Parked, false) && p.Parked[0] >= 0 {
+		p.ParkedDeltas = appendDeltas(nil, p.Parked)
+		p.Parked = nil
+	}
+	if len(p.Refused) > 0 {
+		if runs := refusedRuns(p.Refused); runs != nil {
+			p.RefusedRuns, p.Refused = runs, nil
+		}
+	}
+	return p.AheadBits != nil || p.ParkedDeltas != nil || p.RefusedRuns != nil
+}
+
+// width returns how many bytes numbers up to n take at most in a list.
+func width(n int64) uint64 {
+	switch {
+	case n < 1<<16:
+		return 3
+	case n < 1<<32:
+		return 5
+	}
+	return 9
+}
+
+// refusedRuns returns refusals by their reasons, nil if they are not in order.
+func refusedRuns(list []Refusal) (runs []RefusedRun) {
+	var offsets [][]int64
+	for i, r := range list {
+		if r.Offset < 0 || i > 0 && r.Offset <= list[i-1].Offset {
+			return nil
+		}
+		k := slices.IndexFunc(runs, func(x RefusedRun) bool { return x.Reason == r.Reason })
+		if k < 0 {
+			k, runs, offsets = len(runs), append(runs, RefusedRun{Reason: r.Reason}), append(offsets, nil)
+		}
+		offsets[k] = append(offsets[k], r.Offset)
+	}
+	for k := range runs {
+		runs[k].Offsets = appendDeltas(nil, offsets[k])
+	}
+	return runs
+}
+
+// ascending reports whether no number is less than the one before, nor, if strict, equal to it.
+func ascending(list []int64, strict bool) bool {
+	for i := 1; i < len(list); i++ {
+		if list[i] < list[i-1] || strict && list[i] == list[i-1] {
+			return false
+		}
+	}
+	return true
+}
+
+// appendBits appends a set of numbers above base, bit i%8 of byte i/8 for base+1+i.
+func appendBits(dst []byte, base int64, set []int64) []byte {
+	from := len(dst)
+	dst = append(dst, make([]byte, (uint64(set[len(set)-1])-uint64(base)+7)/8)...)
+	for _, n := range set {
+		i := uint64(n) - uint64(base) - 1
+		dst[from+int(i/8)] |= 1 << (i % 8)
+	}
+	return dst
+}
+
+// appendDeltas appends ascending numbers of at least 0, each as the difference from the one
+// before in base 128 (Go's and Protocol Buffers' uvarint).
+func appendDeltas(dst []byte, list []int64) []byte {
+	last := int64(0)
+	for _, n := range list {
+		dst = binary.AppendUvarint(dst, uint64(n-last))
+		last = n
+	}
+	return dst
+}
+
 // TestLongMarks holds that lists of marks are written as they always were up to a number of
 // items in all, and that longer ones are read back equal from a record of the version that has
 // them.
@@ -56,7 +170,7 @@ func TestLongMarks(t *testing.T) {
 	for _, partitions := range []int{1, 13, 128} {
 		for n, want := range map[int64]int{longList: Version, longList + 1: markVersion} {
 			m := spreadMark(partitions, n-2*1000, 1000, every)
-			b := AppendFeedbackMark(nil, &m)
+			b := appendOldMark(m)
 			got, err := ParseFeedbackMark(b)
 			m.V = want
 			if err != nil || !same(got, m) {
@@ -110,7 +224,7 @@ func TestLongMarkFits(t *testing.T) {
 			"each 50th ahead": {4_000_000, 50_000, func(i int64) bool { return i%50 == 0 }},
 		} {
 			m := spreadMark(partitions, k.rounds, k.parked, k.ahead)
-			b := AppendFeedbackMark(nil, &m)
+			b := appendOldMark(m)
 			if len(b) > MaxRecordBytes-128<<10 {
 				t.Errorf("%s, %d partitions: %d bytes leave no room for the rest of a record of %d", name,
 					partitions, len(b), MaxRecordBytes)
@@ -148,7 +262,7 @@ func TestLongListForms(t *testing.T) {
 		for i, at := range numbers("refused", 0) {
 			pos.Refused = append(pos.Refused, Refusal{at, []string{"", ReasonOrphan, ReasonLate}[i%3]})
 		}
-		got, err := ParseFeedbackMark(AppendFeedbackMark(nil, &m))
+		got, err := ParseFeedbackMark(appendOldMark(m))
 		m.V = got.V
 		if err != nil || !same(got, m) {
 			t.Fatalf("%v\n got %+v\nwant %+v", err, got.Positions[1], m.Positions[1])

@@ -219,22 +219,6 @@ func appendShares(dst []byte, b []Share) []byte {
 	return dst
 }
 
-func jsonBaseline(dst []byte, b []Share) []byte {
-	dst = jsonKey(dst, "baseline")
-	if oneAction(b) {
-		return jsonText(dst, b[0].Name)
-	}
-	return jsonShares(dst, b)
-}
-
-func jsonShares(dst []byte, b []Share) []byte {
-	dst = append(dst, '{')
-	for i := range b {
-		dst = jsonFloat(jsonKey(dst, b[i].Name), b[i].P)
-	}
-	return append(dst, '}')
-}
-
 // sharesSlack is how far probabilities that others give may sum from 1: writers round them.
 const sharesSlack = 1e-6
 

@@ -15,18 +15,6 @@ func appendValues(dst []byte, values []Value) []byte {
 	return dst
 }
 
-func jsonValues(dst []byte, values []Value) []byte {
-	dst = append(dst, '{')
-	for i := range values {
-		if dst = jsonKey(dst, values[i].Name); values[i].Withdrawn {
-			dst = append(dst, "null"...)
-		} else {
-			dst = jsonFloat(dst, values[i].X)
-		}
-	}
-	return append(dst, '}')
-}
-
 // values reads named outcomes and appends them; null is none.
 func (r *reader) values(dst []Value) []Value {
 	if r.null() {

@@ -56,29 +56,7 @@ func AppendOutcome(dst []byte, o *Outcome) []byte {
 }
 
 // AppendOutcomeJSON appends o as JSON. o is valid ([Outcome.Validate]).
-func AppendOutcomeJSON(dst []byte, o *Outcome) []byte {
-	if dst = append(dst, '{'); o.ID == "" && o.Unit != "" {
-		dst = jsonText(jsonKey(dst, "unit"), o.Unit)
-	} else {
-		dst = jsonText(jsonKey(dst, "id"), o.ID)
-	}
-	dst = jsonKey(dst, o.Kind.String())
-	switch o.Kind {
-	case Loss, Reward:
-		dst = jsonFloat(dst, o.Value)
-	case Named:
-		dst = jsonValues(dst, o.Values)
-	default:
-		dst = append(dst, "true"...)
-	}
-	if o.Action != "" {
-		dst = jsonText(jsonKey(dst, "action"), o.Action)
-	}
-	if o.OutcomeID != "" {
-		dst = jsonText(jsonKey(dst, "outcome_id"), o.OutcomeID)
-	}
-	return append(dst, '}')
-}
+func AppendOutcomeJSON(dst []byte, o *Outcome) []byte { return asJSON(AppendOutcome(dst, o), len(dst)) }
 
 // ParseOutcome parses an outcome from MessagePack, JSON or the JSON of a
 // CloudEvent, whose id is the outcome_id when its data has none. It refuses what is

@@ -30,13 +30,12 @@ func AppendClass(dst []byte, x *Class) []byte { return appendRare(dst, classReco
 // ParseClass parses one piece of a class file.
 func ParseClass(b []byte) (Class, error) { return parsed[Class](classRecord, b) }
 
-// AppendFeedbackMark appends a mark of the joiner: of version 4 if it has limits.
+// AppendFeedbackMark appends a mark of the joiner: of version 4 if it has limits, else of its own.
 func AppendFeedbackMark(dst []byte, x *FeedbackMark) []byte {
 	if x.Limits.Heart > 0 {
 		return appendRare(dst, cutMarkRecord, cutMarkVersion, x)
 	}
-	y := x.pack()
-	return appendRare(dst, feedbackMarkRecord, y.V, &y)
+	return appendRare(dst, feedbackMarkRecord, max(x.V, Version), x)
 }
 
 // ParseFeedbackMark parses a mark of the joiner, of any version: of version 4 it has limits.

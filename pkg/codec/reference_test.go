@@ -424,6 +424,41 @@ func tree(c *Context) map[string]any {
 	if c.Unit != "" {
 		m["unit"] = c.Unit
 	}
+	if len(c.Slots) > 0 {
+		list := []any{}
+		for i := range c.Slots {
+			list = append(list, slotTree(&c.Slots[i], named))
+		}
+		m["slots"] = list
+	}
+	return m
+}
+
+// slotTree returns what a slot is on the wire: its name, if there is no more.
+func slotTree(s *Slot, named func([]Feature) map[string]any) any {
+	m := map[string]any{"name": s.Name}
+	if len(s.Features) > 0 {
+		m["features"] = named(s.Features)
+	}
+	if len(s.Actions) > 0 {
+		list := []any{}
+		for _, name := range s.Actions {
+			list = append(list, name)
+		}
+		m["actions"] = list
+	}
+	if oneAction(s.Baseline) {
+		m["baseline"] = s.Baseline[0].Name
+	} else if len(s.Baseline) > 0 {
+		law := map[string]any{}
+		for _, x := range s.Baseline {
+			law[x.Name] = x.P
+		}
+		m["baseline"] = law
+	}
+	if len(m) == 1 {
+		return s.Name
+	}
 	return m
 }
 

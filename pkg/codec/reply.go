@@ -80,14 +80,24 @@ func AppendDecisionReply(dst []byte, d *Decision, unread string, duplicate bool)
 // ErrorReply appends the reply to a request that failed, as JSON or MessagePack:
 // {"error":{"code":409,"message":"…","id":"…"}}. id is "" if it could not be read.
 func ErrorReply(dst []byte, code int, message, id string, json bool) []byte {
-	if !json {
-		dst = appendMap(appendKey(appendMap(dst, 1), "error"), 3)
-		dst = appendInt(appendKey(dst, "code"), int64(code))
-		dst = appendText(appendKey(dst, "message"), message)
-		return appendText(appendKey(dst, "id"), id)
+	from := len(dst)
+	dst = appendMap(appendKey(appendMap(dst, 1), "error"), 3)
+	dst = appendInt(appendKey(dst, "code"), int64(code))
+	dst = appendText(appendKey(dst, "message"), message)
+	dst = appendText(appendKey(dst, "id"), id)
+	if json {
+		return asJSON(dst, from)
 	}
-	dst = append(dst, `{"error":{`...)
-	dst = jsonInt(jsonKey(dst, "code"), int64(code))
-	dst = jsonText(jsonKey(dst, "message"), message)
-	return append(jsonText(jsonKey(dst, "id"), id), "}}"...)
+	return dst
+}
+
+// AppendStored appends the reply to an outcome that is in the log: {"id", "stored": true}, as JSON or MessagePack.
+func AppendStored(dst []byte, id string, json bool) []byte {
+	from := len(dst)
+	dst = appendText(appendKey(appendMap(dst, 2), "id"), id)
+	dst = appendBool(appendKey(dst, "stored"), true)
+	if json {
+		return asJSON(dst, from)
+	}
+	return dst
 }

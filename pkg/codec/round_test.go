@@ -93,6 +93,10 @@ func TestRoundOfNamedFeedback(t *testing.T) {
 		NoTime}}; err != nil || o.Stage != 2 || o.Kind != Named || !reflect.DeepEqual(o.Values, want) {
 		t.Errorf("%v: %+v", err, o)
 	}
+	if err := ParseRound(&o, []byte(`{"context":{"features":{"x":1}},"id":"i"}`)); err != nil || o.ID != "i" ||
+		len(o.Features) > 0 { // the context of a round in JSON is what its own keys say
+		t.Errorf("%v: %+v", err, o)
+	}
 	for _, bad := range []string{`{"id":"i","outcomes":{"q":1,"q":2}}`, `{"id":"i","outcomes":{"q":1e999}}`,
 		`{"id":"i","outcomes":{"q":"x"}}`, `{"id":"i","v":5}`} {
 		if err := ParseRound(&o, []byte(bad)); err == nil {

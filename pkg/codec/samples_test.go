@@ -44,6 +44,14 @@ func sampleAssignedAlone() Context {
 	return Context{ID: "8f3a", Assigned: Assigned{Action: "größe", Propensity: 0.3}}
 }
 
+// sampleSlots asks for three slots: one by its name, one with all that a slot may have, and one with a law.
+func sampleSlots() Context {
+	c := sampleContext()
+	c.Slots = []Slot{{Name: "hero"}, {Name: "side", Features: []Feature{{Name: "size", Kind: Number, Value: 2}},
+		Actions: []string{"a", "b"}, Baseline: []Share{{"b", 1}}}, {Name: "größe", Baseline: []Share{{"a", .5}, {"b", .5}}}}
+	return c
+}
+
 // sampleExternal is the decision of another system whose law is known, known in part, or not known.
 func sampleExternal(u Unknown) Decision {
 	d := sampleEraDecision()
@@ -273,6 +281,8 @@ func packedKinds() []kind {
 		hot("context-json", sampleContext(), AppendContextJSON, ParseContext),
 		hot("context-assigned", sampleAssigned(), AppendContext, ParseContext),
 		hot("context-assigned-json", sampleAssigned(), AppendContextJSON, ParseContext),
+		hot("context-slots", sampleSlots(), AppendContext, ParseContext),
+		hot("context-slots-json", sampleSlots(), AppendContextJSON, ParseContext),
 		hot("context-assigned-alone", sampleAssignedAlone(), AppendContext, ParseContext),
 		hot("decision-external", sampleExternal(0), AppendDecision, ParseDecision),
 		hot("decision-external-rest", sampleExternal(UnknownRest), AppendDecision, ParseDecision),

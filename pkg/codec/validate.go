@@ -119,6 +119,9 @@ func (c *Context) ValidateFor(long func(name string) bool) error {
 	if err == nil {
 		field, err = c.Assigned.check()
 	}
+	if err == nil {
+		field, err = checkSlots(c.Slots)
+	}
 	return wrong("context", field, err)
 }
 
@@ -210,34 +213,13 @@ func (d *Decision) Validate() error {
 }
 
 func (d *Decision) check() (string, error) {
-	switch {
-	case d.N < 1:
-		return "n", errPositive
-	case d.Partition < 0:
-		return "partition", errNegative
-	case d.Epoch < 1:
-		return "epoch", errPositive
-	case d.LearnedThrough < 0:
-		return "learned_through", errNegative
-	case d.Learned < 0:
-		return "learned", errNegative
-	case !finite(d.Gamma):
-		return "gamma", errNotFinite
-	case d.Gamma < 0:
-		return "gamma", errNegative
-	case d.ContextsThrough < 0:
-		return "contexts_through", errNegative
-	case d.Source < -1:
-		return "source", errSource
-	case d.Time < 0:
-		return "time", errNegative
-	case d.Era < 0:
-		return "era", errNegative
-	case len(d.Context) > MaxRecordBytes:
-		return "context", ErrTooLarge
+	if field, err := firstBelow([]bounded{{"n", d.N, 1}, {"partition", int64(d.Partition), 0}, {"epoch", d.Epoch, 1},
+		{"learned_through", d.LearnedThrough, 0}, {"learned", d.Learned, 0}, {"time", d.Time, 0}, {"era", d.Era, 0},
+		{"contexts_through", d.ContextsThrough, 0}, {"source", d.Source, -1}}); err != nil {
+		return field, err
 	}
-	if err := checkName(d.ID, MaxIDBytes); err != nil {
-		return "id", err
+	if field, err := checkRound(d.ID, d.Gamma, d.Context); err != nil {
+		return field, err
 	}
 	if field, err := checkLaw(d.Actions, d.Propensities, d.Action); err != nil {
 		return field, err
@@ -249,6 +231,35 @@ func (d *Decision) check() (string, error) {
 		return field, err
 	}
 	return checkUnit(d.Unit, d.First, d.Partition, d.N)
+}
+
+// bounded is a number of a record with the least that it may be: 1, 0, or -1 where none is known.
+type bounded struct {
+	field        string
+	value, least int64
+}
+
+// firstBelow returns the first of some numbers that is too small, and the rule that it breaks.
+func firstBelow(numbers []bounded) (string, error) {
+	for i := range numbers {
+		if x := &numbers[i]; x.value < x.least {
+			return x.field, [...]error{errSource, errNegative, errPositive}[x.least+1]
+		}
+	}
+	return "", nil
+}
+
+// checkRound checks what a decision and its feedback have alike.
+func checkRound(id string, gamma float64, context []byte) (string, error) {
+	switch {
+	case !finite(gamma):
+		return "gamma", errNotFinite
+	case gamma < 0:
+		return "gamma", errNegative
+	case len(context) > MaxRecordBytes:
+		return "context", ErrTooLarge
+	}
+	return "id", checkName(id, MaxIDBytes)
 }
 
 // checkLaw checks what was drawn and from which law.
@@ -293,7 +304,12 @@ func checkLaw(actions []string, law []float64, drawn int) (string, error) {
 // one was learned, and an outcome that is there or is not. It does not allocate
 // unless it fails or there are more than 512 actions.
 func (f *Feedback) Validate() error {
-	field, err := f.checkRound()
+	field, err := firstBelow([]bounded{{"n", f.N, 1}, {"partition", int64(f.Partition), 0}, {"round", f.Round, 1},
+		{"epoch", f.Epoch, 1}, {"learned_through", f.LearnedThrough, 0}, {"time", f.Time, 0},
+		{"closed_at", f.ClosedAt, 0}})
+	if err == nil {
+		field, err = checkRound(f.ID, f.Gamma, f.Context)
+	}
 	if err == nil {
 		field, err = f.checkFate()
 	}
@@ -313,32 +329,6 @@ func (f *Feedback) Validate() error {
 		return wrong("feedback", field, err)
 	}
 	return nil
-}
-
-func (f *Feedback) checkRound() (string, error) {
-	switch {
-	case f.N < 1:
-		return "n", errPositive
-	case f.Partition < 0:
-		return "partition", errNegative
-	case f.Round < 1:
-		return "round", errPositive
-	case f.Epoch < 1:
-		return "epoch", errPositive
-	case f.LearnedThrough < 0:
-		return "learned_through", errNegative
-	case !finite(f.Gamma):
-		return "gamma", errNotFinite
-	case f.Gamma < 0:
-		return "gamma", errNegative
-	case f.Time < 0:
-		return "time", errNegative
-	case f.ClosedAt < 0:
-		return "closed_at", errNegative
-	case len(f.Context) > MaxRecordBytes:
-		return "context", ErrTooLarge
-	}
-	return "id", checkName(f.ID, MaxIDBytes)
 }
 
 func (f *Feedback) checkFate() (string, error) {

@@ -15,6 +15,9 @@ const assignedVersion = 4
 // unitVersion is the version of a record that names a unit. An older program would draw for each of its contexts.
 const unitVersion = 4
 
+// slotsVersion is the version of a context with slots. An older program would decide one action.
+const slotsVersion = 4
+
 // markVersion is the version of a mark of the joiner with long lists ([Position]). An older
 // program that passed over them would take rounds and outcomes that are done for such as wait.
 const markVersion = 3

@@ -218,7 +218,8 @@ func TestConserveKeeps(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		seeds, rounds = 10000, 3000
 	}
-	broken := func(world, late string, ignored bool) float64 {
+	broken := func(t *testing.T, world, late string, ignored bool) float64 {
+		t.Parallel()
 		n, held := 0, 0
 		for seed := range seeds {
 			w := worlds[world](seed)
@@ -229,20 +230,24 @@ func TestConserveKeeps(t *testing.T) {
 			}
 		}
 		share := float64(n) / float64(seeds)
-		t.Logf("%s, %s, ignored %v: broken in %.4f of runs, %.0f of %d rounds held back", world, late, ignored, share,
-			float64(held)/float64(seeds), rounds)
+		t.Logf("broken in %.4f of %d runs, %.0f of %d rounds held back", share, seeds, float64(held)/float64(seeds),
+			rounds)
 		return share
 	}
 	for late := range latenesses() {
 		for _, world := range []string{"random", "trap"} {
-			if share := broken(world, late, false); share > delta+3*math.Sqrt(delta*(1-delta)/float64(seeds)) {
-				t.Errorf("%s, %s: broken in %.3f of runs, more than %v", world, late, share, delta)
-			}
+			t.Run(world+" "+late, func(t *testing.T) {
+				if share := broken(t, world, late, false); share > delta+3*math.Sqrt(delta*(1-delta)/float64(seeds)) {
+					t.Errorf("broken in %.3f of runs, more than %v", share, delta)
+				}
+			})
 		}
 	}
-	if share := broken("trap", "bad news never", true); share < .5 {
-		t.Errorf("what is outstanding is ignored, and that breaks %.3f of runs only", share)
-	}
+	t.Run("ignored", func(t *testing.T) {
+		if share := broken(t, "trap", "bad news never", true); share < .5 {
+			t.Errorf("what is outstanding is ignored, and that breaks %.3f of runs only", share)
+		}
+	})
 }
 
 // TestConserveRegret holds the price: after 50,000 rounds at most 1.5 times the regret without a guard, which loses

@@ -320,6 +320,7 @@ func TestSchedules(t *testing.T) {
 		{"balanced", newLinear(), 0, 20},
 		{"balanced", newLinear(), 100, 200},
 		{"50", newLinear(), 4, 100},
+		{"1e9", newLinear(), 0, 1e9},
 		{"theory", newLinear(), 100, math.Sqrt(8) * 30},
 		{"theory", newLinear(), 0, 0},
 	} {
@@ -333,7 +334,7 @@ func TestSchedules(t *testing.T) {
 		5*20_000/(36*log))) > 1e-12*g {
 		t.Errorf("paper: γ = %v", g)
 	}
-	for _, bad := range []string{"bold", "-1", "0", "NaN", "Inf", "1e300"} {
+	for _, bad := range []string{"bold", "-1", "0", "NaN", "Inf", "1.01e9"} {
 		if _, err := learner.NewSchedule(bad, hedge); err == nil {
 			t.Errorf("explore %q: accepted", bad)
 		}

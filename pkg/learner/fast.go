@@ -230,8 +230,28 @@ func (d *DAFA) appendEarly(b []byte) (_ []byte, err error) {
 	return d.fast.appendBinary(b)
 }
 
-// readEarly is UnmarshalBinary of a learner with a fast state.
+// readSlow is readEarly of a snapshot without a fast state.
+func (d *DAFA) readSlow(b []byte) error {
+	if err := d.readFinal(b); err != nil {
+		return err
+	}
+	state, err := d.reg.AppendBinary(nil)
+	if err == nil {
+		err = d.fast.reg.UnmarshalBinary(state)
+	}
+	if err != nil {
+		panic("an oracle does not read what it wrote")
+	}
+	d.fast = &fast{reg: d.fast.reg}
+	return nil
+}
+
+// readEarly is UnmarshalBinary of a learner with a fast state. Of a snapshot without one it is a copy of the slow
+// state: no round has a provisional loss yet.
 func (d *DAFA) readEarly(b []byte) error {
+	if len(b) > 1 && b[1] == d.kind() {
+		return d.readSlow(b)
+	}
 	_, rest, err := readHeader(b, kindEarly)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package learner_test
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -77,8 +78,31 @@ func TestEarlySnapshot(t *testing.T) {
 	if !bytes.Equal(must(one.AppendBinary(nil)), must(two.AppendBinary(nil))) || restored < 20 {
 		t.Errorf("after %d restarts with provisional rounds the state is another", restored)
 	}
-	if one.UnmarshalBinary(must(learner.NewDAFA(newAggregate(), learner.Root{C: 20}).AppendBinary(nil))) == nil {
-		t.Error("a snapshot without what waits is read")
+}
+
+// TestEarlyBegins: a learner that was without provisional losses goes on as it was until it has the first.
+func TestEarlyBegins(t *testing.T) {
+	plain := learner.NewDAFA(newAggregate(), learner.Root{C: learner.RootBalanced})
+	playEarly(plain, false, 200, func(int, *oracle.Input) {})
+	early := learner.NewDAFA(newAggregate(), learner.Root{C: learner.RootBalanced})
+	early.Early(newAggregate())
+	playEarly(early, true, 50, func(int, *oracle.Input) {}) // which it forgets
+	if err := early.UnmarshalBinary(must(plain.AppendBinary(nil))); err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(2, 2))
+	for n := range int64(50) {
+		x := oracletest.Input(rng)
+		a, gamma := plain.Propensities(nil, x)
+		b, of := early.Propensities(nil, x)
+		if gamma != of || !slices.Equal(a, b) || early.Provisional() != 0 {
+			t.Fatalf("round %d: %v at γ %v, was %v at %v", n, b, of, a, gamma)
+		}
+		loss := rng.Float64()
+		for _, l := range []*learner.DAFA{plain, early} {
+			l.Learn(&learner.Round{Input: x, Propensities: a, Gamma: gamma, N: 1000 + n, LearnedThrough: 999 + n,
+				Decision: 1000 + n, Fate: learner.Observed, Loss: loss})
+		}
 	}
 }
 

@@ -13,10 +13,7 @@ func (o *Diagonal) AppendBinary(b []byte) ([]byte, error) {
 		b = binary.AppendUvarint(b, uint64(v))
 	}
 	b = appendFloats(b, []float64{o.sumLoss, o.regret})
-	if o.version > 1 {
-		b = o.watches.append(b)
-	}
-	b = o.appendColumns(b)
+	b = o.appendColumns(b, &o.watches)
 	for _, name := range o.names {
 		b = appendString(b, name)
 	}
@@ -44,15 +41,9 @@ func (o *Diagonal) UnmarshalBinary(b []byte) error {
 		!(n.sumLoss >= 0 && n.sumLoss <= float64(n.fed)) || !(n.regret >= 0) {
 		return snapshotError("diagonal", "damaged header")
 	}
-	if n.version > 1 && !n.watches.read(&r, n.fed) {
-		return snapshotError("diagonal", "damaged watch")
+	if err := n.readColumns(&r, columns, &n.watches, n.fed, "diagonal"); err != nil {
+		return err
 	}
-	for range columns {
-		if !n.readColumn(&r) {
-			return snapshotError("diagonal", "damaged column")
-		}
-	}
-	n.begun[ofContext] = n.fed > 0
 	for i := range actions {
 		name := r.string()
 		if _, twice := n.byAction[name]; twice || r.bad {

@@ -44,10 +44,7 @@ func (o *Linear) AppendBinary(b []byte) ([]byte, error) {
 	}
 	b = appendFloat(b, o.sumLoss)
 	b = appendFloat(b, o.regret)
-	if o.version > 1 {
-		b = o.watches.append(b)
-	}
-	b = o.appendColumns(b)
+	b = o.appendColumns(b, &o.watches)
 	for i := range o.actions {
 		a := &o.actions[i]
 		b = appendString(b, a.name)
@@ -107,15 +104,9 @@ func (o *Linear) UnmarshalBinary(b []byte) error {
 		n.fed < 0 || !(n.sumLoss >= 0 && n.sumLoss <= float64(n.fed)) { // losses are in [0,1]
 		return snapshotError("linear", "damaged header")
 	}
-	if n.version > 1 && !n.watches.read(&r, n.fed) {
-		return snapshotError("linear", "damaged watch")
+	if err := n.readColumns(&r, columns, &n.watches, n.fed, "linear"); err != nil {
+		return err
 	}
-	for range columns {
-		if !n.readColumn(&r) {
-			return snapshotError("linear", "damaged column")
-		}
-	}
-	n.begun[ofContext] = n.fed > 0
 	n.fourier.grow(&n.features)
 	for range actions {
 		if !n.readAction(&r) {
@@ -154,8 +145,11 @@ func (o *Linear) readVersion(r *wireReader) error {
 	return nil
 }
 
-// appendColumns appends the dictionary of columns; readColumn reads one.
-func (f *features) appendColumns(b []byte) []byte {
+// appendColumns appends what an oracle over features watches, and its dictionary of columns.
+func (f *features) appendColumns(b []byte, w *watches) []byte {
+	if f.version > 1 {
+		b = w.append(b)
+	}
 	for i := range f.cols[1:] {
 		c := &f.cols[1+i]
 		s := &f.slots[c.slot]
@@ -167,6 +161,20 @@ func (f *features) appendColumns(b []byte) []byte {
 		}
 	}
 	return b
+}
+
+// readColumns reads what appendColumns wrote of an oracle of a kind that was fed so many examples.
+func (f *features) readColumns(r *wireReader, columns int, w *watches, fed int64, kind string) error {
+	if f.version > 1 && !w.read(r, fed) {
+		return snapshotError(kind, "damaged watch")
+	}
+	for range columns {
+		if !f.readColumn(r) {
+			return snapshotError(kind, "damaged column")
+		}
+	}
+	f.begun[ofContext] = fed > 0
+	return nil
 }
 
 func (f *features) readColumn(r *wireReader) bool {

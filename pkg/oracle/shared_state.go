@@ -15,10 +15,7 @@ func (o *Shared) AppendBinary(b []byte) ([]byte, error) {
 	}
 	b = appendFloat(b, o.sumLoss)
 	b = appendFloat(b, o.regret)
-	if o.version > 1 {
-		b = o.watches.append(b)
-	}
-	b = o.appendColumns(b)
+	b = o.appendColumns(b, &o.watches)
 	b = slices.Grow(b, 8*(len(o.ridge.w)+len(o.ridge.p)))
 	b = appendFloats(b, o.ridge.w)
 	return appendFloats(b, o.ridge.p), nil
@@ -51,15 +48,9 @@ func (o *Shared) UnmarshalBinary(b []byte) error {
 	if r.bad || columns > o.most || !(n.sumLoss >= 0 && n.sumLoss <= float64(n.fed)) {
 		return snapshotError("shared", "damaged header")
 	}
-	if n.version > 1 && !n.watches.read(&r, n.fed) {
-		return snapshotError("shared", "damaged watch")
+	if err := n.readColumns(&r, columns, &n.watches, n.fed, "shared"); err != nil {
+		return err
 	}
-	for range columns {
-		if !n.readColumn(&r) {
-			return snapshotError("shared", "damaged column")
-		}
-	}
-	n.begun[ofContext] = n.fed > 0
 	if len(r.b) != 8*(o.o.Hashed+packedLen(o.o.Hashed)) {
 		return snapshotError("shared", "wrong length")
 	}

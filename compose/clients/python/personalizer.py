@@ -1,7 +1,7 @@
 """Azure Personalizer's own SDKs, with nothing changed but the URL.
 
 personalizer.py [URL [KEY]] ranks 50 times with the SDK of v1.0 (pip install azure-cognitiveservices-personalizer), then
-with that of 2022-09-01-preview (pip install azure-ai-personalizer), and rewards the salad.
+with that of 2022-09-01-preview (pip install azure-ai-personalizer), and rewards the salad. Then it fills two slots.
 """
 import json, os, sys
 from azure.ai.personalizer import PersonalizerClient as Preview
@@ -29,3 +29,11 @@ for _ in range(50):
     ranked = client.rank(request)
     client.reward(ranked["eventId"], {"value": 1.0 if ranked["rewardActionId"] == "salad" else 0.0})
 print("2022-09-01-preview:", ranked["rewardActionId"], {a["id"]: a["probability"] for a in ranked["ranking"]})
+
+slots = [{"id": "main", "baselineAction": "pasta", "excludedActions": ["juice"], "features": [{"size": "large"}]},
+         {"id": "drink", "baselineAction": "juice"}]
+ranked = client.rank_multi_slot({"actions": request["actions"], "contextFeatures": request["contextFeatures"],
+                                 "slots": slots})
+client.reward_multi_slot(ranked["eventId"], {"reward": [{"slotId": s["id"], "value": 1.0} for s in ranked["slots"]]})
+client.activate_multi_slot(ranked["eventId"])
+print("slots:", {s["id"]: s["rewardActionId"] for s in ranked["slots"]})

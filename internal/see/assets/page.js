@@ -29,6 +29,12 @@ function span(s) {
 }
 const clock = (t) => second(Date.parse(t) / 1000);
 
+// table makes a table; each cell knows its column's name, which a narrow screen shows beside it.
+const table = (names, rows) => make("table", {}, make("tr", {}, ...names.map((n) => make("th", { scope: "col" }, n))), ...rows.map((cells) => {
+  cells.forEach((cell, i) => cell.setAttribute("data-name", names[i]));
+  return make("tr", {}, ...cells);
+}));
+
 function drawHeader(s) {
   byId("model").textContent = s.model;
   document.title = (s.ready ? "" : "! ") + s.model + " – Hindsight";
@@ -51,7 +57,7 @@ function drawHeader(s) {
 function drawAlarms(s) {
   if (!changed("alarms", s.alarms)) return;
   const cards = s.alarms.filter((a) => a.firing || a.severity === "wake").map((a) => make("div", { class: "flag " + (a.firing ? (a.severity === "wake" ? "bad" : "warn") : "coming") },
-    make("strong", {}, a.name), make("span", { class: "when" }, (a.firing ? "since " : "begins to hold, since ") + clock(a.since) + " UTC"),
+    make("strong", {}, a.name), make("span", { class: "when" }, (a.firing ? "since " : "pending since ") + clock(a.since) + " UTC"),
     make("p", {}, a.says), make("p", {}, a.do)));
   if (!s.alarms.some((a) => a.firing)) {
     cards.unshift(make("p", { class: "flag " + (cards.length ? "warn" : "good") }, make("strong", {}, cards.length ? "No alarm yet" : "No alarm"), make("span", {}, "of those that one process can judge")));
@@ -122,18 +128,19 @@ function drawLoop(s) {
   loop.texts.decider1.textContent = decides ? (w.contexts > 0 ? num(w.contexts) + " contexts wait" : "no context waits") : absent(s.idle.decider);
   loop.texts.decider2.textContent = decides ? num(w.outstanding) + " without feedback" : "";
   loop.texts.joiner1.textContent = s.joiner ? num(w.pending) + " rounds wait" : absent(s.idle.joiner);
-  loop.texts.joiner2.textContent = s.joiner ? num(w.held) + " of them for their turn" : "";
+  loop.texts.joiner2.textContent = s.joiner ? num(w.held) + " for earlier rounds" : "";
   const h = w.head;
-  loop.texts.head.textContent = h ? `head of the line: round ${h.round} of partition ${h.partition}, for ${span(h.age_seconds)}` : "";
+  loop.texts.head.textContent = h ? `oldest open round: ${h.round} of partition ${h.partition}, for ${span(h.age_seconds)}` : "";
   const rows = Object.keys(rates).map((name) => [loopNames[name], loop.texts[name].textContent.replace("rejects ", "")]);
   for (const part of ["decider", "joiner"]) rows.push([part, [1, 2].map((i) => loop.texts[part + i].textContent).filter((x) => x).join(", ")]);
   show(byId("loop-list"), ...rows.flatMap(([k, v]) => [make("dt", {}, k), make("dd", {}, v)]));
   const lags = [];
   for (const part of ["decider", "joiner"]) if (s.idle[part]) lags.push(`The ${part} is not at work: ${s.idle[part]}`);
-  if (w.feedback > 0) lags.push(num(w.feedback) + " feedbacks are not yet learned");
+  if (w.feedback > 0) lags.push(num(w.feedback) + " feedback records are not yet learned");
   if (w.joiner > 0) lags.push(num(w.joiner) + (w.joiner === 1 ? " record is" : " records are") + " not yet read by the joiner");
-  if (f.refused > 0) lags.push(num(f.refused, 2) + " requests a second are answered with an error");
+  if (f.refused > 0) lags.push(num(f.refused, 2) + " requests a second fail");
   byId("loop-says").textContent = lags.join("; ") || (decides || s.joiner ? "Nothing lags behind." : "Neither a decider nor a joiner is at work here now.");
+  if (w.provisional !== null) byId("loop-says").append(` Rounds learned early, before their feedback: ${num(w.provisional)}.`);
 }
 
 // A chart is made when there is something to draw.
@@ -146,8 +153,8 @@ function drawLoss(s) {
   if (!changed("loss", l)) return;
   byId("loss-title").textContent = (l.of === "reward" ? "Reward" : "Loss") + " over time";
   const points = l.buckets.map((b, i) => ({ at: Date.parse(l.start) / 1000 + i * l.bucket_seconds, ...b })).filter((b) => b.rounds > 0);
-  byId("loss-says").textContent = points.length ? `Means over stretches of ${span(l.bucket_seconds)}.` : `No round has its ${l.of} yet.`;
-  if (points.length) plot("loss", { kind: "lines", x: { label: "time (UTC)", scale: "time" }, y: { label: "mean a round" }, at: points.map((b) => b.at),
+  byId("loss-says").textContent = points.length ? `Means over intervals of ${span(l.bucket_seconds)}.` : `No round has its ${l.of} yet.`;
+  if (points.length) plot("loss", { kind: "lines", x: { label: "time (UTC)", scale: "time" }, y: { label: `mean ${l.of} a round` }, at: points.map((b) => b.at),
     views: [{ series: [{ name: "played", y: points.map((b) => b.mean) }, { name: "uniform play (estimate)", y: points.map((b) => b.uniform_mean), aside: true }] }] });
 }
 
@@ -155,15 +162,14 @@ function drawLoss(s) {
 function drawBudgets(s) {
   byId("budgets").hidden = !s.budgets.length;
   if (!changed("budgets", s.budgets) || !s.budgets.length) return;
-  const head = make("tr", {}, ...["budget", "limit", "mean so far", "mean of late", "next 1,000 rounds", "price λ"].map((h) => make("th", { scope: "col" }, h)));
-  show(byId("budget-table"), make("table", {}, head, ...s.budgets.map((b) => make("tr", {}, make("td", {}, b.name), make("td", {}, (b.at_least ? "≥ " : "≤ ") + num(b.limit)),
+  show(byId("budget-table"), table(["budget", "limit", "mean so far", "recent mean", "next 1,000 rounds", "price λ"], s.budgets.map((b) => [make("td", {}, b.name), make("td", {}, (b.at_least ? "≥ " : "≤ ") + num(b.limit)),
     make("td", { class: "state " + (b.missed ? "bad" : "good") }, b.rounds ? num(b.mean) : "–"), make("td", {}, b.late === null ? "–" : `${num(b.late)} ± ${num(b.error, 2)}`),
-    make("td", {}, num(b.next)), make("td", {}, num(b.price))))));
+    make("td", {}, num(b.next)), make("td", {}, num(b.price))])));
   for (const [i, b] of s.budgets.entries()) {
     const id = i ? "budget-" + i : "budget", at = b.points.map((p) => p.rounds);
     if (!byId("chart-" + id)) byId("budget-table").before(budgetFigure(id));
     byId(id + "-title").textContent = s.budgets.length > 1 ? "Budget: " + b.name : "Budget";
-    if (at.length > 1) plot(id, { kind: "lines", x: { label: "rounds whose cost was learned" }, y: { label: "a round" }, at, views: [
+    if (at.length > 1) plot(id, { kind: "lines", x: { label: "rounds whose cost was learned" }, y: { label: `${b.name} a round` }, at, views: [
       { name: "spent", series: [{ name: "mean", y: b.points.map((p) => p.mean) }, { name: "limit", y: at.map(() => b.limit), aside: true }] },
       { name: "price", series: [{ name: "price λ", y: b.points.map((p) => p.price) }] }] });
   }
@@ -185,11 +191,10 @@ function drawCandidates(s) {
   byId("candidates").hidden = !c;
   if (!changed("candidates", c) || !c) return;
   const ends = (i) => `${num(i.mean)} (${num(i.low)} to ${num(i.high)})`;
-  const head = make("tr", {}, ...["candidate", "rounds", "loss", "gain over what is played", ""].map((h) => make("th", { scope: "col" }, h)));
-  show(byId("candidates-table"), make("table", {}, head, ...c.candidates.map((p) => make("tr", {}, make("td", {}, p.policy), make("td", {}, num(p.rounds)),
-    make("td", {}, p.rounds ? ends(p.loss) : "–"), make("td", {}, p.rounds ? ends(p.gain) : "–"), make("td", {}, p.beaten ? "beaten" : p.gain.low > 0 ? "better than what is played" : "")))));
+  show(byId("candidates-table"), table(["candidate", "rounds", "loss", "gain over the played actions", ""], c.candidates.map((p) => [make("td", {}, p.policy), make("td", {}, num(p.rounds)),
+    make("td", {}, p.rounds ? ends(p.loss) : "–"), make("td", {}, p.rounds ? ends(p.gain) : "–"), make("td", {}, p.beaten ? "beaten" : p.gain.low > 0 ? "better than the played actions" : "")])));
   const r = c.promote, says = [];
-  if (r) says.push(r.feedback ? `${r.of} is better than what is played by ${num(r.better_by)}: the rule has held since feedback ${r.feedback}.` : `The rule waits until ${r.of} is better than what is played by ${num(r.better_by)}.`);
+  if (r) says.push(r.feedback ? `${r.of} is better than the played actions by ${num(r.better_by)}: the rule has held since feedback ${r.feedback}.` : `The rule waits until ${r.of} is better than the played actions by ${num(r.better_by)}.`);
   if (c.without_loss) says.push(`${num(c.without_loss)} of ${num(c.rounds)} rounds have no loss. Assumption: ${c.assumes}.`);
   byId("candidates-says").textContent = says.join(" ");
   const at = c.points.map((p) => p.rounds), of = (i, end) => c.points.map((p) => p.losses[i][end]);
@@ -212,32 +217,35 @@ function drawActions(s) {
   const rows = a.most.map((x) => [x.action, x.decisions, means ? num(x.mean) : null, `mean ${s.losses.of} of ${num(x.rounds)} rounds`]);
   if (a.others) rows.push(["all others", a.others, means ? "" : null]);
   bars(byId("actions"), rows, a.decisions);
-  byId("actions-says").textContent = (a.decisions ? `Of the last ${num(a.decisions)} decisions known here.` : "No decision yet.") + (means ? ` The last figure is the mean ${s.losses.of} of an action's rounds released.` : "") + assignedSays(s.assigned) + apprenticeSays(s.apprentice) + shadowSays(s.shadow);
+  byId("actions-says").textContent = (a.decisions ? `Share of the last ${num(a.decisions)} decisions in this process.` : "No decision yet.") + (means ? ` The last column is the mean ${s.losses.of} of the released rounds of an action.` : "") + assignedSays(s.assigned) + apprenticeSays(s.apprentice) + shadowSays(s.shadow);
 }
 
 // Rounds that another system decided.
-const assignedSays = (x) => (x.rounds ? ` ${num(x.rounds)} more were assigned by others, ${num(x.without_propensity)} of them without a propensity: those are in no estimate.` : "");
+const assignedSays = (x) => (x.rounds ? ` Other systems assigned ${num(x.rounds)} more; ${num(x.without_propensity)} of them have no propensity and are in no estimate.` : "");
 
 // How near an apprentice is to its baseline.
-const apprenticeSays = (x) => (x.rounds ? ` As an apprentice (${num(x.rounds)} rounds) the learner would have done what the baseline did with a probability of ${percent(x.match)} on average.` : "");
+const apprenticeSays = (x) => (x.rounds ? ` In apprentice mode (${num(x.rounds)} rounds), the learner agrees with the baseline with probability ${percent(x.match)} on average.` : "");
 
-// How often the learner would have done what the baseline did; what that is worth, the verdict says.
+// How often the learner agrees with the baseline; the verdict says what that is worth.
 function shadowSays(x) {
   if (!x.decisions) return "";
-  return ` In shadow (${num(x.decisions)} of them) the learner would have done what the baseline did with a probability of ${percent(x.agreement)} on average` +
-    (x.gap === null && x.uncovered !== null ? `; of what it would do, the baseline never does ${percent(x.uncovered)}.` : ".");
+  return ` In shadow mode (${num(x.decisions)} of them), the learner agrees with the baseline with probability ${percent(x.agreement)} on average` +
+    (x.gap === null && x.uncovered !== null ? `; the baseline never plays ${percent(x.uncovered)} of what the learner would play.` : ".");
 }
 
 function drawDelays(s) {
   if (!changed("delays", [s.delays, s.waiting.window_seconds])) return;
   const d = s.delays.seconds, r = s.delays.rounds;
   byId("delays-says").textContent = d.n === 0 ? "No outcome yet." : `Half of the outcomes come within ${span(d.p50)}, 90% within ${span(d.p90)}, 99% within ${span(d.p99)}; the window is ${s.waiting.window_seconds === null ? "in rounds, or not known here" : span(s.waiting.window_seconds)}. ` +
-    `Half of the decisions did without ${num(r.p50)} feedbacks or fewer, 99% without ${num(r.p99)} or fewer.`;
+    `When a decision was made, ${num(r.p50)} earlier feedback records were outstanding (median; 99th percentile: ${num(r.p99)}).`;
   if (d.n) plot("delays", { kind: "bars", x: { label: "delay, at most" }, y: { label: "outcomes", zero: true }, names: d.buckets.map((b) => span(b.to)), at: d.buckets.map((b, i) => i),
     views: [{ series: [{ name: "outcomes", y: d.buckets.map((b) => b.n) }] }] });
 }
 
-const fates = { observed: "the outcome came within the window", imputed: "no outcome came: the model's default stands for it", skipped: "no outcome came, and nothing was learned", withdrawn: "the client withdrew the round" };
+// explained writes names with what they mean.
+const explained = (pairs) => pairs.map(([name, means]) => `${name}: ${means}.`).join(" ");
+
+const fates = { observed: "the outcome came within the window", imputed: "no outcome came, and the default loss of the model was learned", skipped: "no outcome came, and nothing was learned", withdrawn: "the client withdrew the round" };
 function drawFates(s) {
   if (!changed("fates", [s.fates, s.refused, s.losses.join_ratio])) return;
   const names = Object.keys(fates), total = names.reduce((a, n) => a + (s.fates[n] || 0), 0);
@@ -248,24 +256,26 @@ function drawFates(s) {
   });
   const rows = names.flatMap((n, i) => [make("dt", { title: fates[n] }, make("span", { class: "key k" + i }), n), make("dd", {}, num(s.fates[n] || 0))]);
   for (const [reason, n] of Object.entries(s.refused)) if (n > 0) rows.push(make("dt", {}, "rejected: " + reason), make("dd", {}, num(n)));
+  byId("fates-means").textContent = explained(names.map((n) => [n, fates[n]])) + " Rejected records belong to no round.";
   show(byId("fates"), make("div", { class: "track" }, ...stack), make("dl", {}, ...rows));
   const j = s.losses.join_ratio;
   byId("fates-says").textContent = j === null ? "" : `Of the last rounds released ${percent(j)} had their outcome in time.`;
 }
 
 function drawExploration(s) {
-  const e = s.exploration, rows = [["γ", num(e.gamma), "the larger, the less is explored"], ["least propensity", percent(e.floor), "least probability of any action in the last decisions"],
-    ["entropy", percent(e.entropy), "of the probabilities, as a share of the uniform law's: 100% explores all alike"],
-    ["effective share for uniform play", percent(e.effective), "as if so large a share of the last rounds had been drawn uniformly: what the dashed line rests on"],
-    ["largest importance weight", percent(e.largest), "of those rounds, as a share of all weights"]];
-  if (e.top_weight !== null) rows.push(["largest weight in the model", percent(e.top_weight), "of a function, policy or member"]);
-  if (e.outside_values > 0) rows.push(["values out of range", num(e.outside_values), "since the start, by the ranges that the model states for its features"]);
-  if (e.functions !== null) rows.push(["functions not refuted", `${num(e.surviving)} of ${num(e.functions)}`, "of the model's class, by the data"]);
+  const e = s.exploration, rows = [["γ", num(e.gamma), "the larger γ, the less the learner explores"], ["least propensity", percent(e.floor), "the least probability of any action in the last decisions"],
+    ["entropy", percent(e.entropy), "of the probabilities, as a share of that of uniform play: at 100% all actions are equally likely"],
+    ["effective share for uniform play", percent(e.effective), "effective sample size of the dashed line in the loss chart, as a share of the last rounds"],
+    ["largest importance weight", percent(e.largest), "of one round in that estimate, as a share of all weights"]];
+  if (e.top_weight !== null) rows.push(["largest weight in the model", percent(e.top_weight), "of one function, policy or member"]);
+  if (e.outside_values > 0) rows.push(["values out of range", num(e.outside_values), "since the start: feature values beyond the ranges of the model file"]);
+  if (e.functions !== null) rows.push(["functions not refuted", `${num(e.surviving)} of ${num(e.functions)}`, "functions of the class that the data has not refuted"]);
+  byId("exploration-means").textContent = explained(rows.map(([k, , means]) => [k, means])) + " By chance the evidence against correct draws ever reaches 10,000 with a probability of at most 1 in 10,000.";
   show(byId("exploration"), ...rows.flatMap(([k, v, title]) => [make("dt", { title }, k), make("dd", {}, v)]));
   const says = byId("draws-says");
   says.className = "quiet" + (e.refuted ? " bad" : "");
   says.textContent = e.draws === 0 ? "" : e.refuted ? "Draws do NOT follow their logged propensities: run replayer verify."
-    : `${num(e.draws)} draws were checked against their logged propensities: evidence against them ${num(e.evidence)} at most so far, the alarm is at 10,000.`;
+    : `${num(e.draws)} draws were checked against their logged propensities: evidence against them: at most ${num(e.evidence)} so far; the alarm fires at 10,000.`;
 }
 
 const boundNames = { plausible_set: "by the functions not refuted", measured: "measured", realised_loss: "by realised loss", measured_drift: "measured drift", a_priori: "a priori" };
@@ -276,19 +286,19 @@ function drawCertificate(s) {
   if (page && byId("certificate-age")) byId("certificate-age").textContent = certificateAge(s);
   if (!changed("certificate", page)) return;
   if (!page) {
-    show(into, make("p", { class: "quiet" }, "A decider's page says what bounds the regret. None is at work here."));
+    show(into, make("p", { class: "quiet" }, "The page of a decider shows bounds on the regret. No decider runs here."));
     return;
   }
   const c = page.certificate, rows = [];
   for (const [key, name] of Object.entries(boundNames)) {
     const b = c[key];
     if (b) rows.push(make("tr", {}, make("td", {}, name), make("td", { class: "state" }, b.void ? "void" : b.value === null ? "none" : num(b.value, 4)),
-      make("td", { class: b.void ? "bad" : b.vacuous ? "warn" : "good" }, b.void ? b.void : b.vacuous ? "says nothing yet: not below the number of rounds" : `${num(b.value / c.t, 2)} a round`)));
+      make("td", { class: b.void ? "bad" : b.vacuous ? "warn" : "good" }, b.void ? b.void : b.vacuous ? "vacuous: not below the number of rounds" : `${num(b.value / c.t, 2)} a round`)));
   }
   const parts = [make("p", { class: "quiet" }, `Bounds on the regret (${s.losses?.of === "reward" ? "missed reward: 1 is the whole range" : "loss above the best"}) of ${num(c.t || 0)} rounds of epoch ${page.epoch}, `, make("span", { id: "certificate-age" }, certificateAge(s)))];
   if (rows.length) parts.push(make("table", {}, ...rows));
   if (c.assumptions && c.assumptions.length) {
-    parts.push(make("h3", {}, "On which assumptions"), make("table", {}, ...c.assumptions.map((a) => make("tr", {}, make("td", {}, a.assumption),
+    parts.push(make("h3", {}, "Assumptions"), make("table", {}, ...c.assumptions.map((a) => make("tr", {}, make("td", {}, a.assumption),
       make("td", { class: "state " + (stateClass[a.state] || "") }, a.state), make("td", {}, a.detail)))));
   }
   for (const n of c.notes || []) parts.push(make("p", { class: "quiet" }, n + "."));
@@ -299,12 +309,11 @@ function drawRejects(s) {
   if (!changed("rejects", s.rejects)) return;
   const into = byId("rejects");
   if (s.rejects.length === 0) {
-    show(into, make("p", { class: "quiet" }, "None was written here since the start."));
+    show(into, make("p", { class: "quiet" }, "None since this process started."));
     return;
   }
-  const head = make("tr", {}, ...["when (UTC)", "record", "round", "reason", "detail"].map((h) => make("th", { scope: "col" }, h)));
-  show(into, make("table", {}, head, ...s.rejects.map((r) => make("tr", {}, make("td", { title: r.time }, clock(r.time)), make("td", {}, `${r.topic}[${r.partition}]@${r.offset}`),
-    make("td", { class: "id" }, r.id ? make("button", { class: "link", type: "button", onclick: () => explain(r.id) }, r.id) : "–"), make("td", { class: "state" }, r.reason), make("td", { title: r.means }, r.detail || r.means)))));
+  show(into, table(["when (UTC)", "record", "round", "reason", "detail"], s.rejects.map((r) => [make("td", { title: r.time }, clock(r.time)), make("td", {}, `${r.topic}[${r.partition}]@${r.offset}`),
+    make("td", { class: "id" }, r.id ? make("button", { class: "link", type: "button", onclick: () => explain(r.id) }, r.id) : "–"), make("td", { class: "state" }, r.reason), make("td", { title: r.means }, r.detail || r.means)])));
 }
 
 async function explain(id) {

@@ -44,6 +44,13 @@ const paints = series => {
   });
 };
 
+// dash is how the line of aside k is drawn: asides share a colour, and differ in this.
+const dash = (series, k) => [[6, 5], [2, 3], [14, 5], [9, 4, 2, 4]][series.slice(0, k).filter(s => s.aside).length % 4];
+const dashed = lengths => {
+  let at = 0;
+  return `repeating-linear-gradient(90deg, ${lengths.map((n, i) => `${i % 2 ? "transparent" : "currentcolor"} ${at}px ${at += n}px`)})`;
+};
+
 // make returns an element: an HTML one, or with a known tag an SVG one.
 const svgTags = new Set(["g", "path", "polygon", "rect", "svg", "text"]);
 const make = (tag, props = {}, ...children) => {
@@ -93,7 +100,7 @@ const seriesOf = (c, series, paint) => {
   series.forEach((s, k) => {
     const stroke = () => colour(paint[k]);
     const one = {label: s.name, stroke, show: !s.off, width: s.aside ? 1.5 : 2, points: {show: c.kind === "lines" && c.at.length <= 24}};
-    if (s.aside) one.dash = [6, 5];
+    if (s.aside) one.dash = dash(series, k);
     if (c.kind === "bars") Object.assign(one, {fill: () => tint(colour(paint[k]), 70), width: 0, points: {show: false},
       paths: uPlot.paths.bars({size: [.8 / series.length, 46], align: series.length === 1 ? 0 : k === 0 ? -1 : 1})});
     if (c.kind === "points") Object.assign(one, {paths: () => null, points: {show: false}});
@@ -196,7 +203,8 @@ const chart = c => {
     const rows = series.map((s, k) => {
       const mark = make("i", {class: s.aside ? "aside" : c.kind === "lines" ? "" : "block"});
       mark.style.color = mark.style.borderColor = `var(--${paint[k]})`;
-      if (!s.aside && c.kind !== "lines") mark.style.background = `var(--${paint[k]})`;
+      if (s.aside) mark.style.backgroundImage = dashed(dash(series, k));
+      else if (c.kind !== "lines") mark.style.background = `var(--${paint[k]})`;
       const row = make("button", {type: "button", "aria-pressed": String(!s.off), "data-series": s.name, onclick: () => {
         const show = off.delete(s.name);
         if (!show) off.add(s.name);

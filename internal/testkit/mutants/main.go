@@ -104,13 +104,13 @@ func (r *runner) runAll(planted, only string, packages []string, seed uint64, ea
 // compile, or that vet reports, is not counted; one written by hand that cannot be planted is alive.
 func (r *runner) plant(f *fault) error {
 	start := time.Now()
-	found, built := false, false
+	found, built, late := false, false, false
 	if f.to > 0 {
 		overlay, err := r.write(f)
 		if err != nil {
 			return err
 		}
-		found, built = r.test(f, overlay)
+		found, built, late = r.test(f, overlay)
 		if built && !found && f.name == "" {
 			_, err := run(r.limit, append([]string{"vet", "-overlay", overlay}, strings.Split(f.tests, ",")...)...)
 			built = err == nil
@@ -121,16 +121,20 @@ func (r *runner) plant(f *fault) error {
 	}
 	r.planted++
 	word := "found"
-	if !found {
+	switch {
+	case !found:
 		word = "ALIVE"
 		r.alive++
+	case late:
+		word = "found by the limit"
 	}
 	fmt.Printf("%s %s (%.0f s)\n", word, f, time.Since(start).Seconds())
 	return nil
 }
 
-// test runs the tests on a fault and reports whether one of them fails, and whether it was built.
-func (r *runner) test(f *fault, overlay string) (found, built bool) {
+// test runs the tests on a fault and reports whether one of them fails, whether it was built, and whether
+// the limit ended them.
+func (r *runner) test(f *fault, overlay string) (found, built, late bool) {
 	args := []string{"test", "-overlay", overlay, "-count=1", "-failfast", "-timeout", r.limit.String()}
 	if f.run != "" {
 		args = append(args, "-run", f.run)
@@ -140,7 +144,8 @@ func (r *runner) test(f *fault, overlay string) (found, built bool) {
 	}
 	out, err := run(r.limit+time.Minute, append(args, strings.Split(f.tests, ",")...)...)
 	built = !bytes.Contains(out, []byte("[build failed]")) && !bytes.Contains(out, []byte("[setup failed]"))
-	return err != nil && built, built
+	late = len(out) == 0 || bytes.Contains(out, []byte("panic: test timed out"))
+	return err != nil && built, built, late
 }
 
 // faults returns all that the rules make of a package, or of one file.

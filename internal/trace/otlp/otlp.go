@@ -77,7 +77,7 @@ func warner(logger *slog.Logger) otel.ErrorHandlerFunc {
 	return func(err error) {
 		now := time.Now().UnixNano()
 		if was := last.Load(); now-was >= int64(warnEvery) && last.CompareAndSwap(was, now) {
-			logger.Warn("spans are lost; decisions go on", "error", err)
+			logger.Warn("spans are lost; decisions continue", "error", err)
 		}
 	}
 }

@@ -239,8 +239,8 @@ func (e *Engine) start(ctx context.Context) error {
 	}
 	e.url = "nats://" + addr.String()
 	if at, ok := addr.(*net.TCPAddr); ok && e.o.Port > 0 && at.Port != e.o.Port {
-		e.o.Logger.Warn("the usual port is another process's, which clients that ask there reach: ask at the "+
-			"address that is used", "taken", net.JoinHostPort(e.o.Host, strconv.Itoa(e.o.Port)), "used", e.url)
+		e.o.Logger.Warn("the usual port is taken by another process, which answers clients there; using "+
+			"another one", "taken", net.JoinHostPort(e.o.Host, strconv.Itoa(e.o.Port)), "used", e.url)
 	}
 	if e.o.bare {
 		return nil

@@ -159,12 +159,12 @@ func (m *groupMember) follow(group *kafkago.ConsumerGroup) error {
 			return fmt.Errorf("group %s: the brokers refuse a session of %v: see group.min.session.timeout.ms "+
 				"there: %w", m.g.name, m.g.o.Session, err)
 		case errors.As(err, &code) && code == kafkago.InconsistentGroupProtocol:
-			m.tell("another kind of consumer is in the group; trying on", err)
+			m.tell("another kind of consumer is in the group; retrying", err)
 		case errors.Is(err, kafkago.GroupAuthorizationFailed):
-			m.tell(fmt.Sprintf("this user may not join: it needs the ACL operation Read on the group %s; trying on",
+			m.tell(fmt.Sprintf("this user may not join: it needs the ACL operation Read on the group %s; retrying",
 				m.g.name), err)
 		default:
-			m.tell("the group's coordinator cannot be asked; trying on", err)
+			m.tell("the group's coordinator does not answer; retrying", err)
 		}
 	}
 }

@@ -257,7 +257,7 @@ func (c *Cluster) MoveLeader(topic string, partition, to int) {
 		if err := assign(ctx, cl, topic, partition, replicas); err != nil {
 			return err
 		}
-		if err := elect(ctx, cl, topic, partition); err != nil {
+		if err := elect(ctx, cl, topic, partition, false); err != nil {
 			return err
 		}
 		return fmt.Errorf("broker %d leads", p.Leader)
@@ -285,9 +285,12 @@ func assign(ctx context.Context, cl *kgo.Client, topic string, partition int, re
 	return kerr.ErrorForCode(a.ErrorCode)
 }
 
-// elect makes the preferred replica the leader.
-func elect(ctx context.Context, cl *kgo.Client, topic string, partition int) error {
+// elect makes the preferred replica the leader, or with unclean any that is alive.
+func elect(ctx context.Context, cl *kgo.Client, topic string, partition int, unclean bool) error {
 	r := kmsg.NewPtrElectLeadersRequest()
+	if unclean {
+		r.ElectionType = 1
+	}
 	t := kmsg.NewElectLeadersRequestTopic()
 	t.Topic, t.Partitions = topic, []int32{int32(partition)}
 	r.Topics = append(r.Topics, t)

@@ -5,6 +5,8 @@ import (
 	"crypto/pbkdf2"
 	"crypto/rand"
 	"crypto/sha512"
+	"fmt"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -73,5 +75,29 @@ func (c *Cluster) SetPassword(user, password string) {
 			return err
 		}
 		return kerr.ErrorForCode(a.Results[0].ErrorCode)
+	})
+}
+
+// Elect makes the preferred replica of a partition its leader; with unclean also one that lacks records, if it is
+// the only one alive.
+func (c *Cluster) Elect(topic string, partition int, unclean bool) {
+	c.t.Helper()
+	c.do(fmt.Sprintf("elect a leader of %s[%d]", topic, partition), func(ctx context.Context, cl *kgo.Client) error {
+		return elect(ctx, cl, topic, partition, unclean)
+	})
+}
+
+// Assign moves a partition to these brokers.
+func (c *Cluster) Assign(topic string, partition int, brokers ...int32) {
+	c.t.Helper()
+	c.do(fmt.Sprintf("assign %s[%d]", topic, partition), func(ctx context.Context, cl *kgo.Client) error {
+		p, err := c.partition(ctx, cl, topic, partition)
+		if err != nil || slices.Equal(p.Replicas, brokers) {
+			return err
+		}
+		if err := assign(ctx, cl, topic, partition, brokers); err != nil {
+			return err
+		}
+		return fmt.Errorf("its replicas are %v", p.Replicas)
 	})
 }

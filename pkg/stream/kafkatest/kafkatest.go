@@ -133,7 +133,7 @@ func (c *Cluster) tryStart() (err error) {
 			client: ports[4*i], internal: ports[4*i+1], controller: ports[4*i+2]})
 		if c.o.Proxied {
 			b := c.brokers[i]
-			if b.proxy, err = newProxy(ports[4*i+3], b.client); err != nil {
+			if b.proxy, err = newProxy(ports[4*i+3], b.client, false); err != nil {
 				return err
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -17,6 +18,7 @@ import (
 // packet, and be whole again.
 type Proxy struct {
 	addr, target string
+	plain        bool // what passes is not Kafka's protocol
 
 	mu       sync.Mutex
 	listener net.Listener // nil while dropping
@@ -35,8 +37,22 @@ const (
 	holdingGroups
 )
 
-func newProxy(port, target int) (*Proxy, error) {
-	p := &Proxy{addr: fmt.Sprintf("127.0.0.1:%d", port), target: fmt.Sprintf("127.0.0.1:%d", target),
+// NewProxy returns a proxy before any server of this machine, which ends with the test, and its own port.
+func NewProxy(t testing.TB, target int) (p *Proxy, port int) {
+	t.Helper()
+	ports, err := freePorts(1)
+	if err == nil {
+		p, err = newProxy(ports[0], target, true)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.close)
+	return p, ports[0]
+}
+
+func newProxy(port, target int, plain bool) (*Proxy, error) {
+	p := &Proxy{addr: fmt.Sprintf("127.0.0.1:%d", port), target: fmt.Sprintf("127.0.0.1:%d", target), plain: plain,
 		conns: map[net.Conn]struct{}{}}
 	p.moved = sync.NewCond(&p.mu)
 	return p, p.listen()
@@ -142,7 +158,7 @@ func (p *Proxy) carry(client net.Conn) {
 	var both sync.WaitGroup
 	for _, way := range [][2]net.Conn{{client, broker}, {broker, client}} {
 		both.Go(func() {
-			if way[0] == client {
+			if way[0] == client && !p.plain {
 				p.copyRequests(way[1], way[0])
 			} else {
 				p.copy(way[1], way[0])

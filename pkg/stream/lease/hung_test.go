@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hindsight/internal/testkit/leasetest"
 	"hindsight/pkg/stream/lease"
 )
 
@@ -22,7 +23,7 @@ type hung struct {
 }
 
 func newHung(calls ...string) *hung {
-	h := &hung{Store: lease.NewMemory(ttl), hangs: map[string]bool{}}
+	h := &hung{Store: leasetest.NewMemory(ttl), hangs: map[string]bool{}}
 	h.hang(calls...)
 	return h
 }
@@ -186,7 +187,7 @@ func TestWaitingIsToldOnce(t *testing.T) {
 func TestReleaseAfterLostAnswer(t *testing.T) {
 	for _, other := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			store := &lossy{Store: lease.NewMemory(ttl)}
+			store := &lossy{Store: leasetest.NewMemory(ttl)}
 			store.lose.Store(true)
 			h := try(t, lease.NewKeeper(store, "a"), "joiner")
 			time.Sleep(ttl/3 + 1)
@@ -236,7 +237,7 @@ func (s *stale) Get(ctx context.Context, key string) (lease.Entry, error) {
 // still shows the holder's own entry.
 func TestStaleRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &stale{Store: lease.NewMemory(ttl)}
+		s := &stale{Store: leasetest.NewMemory(ttl)}
 		start := time.Now()
 		h := try(t, lease.NewKeeper(s, "a"), "joiner")
 		time.Sleep(ttl/3 + 1)
@@ -278,7 +279,7 @@ func (c *counted) Update(ctx context.Context, key string, value []byte, revision
 // TestWaitingOnlyLooks holds that one who waits does not try to take a lease while its entry is there.
 func TestWaitingOnlyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &counted{Store: lease.NewMemory(ttl)}
+		c := &counted{Store: leasetest.NewMemory(ttl)}
 		held := try(t, lease.NewKeeper(c.Store, "a"), "joiner")
 		defer held.Release()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*ttl)
@@ -295,7 +296,7 @@ func TestWaitingOnlyLooks(t *testing.T) {
 // TestRenewedEachThird holds that a lease is renewed each third of its TTL, also after one renewal failed.
 func TestRenewedEachThird(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &counted{Store: lease.NewMemory(ttl), fails: 1}
+		c := &counted{Store: leasetest.NewMemory(ttl), fails: 1}
 		start := time.Now()
 		held := try(t, lease.NewKeeper(c, "a"), "joiner")
 		time.Sleep(ttl * 13 / 10)
@@ -324,7 +325,7 @@ func (f foreign) List(ctx context.Context) ([]lease.Entry, error) {
 // claim is passed over.
 func TestClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := foreign{lease.NewMemory(ttl)}
+		store := foreign{leasetest.NewMemory(ttl)}
 		k := lease.NewKeeper(store, "a")
 		first, second := try(t, k, "one"), try(t, k, "two")
 		defer first.Release()
@@ -353,7 +354,7 @@ func TestClaims(t *testing.T) {
 // TestMemoryExpires holds that an entry of the store for tests is gone when its TTL is over, and not before.
 func TestMemoryExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := lease.NewMemory(ttl)
+		m := leasetest.NewMemory(ttl)
 		if _, err := m.Create(t.Context(), "joiner", []byte("v")); err != nil {
 			t.Fatal(err)
 		}

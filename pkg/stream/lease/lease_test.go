@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"hindsight/internal/testkit/leasetest"
 	"hindsight/pkg/stream/lease"
 )
 
@@ -29,7 +30,7 @@ func try(t *testing.T, k *lease.Keeper, key string) *lease.Held {
 // that is released is free at once.
 func TestHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := lease.NewMemory(ttl)
+		store := leasetest.NewMemory(ttl)
 		a, b := lease.NewKeeper(store, "a"), lease.NewKeeper(store, "b")
 		h := try(t, a, "joiner")
 		for range 20 {
@@ -55,7 +56,7 @@ func TestHeld(t *testing.T) {
 // TTL and a beat, and that of one who goes within a beat.
 func TestStandby(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := lease.NewMemory(ttl)
+		store := leasetest.NewMemory(ttl)
 		b := lease.NewKeeper(store, "b")
 		acquire := func() *lease.Held {
 			told := ""
@@ -94,7 +95,7 @@ func TestStandby(t *testing.T) {
 // store is away for the TTL, and at once when somebody else has it.
 func TestLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := lease.NewMemory(ttl)
+		store := leasetest.NewMemory(ttl)
 		h := try(t, lease.NewKeeper(store, "a"), "joiner")
 		time.Sleep(ttl / 2) // renewed at a third
 		away := errors.New("away")
@@ -150,7 +151,7 @@ func (l *lossy) Update(ctx context.Context, key string, value []byte, revision u
 
 func TestLostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &lossy{Store: lease.NewMemory(ttl)}
+		store := &lossy{Store: leasetest.NewMemory(ttl)}
 		store.lose.Store(true)
 		h := try(t, lease.NewKeeper(store, "a"), "joiner")
 		time.Sleep(5 * ttl)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hindsight/internal/testkit/leasetest"
 	"hindsight/pkg/stream/lease"
 )
 
@@ -34,7 +35,7 @@ func (s *slow) Update(ctx context.Context, key string, value []byte, revision ui
 // store goes away just after a renewal.
 func TestOneHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := lease.NewMemory(ttl)
+		store := leasetest.NewMemory(ttl)
 		way := &slow{Store: store}
 		h := try(t, lease.NewKeeper(way, "a"), "joiner")
 		time.Sleep(ttl/3 + 1)
@@ -60,7 +61,7 @@ func TestOneHolder(t *testing.T) {
 // from its answer.
 func TestSlowAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		way := &slow{Store: lease.NewMemory(ttl), delay: ttl / 4}
+		way := &slow{Store: leasetest.NewMemory(ttl), delay: ttl / 4}
 		h := try(t, lease.NewKeeper(way, "a"), "joiner")
 		time.Sleep(ttl)
 		if h.Lost() {

@@ -191,7 +191,7 @@ func watcher(log *slog.Logger) []natsgo.Option {
 		}),
 		natsgo.ReconnectErrHandler(func(c *natsgo.Conn, err error) {
 			if why := explain(err); !errors.Is(why, stream.ErrUnavailable) && first(why.Error()) {
-				log.Error("the log's servers do not let us in again", "error", Redact(why.Error()))
+				log.Error("the log's servers refuse to reconnect this process", "error", Redact(why.Error()))
 			}
 		}),
 		natsgo.ReconnectHandler(func(c *natsgo.Conn) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/nats-io/nkeys"
 
-	"hindsight/internal/locked"
+	"hindsight/internal/testkit/locked"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/natstest"
 	"hindsight/pkg/stream/tlstest"

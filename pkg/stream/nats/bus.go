@@ -109,7 +109,7 @@ func (b *Bus) refuse(m *natsgo.Msg) {
 		return
 	}
 	token, _, _ := strings.Cut(m.Reply, ".")
-	b.logger.Warn("request refused: it wants its reply where no inbox is; inboxes begin with _INBOX, such as "+
+	b.logger.Warn("request refused: its reply subject is no inbox; inboxes begin with _INBOX, such as "+
 		"_INBOX_name", "subject", m.Subject, "reply", token[:min(len(token), 64)])
 }
 

@@ -3,12 +3,16 @@ package nats
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/lease"
 	"hindsight/pkg/stream/natstest"
+
+	natsgo "github.com/nats-io/nats.go"
 )
 
 // TestLeases runs the contract of a lease store on a bucket.
@@ -100,6 +104,33 @@ func TestLeases(t *testing.T) {
 	}
 	if _, err := store.Get(limited, "joiner"); err == nil || errors.Is(err, lease.ErrNone) {
 		t.Errorf("read with the server away: %v", err)
+	}
+}
+
+// TestTwoMakeLeases: of two that make a bucket at once the second takes that of the first.
+func TestTwoMakeLeases(t *testing.T) {
+	ctx, s := t.Context(), natstest.Start(t, natstest.Options{})
+	first, conn := dialTest(t, s.URL(), Options{}), dialTest(t, s.URL(), Options{}).log.conn
+	var made atomic.Bool
+	if _, err := conn.Subscribe("late.>", func(m *natsgo.Msg) {
+		answer, err := conn.Request(DefaultAPIPrefix+strings.TrimPrefix(m.Subject, "late"), m.Data, 10*time.Second)
+		if err == nil && !made.Swap(true) {
+			_, err = first.Leases(ctx, "m_leases", time.Minute)
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = m.Respond(answer.Data) // the first says that there is no bucket
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	store, err := dialTest(t, s.URL(), Options{APIPrefix: "late"}).Leases(ctx, "m_leases", time.Hour)
+	if err != nil || store.TTL() != time.Minute {
+		t.Fatal(store, err)
 	}
 }
 

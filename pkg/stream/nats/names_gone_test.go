@@ -13,7 +13,7 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 
-	"hindsight/internal/locked"
+	"hindsight/internal/testkit/locked"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/natstest"
 )

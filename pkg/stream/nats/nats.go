@@ -62,7 +62,7 @@ type Options struct {
 	MaxStore   int64        // bytes that the server's store may hold, for Fill; 0: not known
 	ReadConn   *natsgo.Conn // readers use it, so that writes do not wait behind reads; nil: the same
 	BoundsConn *natsgo.Conn // Bounds uses it, so that it does not wait behind either; nil: the same
-	Logger     *slog.Logger // logs requests that a [Client]'s bus refuses; nil: disabled
+	Logger     *slog.Logger // logs requests that a [Client]'s bus refuses, and servers that lag; nil: disabled
 }
 
 func (o Options) withDefaults(conn *natsgo.Conn) Options {
@@ -73,6 +73,7 @@ func (o Options) withDefaults(conn *natsgo.Conn) Options {
 	o.Heartbeat = cmp.Or(max(o.Heartbeat, 0), DefaultHeartbeat)
 	o.APIPrefix = cmp.Or(o.APIPrefix, DefaultAPIPrefix)
 	o.Replicas = max(o.Replicas, 1)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.ReadConn, o.BoundsConn = cmp.Or(o.ReadConn, conn), cmp.Or(o.BoundsConn, conn)
 	return o
 }

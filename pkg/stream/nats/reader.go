@@ -42,6 +42,10 @@ type reader struct {
 	onDemand    atomic.Bool          // nothing is pulled before Next asks for it
 	suspect     int64                // what a consumer passed without a record; 0: none did
 	hole        bool                 // a second one passed it too
+	replicated  bool                 // consumers are at any of several servers
+	missed      int64                // what the stream's leader had when it was asked, and the consumer had not; 0: nothing
+	asked       time.Time            // when it was
+	askEvery    time.Duration
 	silence     *time.Timer
 
 	kicked  chan struct{}   // the connection is back; holds at most one
@@ -58,7 +62,7 @@ func (l *Log) Read(ctx context.Context, topic string, partition int, from int64)
 		return nil, err
 	}
 	r := &reader{place: p, log: l, conn: l.o.ReadConn, pos: from, earliest: from == stream.Earliest, batch: l.o.MaxBatch,
-		kicked: make(chan struct{}, 1), silence: time.NewTimer(time.Hour)}
+		askEvery: DefaultHeartbeat / 2, kicked: make(chan struct{}, 1), silence: time.NewTimer(time.Hour)}
 	r.ctx, r.cancel = context.WithCancel(l.ctx)
 	r.silence.Stop()
 	err = r.connect(ctx)
@@ -83,6 +87,7 @@ func (r *reader) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.replicated = i.Config.Replicas > 1
 	first, next := i.bounds()
 	if r.pos > next || r.hole {
 		// bounds that are not settled would say that the tail is lost, or that what was dropped is missing
@@ -342,7 +347,7 @@ func (r *reader) heed(h natsgo.Header) error {
 		if last, err := strconv.ParseInt(h.Get(headerLastSeq), 10, 64); err == nil && last >= r.pos {
 			return r.passed()
 		}
-		return nil
+		return r.stuck()
 	}
 	left, err := strconv.Atoi(h.Get(headerPending))
 	if h.Get(headerStatus) == statusNoMessages {
@@ -353,6 +358,28 @@ func (r *reader) heed(h natsgo.Header) error {
 	}
 	r.outstanding = max(0, r.outstanding-left)
 	return nil
+}
+
+// stuck gives a consumer up at whose server the next record is missing from one question to the next, though the
+// stream's leader has it: a replica that lost what it had acknowledged may never get it. The next consumer may be at
+// another server.
+func (r *reader) stuck() error {
+	if !r.replicated || time.Since(r.asked) < r.askEvery {
+		return nil
+	}
+	r.asked = time.Now()
+	i, err := r.log.info(r.ctx, r.conn, &r.place)
+	was := r.missed
+	if r.missed = 0; err != nil || int64(i.State.Last) < r.pos {
+		return nil
+	}
+	if r.missed = r.pos; was != r.pos {
+		return nil
+	}
+	r.missed = 0
+	r.log.o.Logger.Warn("a server of the log lacks records that the stream's leader has; reading from another: "+
+		"its replica is far behind or damaged", "stream", r.stream, "offset", r.pos)
+	return errAgain
 }
 
 // Position implements [stream.Reader].

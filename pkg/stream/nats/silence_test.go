@@ -244,3 +244,46 @@ func TestGapToldByLeader(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestStuckReplica has a consumer whose server never gets a record that the stream's leader has: the reader
+// goes on at another.
+func TestStuckReplica(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	s, _ := runServer(t, t.TempDir(), -1)
+	player, err := natsgo.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer player.Close()
+	play(t, player, "fake.STREAM.INFO.x_0", func() string {
+		return `{"config":{"num_replicas":3},"state":{"first_seq":1,"last_seq":2},"cluster":{"leader":"a"}}`
+	})
+	consumers := 0
+	play(t, player, "fake.CONSUMER.CREATE.x_0", func() string {
+		consumers++
+		return fmt.Sprintf(`{"name":"c%d"}`, consumers)
+	})
+	if _, err := player.Subscribe("fake.CONSUMER.MSG.NEXT.x_0.c1", func(m *natsgo.Msg) {
+		for tick := time.Tick(50 * time.Millisecond); ctx.Err() == nil; <-tick {
+			_ = m.RespondMsg(&natsgo.Msg{Header: natsgo.Header{headerStatus: {statusHeartbeat}, headerLastSeq: {"1"}}})
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := player.Subscribe("fake.CONSUMER.MSG.NEXT.x_0.c2", func(*natsgo.Msg) { cancel() }); err != nil {
+		t.Fatal(err)
+	}
+	if err := player.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := dialTest(t, s.ClientURL(), Options{APIPrefix: "fake"}).Log().Read(ctx, "x", 0, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	r.(*reader).askEvery = 0
+	if recs, err := r.Next(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("it does not pull from another consumer: %v %v", recs, err)
+	}
+}

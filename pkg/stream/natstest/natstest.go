@@ -38,8 +38,12 @@ type Options struct {
 	Name         string // of a server in a cluster
 	Cluster      int    // port of the cluster; 0: a single server
 	Routes       []int  // ports of the cluster's servers
+	OnlyRoutes   bool   // servers meet by Routes alone, not by what others tell them
 	Port         int    // 0: a free one, which stays the same after a restart
 	MaxStoreSize int64  // 0: 1 GiB
+
+	SyncInterval time.Duration // of the disk; 0: 1 s
+	SyncAlways   bool          // the disk has each record before its acknowledgement
 
 	// How soon a client that hangs is cut off; 0: as servers do.
 	PingInterval time.Duration
@@ -101,7 +105,8 @@ func (o *Options) server() (*server.Options, error) {
 	}
 	so := &server.Options{ServerName: "test" + o.Name, Host: "127.0.0.1", Port: o.Port, NoSigs: true,
 		JetStream: true, StoreDir: o.Dir, JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: o.MaxStoreSize,
-		SyncInterval: time.Second, PingInterval: o.PingInterval, MaxPingsOut: o.MaxPings}
+		SyncInterval: cmp.Or(o.SyncInterval, time.Second), SyncAlways: o.SyncAlways,
+		PingInterval: o.PingInterval, MaxPingsOut: o.MaxPings}
 	for _, u := range o.Users {
 		if u.NKey != "" {
 			so.Nkeys = append(so.Nkeys, &server.NkeyUser{Nkey: u.NKey})
@@ -124,6 +129,9 @@ func (o *Options) server() (*server.Options, error) {
 	}
 	if o.Cluster != 0 {
 		so.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: o.Cluster}
+		if o.OnlyRoutes {
+			so.Cluster.Advertise = "127.0.0.1:1" // where nobody answers
+		}
 		for _, p := range o.Routes {
 			so.Routes = append(so.Routes, server.RoutesFromStr(fmt.Sprintf("nats://127.0.0.1:%d", p))...)
 		}
@@ -261,8 +269,17 @@ func (s *Server) URL() string { return fmt.Sprintf("nats://127.0.0.1:%d", s.o.Po
 // Addr returns host and port.
 func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.o.Port) }
 
+// Dir returns the folder of its store.
+func (s *Server) Dir() string { return s.o.Dir }
+
 // Cluster starts servers that form a cluster.
 func Cluster(t testing.TB, n int) []*Server {
+	return ClusterOf(t, n, Options{}, nil)
+}
+
+// ClusterOf starts servers with these options that form a cluster. If via is not nil it returns the port by
+// which one server reaches the port of another.
+func ClusterOf(t testing.TB, n int, o Options, via func(from, to, port int) int) []*Server {
 	t.Helper()
 	var ports []int
 	for range n {
@@ -276,7 +293,16 @@ func Cluster(t testing.TB, n int) []*Server {
 	}
 	servers := make([]*Server, n)
 	for i := range servers {
-		servers[i] = Start(t, Options{Name: fmt.Sprint(i), Cluster: ports[i], Routes: ports})
+		o.Name, o.Cluster, o.Routes = fmt.Sprint(i), ports[i], ports
+		if via != nil {
+			o.OnlyRoutes, o.Routes = true, nil
+			for j, port := range ports {
+				if j != i {
+					o.Routes = append(o.Routes, via(i, j, port))
+				}
+			}
+		}
+		servers[i] = Start(t, o)
 	}
 	awaitLeader(t, servers[0].URL(), n)
 	return servers

@@ -1,13 +1,16 @@
-package lease
+// Package leasetest has a store of leases inside a process.
+package leasetest
 
 import (
 	"bytes"
 	"context"
 	"sync"
 	"time"
+
+	"hindsight/pkg/stream/lease"
 )
 
-// Memory is a [Store] inside a process, for tests.
+// Memory is a [lease.Store] inside a process.
 type Memory struct {
 	ttl time.Duration
 
@@ -18,11 +21,11 @@ type Memory struct {
 }
 
 type memoryEntry struct {
-	Entry
+	lease.Entry
 	at time.Time
 }
 
-var _ Store = (*Memory)(nil)
+var _ lease.Store = (*Memory)(nil)
 
 // NewMemory returns an empty store.
 func NewMemory(ttl time.Duration) *Memory {
@@ -36,11 +39,11 @@ func (m *Memory) Fail(err error) {
 	m.fail = err
 }
 
-// TTL implements [Store].
+// TTL implements [lease.Store].
 func (m *Memory) TTL() time.Duration { return m.ttl }
 
 // at returns an entry that has not expired. m is locked until unlock.
-func (m *Memory) at(key string) (e Entry, there bool, unlock func(), err error) {
+func (m *Memory) at(key string) (e lease.Entry, there bool, unlock func(), err error) {
 	m.mu.Lock()
 	got, ok := m.entries[key]
 	return got.Entry, ok && time.Since(got.at) < m.ttl, m.mu.Unlock, m.fail
@@ -54,47 +57,47 @@ func (m *Memory) put(key string, value []byte, revision uint64) (uint64, error) 
 	case err != nil:
 		return 0, err
 	case there != (revision != 0), there && e.Revision != revision:
-		return 0, ErrTaken
+		return 0, lease.ErrTaken
 	}
 	delete(m.entries, key)
 	if value != nil {
 		m.last++
-		m.entries[key] = memoryEntry{Entry{Key: key, Value: bytes.Clone(value), Revision: m.last}, time.Now()}
+		m.entries[key] = memoryEntry{lease.Entry{Key: key, Value: bytes.Clone(value), Revision: m.last}, time.Now()}
 	}
 	return m.last, nil
 }
 
-// Create implements [Store].
+// Create implements [lease.Store].
 func (m *Memory) Create(ctx context.Context, key string, value []byte) (uint64, error) {
 	return m.put(key, value, 0)
 }
 
-// Update implements [Store].
+// Update implements [lease.Store].
 func (m *Memory) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	return m.put(key, value, revision)
 }
 
-// Delete implements [Store].
+// Delete implements [lease.Store].
 func (m *Memory) Delete(ctx context.Context, key string, revision uint64) error {
 	_, err := m.put(key, nil, revision)
 	return err
 }
 
-// Get implements [Store].
-func (m *Memory) Get(ctx context.Context, key string) (Entry, error) {
+// Get implements [lease.Store].
+func (m *Memory) Get(ctx context.Context, key string) (lease.Entry, error) {
 	e, there, unlock, err := m.at(key)
 	defer unlock()
 	if err == nil && !there {
-		err = ErrNone
+		err = lease.ErrNone
 	}
 	if err != nil {
-		return Entry{}, err
+		return lease.Entry{}, err
 	}
 	return e, nil
 }
 
-// List implements [Store].
-func (m *Memory) List(ctx context.Context) (all []Entry, err error) {
+// List implements [lease.Store].
+func (m *Memory) List(ctx context.Context) (all []lease.Entry, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range m.entries {

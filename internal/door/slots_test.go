@@ -1,0 +1,150 @@
+package door
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"hindsight/pkg/codec"
+)
+
+const rankSlotsOf = `{"contextFeatures":[{"timeOfDay":"evening"}],"actions":[{"id":"pasta","features":[{"price":8.5}]},
+{"id":"juice","features":[]},{"id":"salad","features":[]}],"slots":[{"id":"hero","baselineAction":"pasta",
+"features":[{"size":"large"}],"excludedActions":["juice"]},{"id":"side","baselineAction":"juice"}]}`
+
+// TestSlots holds that a context with slots is decided by a request, alone and in a batch, that outcomes of the
+// slots join, and that an audit can tell of each.
+func TestSlots(t *testing.T) {
+	w := open(t, setting{model: "actions: [x, y, z]\nslots: {hero: [x, y], side: any}\nreward: {min: 0, max: 1}\n"})
+	const asked = `{"id":"e","features":{"hour":14},"slots":["hero","side"]}`
+	type answer struct {
+		ID    string
+		Slots map[string]struct {
+			ID, Action   string
+			Propensities map[string]float64
+		}
+	}
+	var one, batched answer
+	got := w.call("POST", "/v1/decide", asked)
+	if err := json.Unmarshal(got.body, &one); err != nil || got.status != 200 || one.ID != "e" || len(one.Slots) != 2 {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	hero, side := one.Slots["hero"], one.Slots["side"]
+	if _, again := side.Propensities[hero.Action]; again || len(hero.Propensities) != 2 || len(side.Propensities) != 2 {
+		t.Errorf("%s", got.body)
+	}
+	r := w.batch([]string{`{"context":` + asked + `}`, `{"outcome":{"id":"e:hero","reward":1}}`,
+		`{"outcome":{"id":"e:side","reward":0}}`}).Results
+	if err := json.Unmarshal(r[0].Body, &batched); err != nil || batched.Slots["side"].Action != side.Action ||
+		r[1].Status != 202 || r[2].Status != 202 {
+		t.Errorf("%s", r[0].Body)
+	}
+	eventually(t, "the slots are joined", func() bool { return len(w.records("shop.feedback")) >= 2 })
+	if got := w.call("GET", "/v1/rounds/e:side", ""); got.status != 200 || !strings.Contains(string(got.body), "e:side") {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	for text, says := range map[string]string{
+		`{"features":{},"slots":["hero"]}`:                           "id: is missing",
+		`{"id":"f","slots":["top"]}`:                                 `slots[0].name: is not a slot of the model: "top"`,
+		`{"id":"f","slots":["hero",{"name":"side","actions":[""]}]}`: `slots[1].actions: "" is not among`,
+	} {
+		if p := w.call("POST", "/v1/decide", text).problem(t); p.Status != 400 || !strings.Contains(p.Detail, says) {
+			t.Errorf("%s: %+v, want %q", text, p, says)
+		}
+	}
+	if n := len(w.records("shop.decisions")); n != 2 {
+		t.Errorf("%d decisions", n)
+	}
+}
+
+// TestPersonalizerSlots holds that several slots are ranked and rewarded as Personalizer does: each slot is a round, an
+// excluded action is not played there, and no action twice.
+func TestPersonalizerSlots(t *testing.T) {
+	w := open(t, setting{model: "activation: required\nreward: {min: -1, max: 1}\n"})
+	const root = "/personalizer/v1.1-preview.3/multislot"
+	for i := range 20 {
+		body := strings.Replace(rankSlotsOf, "{", fmt.Sprintf(`{"eventId":"e%d",`, i), 1)
+		got := w.call("POST", root+"/rank", body)
+		var ranked slotsResponse
+		if err := json.Unmarshal(got.body, &ranked); err != nil || got.status != 201 || len(ranked.Slots) != 2 ||
+			ranked.Slots[0].ID != "hero" || ranked.Slots[1].ID != "side" || ranked.Slots[0].RewardActionID == "juice" ||
+			ranked.Slots[0].RewardActionID == ranked.Slots[1].RewardActionID {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		if again := w.call("POST", root+"/rank", body); string(again.body) != string(got.body) {
+			t.Errorf("%s, then %s", got.body, again.body)
+		}
+	}
+	var stored codec.Decision
+	if err := codec.ParseDecision(&stored, w.records("shop.decisions")[0]); err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"id":"e0:hero","features":{"timeOfDay":"evening","slot":"hero","slot.size":"large"},` +
+		`"baseline":"pasta","actions":[{"name":"pasta","features":{"price":8.5}},"salad"]}`
+	if string(stored.Context) != want {
+		t.Errorf("asked %s\nwant  %s", stored.Context, want)
+	}
+	got := w.call("POST", root+"/events/e0/reward",
+		`{"reward":[{"slotId":"hero","value":1},{"slotId":"side","value":-0.5}]}`, "X-Ms-Client-Request-Id: first")
+	outcomes := w.records("shop.outcomes")
+	if n := len(outcomes); got.status != 204 || n != 82 || string(outcomes[0]) != `{"id":"e0:hero","activated":true}` ||
+		string(outcomes[n-1]) != `{"id":"e0:side","reward":-0.5,"outcome_id":"first"}` {
+		t.Errorf("%d, outcomes %s", got.status, outcomes)
+	}
+	if got := w.call("POST", root+"/rank", rankSlotsOf); got.status != 201 || got.object(t)["eventId"] == "" {
+		t.Errorf("without an eventId: %d %s", got.status, got.body)
+	}
+	n := len(w.records("shop.outcomes"))
+	for _, c := range []struct{ path, body, code, says string }{
+		{"/rank", `{"actions":[{"id":"a"}]}`, "InvalidRankRequest", "slots: none is listed"},
+		{"/rank", `{"actions":[{"id":"a"}],"slots":[{"baselineAction":"a"}]}`, "InvalidRankRequest",
+			"slots[0]: it has no id"},
+		{"/rank", `{"actions":[{"id":"a"}],"slots":[{"id":"s"}]}`, "InvalidRankRequest",
+			"slots[0]: it has no baselineAction"},
+		{"/rank", `{"actions":[{"id":"a"},{"id":"b"}],"slots":[{"id":"s","baselineAction":"a","excludedActions":
+			["a"]}]}`,
+			"InvalidRankRequest", `slots[0].baselineAction: "a" is not among`},
+		{"/rank", `{"actions":[{"id":"a"}],"slots":[{"id":"s","baselineAction":"a"},{"id":"t","baselineAction":"a"}]}`,
+			"InvalidRankRequest", "slots[1]: the slots before it may leave it no action"},
+		{"/rank", `{"actions":[{"id":"a"}],"slots":[{"id":"s","baselineAction":"a"}],"deferActivation":true}`,
+			"InvalidRankRequest", "cannot be deferred"},
+		{"/events/e/reward", `{}`, "InvalidRewardRequest", "reward lists no slot"},
+		{"/events/e/reward", `{"reward":[{"value":1}]}`, "InvalidRewardRequest", "slotId is missing"},
+		{"/events/e/reward", `{"reward":[{"slotId":"a","value":1},{"slotId":"b","value":2}]}`, "InvalidRewardRequest",
+			"rewards from -1 to 1"},
+		{"/events/" + strings.Repeat("x", 257) + "/activate", "", "InvalidEventIdToActivate", "at most 256 bytes"},
+	} {
+		got := w.call("POST", root+c.path, c.body)
+		if e := got.asVendor(t); got.status != 400 || e.Code != c.code || !strings.Contains(e.Message, c.says) {
+			t.Errorf("%s %s: %d %+v", c.path, c.body, got.status, e)
+		}
+	}
+	if more := len(w.records("shop.outcomes")); more != n {
+		t.Errorf("%d outcomes of what was refused", more-n)
+	}
+}
+
+// TestSlotsPage holds that the calls of docs/slots.md are answered.
+func TestSlotsPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/slots.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "<!-- slots -->\n```sh\n")
+	calls, _, _ := strings.Cut(rest, "```")
+	w := open(t, setting{model: "reward: {min: 0, max: 1}\n"})
+	n := 0
+	for _, call := range strings.Split(calls, "curl ")[1:] {
+		path, body, _ := strings.Cut(strings.TrimPrefix(call, "http://127.0.0.1:8080"), " --json '")
+		if got := w.call("POST", path, strings.TrimSuffix(strings.TrimSpace(body), "'")); got.status/100 != 2 {
+			t.Errorf("%s: %d %s", call, got.status, got.body)
+		}
+		n++
+	}
+	eventually(t, "the slots are joined", func() bool { return len(w.records("shop.feedback")) >= 2 })
+	if n != 2 || len(w.records("shop.decisions")) != 2 {
+		t.Errorf("%d calls", n)
+	}
+}

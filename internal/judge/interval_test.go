@@ -1,0 +1,81 @@
+package judge
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"hindsight/internal/logs"
+)
+
+// intervalLog is a log of so many rows in CSV. Half of the outcomes take ten times as long; where late says so they
+// are zeroes, and where gaps says so every fifth row has none.
+func intervalLog(t *testing.T, constant, late, gaps bool) *OffPolicy {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("a,r,p,at,seen\n")
+	for i := range 600 {
+		r, p, seen := fmt.Sprint(i/2%2), .5, 1_600_000_001+i
+		if !constant && i%7 == 0 {
+			p = .25
+		}
+		if late && i/2%2 == 0 || !late && i%3 == 0 {
+			seen += 10
+		}
+		known := fmt.Sprint(seen)
+		if i%5 == 0 && gaps {
+			r, known = "", ""
+		}
+		fmt.Fprintf(&b, "%s,%s,%v,%d,%s\n", string("xy"[i%2]), r, p, 1_600_000_000+i, known)
+	}
+	log, err := readLog("t.csv", strings.NewReader(b.String()), logOptions{Options: logs.Options{
+		Mapping: logs.Mapping{Action: "a", Reward: "r", Propensity: "p", Time: "at", OutcomeTime: "seen"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return judged(t, log)
+}
+
+// TestChooseInterval: each row of the table of docs/off-policy.md that a file can be of.
+func TestChooseInterval(t *testing.T) {
+	for _, c := range []struct {
+		constant, late, gaps bool
+		want, why            string
+	}{
+		{true, false, false, NormalInterval, "the log played each action with one probability, and a file is looked at " +
+			"once; every row has an outcome"},
+		{true, false, true, NormalInterval, "the 120 rows without an outcome are taken as missing at random"},
+		{true, true, false, NormalInterval, "every row has an outcome"},
+		{true, true, true, WorstInterval, "a mean loss of 1.00, the others one of 0"},
+		{false, false, true, AnyTimeInterval, "the log does not say that the policy that made it was fixed; the 120 rows"},
+		{false, true, true, WorstInterval, "the log does not say that the policy that made it was fixed; outcomes that"},
+	} {
+		o := intervalLog(t, c.constant, c.late, c.gaps)
+		if got := o.Settings(o.Options()).Interval; got.Right != c.want || !strings.Contains(got.Why, c.why) {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+	if got := judged(t, targetLog(t)).interval; !strings.Contains(got.Why, "cannot be tested without the times") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestMissingRows: rows without an outcome make the worst interval wider, wherever they lie, and no other.
+func TestMissingRows(t *testing.T) {
+	o := intervalLog(t, true, false, true)
+	e, err := o.Evaluate("always:x", o.Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for i := range o.sample.Len() + 1 {
+		n += o.missing(i)
+	}
+	if n != 120 || o.missing(0) != 1 || o.missing(1) != 0 {
+		t.Errorf("%d rows are missing, %d of them first", n, o.missing(0))
+	}
+	a := e.AnyTime
+	if !(a.Worst.Low < a.Low && a.Low < .5 && .5 < a.High && a.High < a.Worst.High) {
+		t.Errorf("%+v", a)
+	}
+}

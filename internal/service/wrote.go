@@ -1,0 +1,101 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"hindsight/internal/join"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// wrote is what a process knows of a partition of decisions that it has written: what was
+// acknowledged must be there. A log that loses it all the same, as Kafka does when an operator has a
+// replica lead that lacks it, looks to the next owner as if it had never been.
+type wrote struct {
+	n      atomic.Int64 // of the last decision acknowledged
+	offset atomic.Int64 // of the last record acknowledged
+	left   atomic.Pointer[claim]
+}
+
+// claim is the last decision that a process wrote to a partition before it gave that up or lost it. The next owner
+// cannot know of it if it is gone by then.
+type claim struct {
+	n, offset int64
+	sum       uint32
+}
+
+// leave notes what the next owner must find.
+func (d *Decider) leave() {
+	n := d.cfg.wrote.n.Load()
+	if value, offset, ok := d.recent.get(n); n > 0 && ok && offset >= 0 {
+		d.cfg.wrote.left.Store(&claim{n, offset, codec.Sum(0, offset, 0, "", value)})
+	}
+}
+
+// witness looks whether others that took over what this process had written found it. Their opening lies behind it.
+func (c *SystemConfig) witness(ctx context.Context) {
+	topic := join.TopicsOf(c.Name).Decisions
+	for p := range c.written {
+		was := c.written[p].left.Load()
+		if was == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, lookLimit)
+		gone, err := was.gone(ctx, c.Log, topic, p)
+		cancel()
+		if err != nil && !errors.Is(err, stream.ErrTruncated) { // which retention makes of what was there
+			continue
+		}
+		if c.written[p].left.CompareAndSwap(was, nil); gone {
+			c.Metrics.LostTail()
+			c.Logger.Error("logs have lost their tails: decisions that this process made and that were acknowledged are "+
+				"gone, and the next owner of the partition may use their numbers again", "partition", p, "round",
+				was.n, "offset", was.offset)
+		}
+	}
+}
+
+// gone reports whether a partition does not hold what was claimed, once it has grown behind it or ends before it.
+func (w *claim) gone(ctx context.Context, log stream.Log, topic string, p int) (gone bool, err error) {
+	_, end, err := log.Bounds(ctx, topic, p)
+	if err != nil || end == w.offset+1 {
+		return false, cmp.Or(err, errNotYet)
+	}
+	gone = true
+	if end > w.offset {
+		err = stream.Scan(ctx, log, topic, p, w.offset, w.offset+1, func(r *stream.Record) error {
+			gone = r.Type != "" || codec.Sum(0, r.Offset, 0, "", r.Value) != w.sum
+			return nil
+		})
+	}
+	return gone, err
+}
+
+var errNotYet = errors.New("nobody has written behind it")
+
+var errLostTail = errors.New("decisions that were acknowledged are gone: did a replica that lacked them become the " +
+	"leader?")
+
+// note notes an acknowledgement; n is 0 if it was not a decision's.
+func (w *wrote) note(n, offset int64) error {
+	if was := w.offset.Swap(offset); offset <= was {
+		return fmt.Errorf("at offset %d, where offset %d had been: %w", offset, was, errLostTail)
+	}
+	w.n.Store(max(w.n.Load(), n))
+	return nil
+}
+
+// lookTail fails if the log ends before what was acknowledged.
+func (d *Decider) lookTail(ctx context.Context) error {
+	acked := d.cfg.wrote.offset.Load()
+	_, end, err := d.cfg.Log.Bounds(ctx, d.topics.Decisions, d.cfg.Partition)
+	if err == nil && end <= acked {
+		d.fail(fmt.Errorf("%s[%d] ends at %d, offset %d had been written: %w",
+			d.topics.Decisions, d.cfg.Partition, end, acked, errLostTail))
+	}
+	return err
+}
