@@ -22,7 +22,7 @@ const (
 	atRandom      = "missing at random"
 	Silence       = "no losses imputed"
 	stillness     = "predictions go on to hold"
-	Blind         = "delays are blind to losses that have not come"
+	blindDelays   = "delays are blind to losses that have not come"
 	LateLosses    = "those that came late are like the others"
 )
 
@@ -138,7 +138,7 @@ func lateText(l *latelosses.Comparison) string {
 // blind is what the additive bound needs of delays; the late-loss test is what there is to measure it.
 func blind(l *latelosses.Comparison) Assumption {
 	if l == nil || l.Late.N == 0 {
-		return Assumption{Blind, assumed, "no loss came after its window, so nothing measures it"}
+		return Assumption{blindDelays, assumed, "no loss came after its window, so nothing measures it"}
 	}
-	return Assumption{Blind, NotRefuted, "by the losses that came after the window: " + lateText(l)}
+	return Assumption{blindDelays, NotRefuted, "by the losses that came after the window: " + lateText(l)}
 }

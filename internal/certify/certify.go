@@ -102,7 +102,7 @@ func (c *Certificate) Bounds() (out []KindOfBound) {
 	}
 	add(kindMeasuredDrift, "in expectation, with the drift that was measured", c.MeasuredDrift)
 	priori := "in expectation, known before the run but for the delays"
-	if slices.ContainsFunc(c.Assumptions, func(a Assumption) bool { return a.Name == Blind }) {
+	if slices.ContainsFunc(c.Assumptions, func(a Assumption) bool { return a.Name == blindDelays }) {
 		priori += ", while these are blind to losses that have not come"
 	}
 	add(kindAPriori, priori, c.APriori)

@@ -288,7 +288,7 @@ func TestAPriori(t *testing.T) {
 		if v := f.Bounds[kindAPriori]; v != c.want || !(math.IsInf(v, 1) || *got.APriori.Value == v) {
 			t.Errorf("%s: a priori %v, in figures %v, want %v", c.name, got.APriori.Value, v, c.want)
 		}
-		if s := got.state(Blind); s != c.blind || got.MeasuredDrift.Void != c.drift {
+		if s := got.state(blindDelays); s != c.blind || got.MeasuredDrift.Void != c.drift {
 			t.Errorf("%s: blindness is %s, want %s; measured drift %q, want %q", c.name, s, c.blind,
 				got.MeasuredDrift.Void, c.drift)
 		}

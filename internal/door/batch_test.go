@@ -220,7 +220,11 @@ func TestCandidates(t *testing.T) {
 		t.Errorf("%+v", y)
 	}
 	if page.Promote.Of != "always:x" || page.Promote.Feedback == 0 || len(page.Points) == 0 {
-		t.Errorf("%+v", page)
+		t.Fatalf("%+v", page)
+	}
+	if last := page.Points[len(page.Points)-1]; last.Rounds < rounds/2 || last.Losses[0].Mean > .1 ||
+		last.Losses[1].Mean < .9 {
+		t.Errorf("the last point is of round %d: %+v", last.Rounds, last.Losses)
 	}
 }
 

@@ -21,8 +21,8 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// DefaultAddress is where HTTP is answered when nothing else is said.
-const DefaultAddress = "127.0.0.1:8080"
+// defaultAddress is where HTTP is answered when nothing else is said.
+const defaultAddress = "127.0.0.1:8080"
 
 // Limits of the server.
 const (
@@ -49,7 +49,7 @@ type Flags struct {
 
 // Add adds the flags.
 func (f *Flags) Add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.address, "http", DefaultAddress, "address of HTTP for decisions and outcomes; port 0 "+
+	flags.StringVar(&f.address, "http", defaultAddress, "address of HTTP for decisions and outcomes; port 0 "+
 		"for a free one; none: off, as with --nats none unless this is given; others than loopback need --keys or "+
 		"--http-ca, and TLS")
 	flags.StringVar(&f.keys, "keys", "", "file, mode 0600, with a line NAME ROLE sha256:HEX for each client of HTTP; "+
@@ -72,7 +72,7 @@ func (f *Flags) Check() error {
 	host, port, err := net.SplitHostPort(f.address)
 	switch {
 	case err != nil || port == "":
-		return daemon.Usagef("--http %q: expected HOST:PORT, for example %s, or none", f.address, DefaultAddress)
+		return daemon.Usagef("--http %q: expected HOST:PORT, for example %s, or none", f.address, defaultAddress)
 	case (f.cert == "") != (f.key == ""):
 		return daemon.Usagef("--http-cert and --http-key go together")
 	case f.ca != "" && f.cert == "":
@@ -80,7 +80,7 @@ func (f *Flags) Check() error {
 	case daemon.IsLoopback(host):
 	case f.keys == "" && f.ca == "":
 		return daemon.Usagef("--http %s is reached by other machines: give --keys, or --http-ca for client "+
-			"certificates, or listen on %s", f.address, DefaultAddress)
+			"certificates, or listen on %s", f.address, defaultAddress)
 	case f.cert == "" && !f.plain:
 		return daemon.Usagef("--http %s is reached by other machines: give --http-cert and --http-key, or "+
 			"--http-plain if a proxy before it speaks TLS", f.address)

@@ -23,6 +23,12 @@ type candidate struct {
 }
 
 func (c candidate) read(p *parser, n *yaml.Node) {
+	if n.Kind == yaml.MappingNode && len(n.Content) == 2 &&
+		slices.Contains([]string{"model", "learner", "table"}, n.Content[0].Value) {
+		p.errorf(n, "%s: a candidate is a rule that needs no state of its own; judge a %s on the log instead: "+
+			"replayer backtest --data LOG --policy %[2]s:%s", c.where, n.Content[0].Value, n.Content[1].Value)
+		return
+	}
 	p.wordOrAction(n, c.where, "baseline | uniform | learner | {always: ACTION}", candidateExample, loop.CandidateKinds(),
 		int(loop.AlwaysCandidate), func(kind int, action string) {
 			*c.at = loop.Candidate{Kind: loop.CandidateKind(kind), Action: action}

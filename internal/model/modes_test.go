@@ -79,6 +79,8 @@ func TestModeErrors(t *testing.T) {
 			"observed"},
 		{"candidates: [greedy]",
 			`candidates: expected baseline | uniform | learner | {always: ACTION}, found "greedy"`},
+		{"candidates: [{model: other.yaml}]", "replayer backtest --data LOG --policy model:other.yaml"},
+		{"candidates: [{learner: greedy}]", "replayer backtest --data LOG --policy learner:greedy"},
 		{"candidates: [always]", "candidates: always takes the name of an action"},
 		{"candidates: [uniform, uniform]", "candidates: uniform is there twice"},
 		{"candidates: uniform", "candidates: expected none or a list of 1 to 16 policies"},

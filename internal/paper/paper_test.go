@@ -127,6 +127,9 @@ func TestEveryClaim(t *testing.T) {
 		if len(f.Tables) == 0 || len(f.Tables[0].Rows) == 0 || f.Seen == "" || f.Source == "" || f.Says == "" {
 			t.Errorf("%s: says nothing: %+v", f.Claim, f)
 		}
+		if derived := strings.HasPrefix(f.Source, "derived here"); derived && len(f.Charts) != len(f.Tables) {
+			t.Errorf("%s: %d pictures of %d tables", f.Claim, len(f.Charts), len(f.Tables))
+		}
 		for _, table := range f.Tables {
 			for _, row := range table.Rows {
 				if len(row) != len(table.Columns) {

@@ -19,6 +19,11 @@ func TestBacktestJudgesCandidates(t *testing.T) {
 		t.Fatal(err)
 	}
 	u, l := r.Candidates[0], r.Candidates[1]
+	if c := r.Course.Candidates; len(c) != 2 || c[1].Policy != "learner" || len(c[0].Mean) != len(r.Course.Rounds) ||
+		c[0].High[0] != 1 || c[0].High[20] <= c[0].High[60] || c[0].High[len(c[0].High)-1] != seven(u.Value.High) ||
+		c[0].Mean[len(c[0].Mean)-1] != seven(u.Value.Mean) || c[0].Low[len(c[0].Low)-1] != seven(u.Value.Low) {
+		t.Errorf("the course of %+v: %+v", r.Candidates, c)
+	}
 	if u.Policy != "uniform" || math.Abs(u.Value.Mean-*r.UniformLoss) > .03 || u.Value.Low > *r.UniformLoss ||
 		u.Value.High < *r.UniformLoss || !u.Beaten || u.Gain.High >= 0 {
 		t.Errorf("uniform play loses %v: %+v", *r.UniformLoss, u)

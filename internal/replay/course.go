@@ -7,6 +7,7 @@ import (
 
 	"hindsight/internal/certify"
 	"hindsight/internal/delay"
+	"hindsight/internal/ledger"
 	"hindsight/internal/ope"
 )
 
@@ -48,6 +49,16 @@ type Course struct {
 	Outcomes map[string]*CourseLine `json:"outcomes,omitempty"`
 	Spent    map[string]*CourseLine `json:"spent,omitempty"`
 	Prices   map[string]*CourseLine `json:"prices,omitempty"`
+
+	Candidates []CandidateCourse `json:"candidates,omitempty"` // of a model that names some
+}
+
+// CandidateCourse is the mean loss of a candidate, with its interval, by what was known at the end of each stretch.
+type CandidateCourse struct {
+	Policy string       `json:"policy"`
+	Mean   []ope.Figure `json:"mean"`
+	Low    []ope.Figure `json:"low"`
+	High   []ope.Figure `json:"high"`
 }
 
 // CourseLine is a mean over time, with standard errors: in each stretch, and from the
@@ -79,6 +90,7 @@ type stretch struct {
 	held         float64
 	most         int64
 	bounds       map[string]float64 // at its end
+	judged       []ledger.Estimate  // likewise
 	named        []ope.Weighted     // outcomes, budgets, prices
 }
 
@@ -99,7 +111,7 @@ func (s *stretch) join(o *stretch) {
 	s.arriving += o.arriving
 	s.waiting += o.waiting
 	s.held += o.held
-	s.most, s.bounds = max(s.most, o.most), o.bounds
+	s.most, s.bounds, s.judged = max(s.most, o.most), o.bounds, o.judged
 }
 
 // course records a [Course]. What is said of a round comes before [course.end], which
@@ -111,6 +123,7 @@ type course struct {
 	timed bool
 	// bounds returns those on the regret so far; nil: there are none.
 	bounds func() map[string]float64
+	judged func() []ledger.Estimate // what is known of candidates so far; nil: nothing is
 }
 
 func newCourse() *course { return &course{size: 1, done: make([]stretch, 0, courseStretches)} }
@@ -156,6 +169,9 @@ func (c *course) close() {
 	if c.bounds != nil {
 		c.now.bounds = c.bounds()
 	}
+	if c.judged != nil {
+		c.now.judged = c.judged()
+	}
 	c.done = append(c.done, c.now)
 	c.now = stretch{}
 	if len(c.done) < courseStretches {
@@ -184,6 +200,9 @@ func (c *course) finish() *Course {
 	if c.bounds != nil && len(c.done) > 0 {
 		c.done[len(c.done)-1].bounds = c.bounds()
 	}
+	if c.judged != nil && len(c.done) > 0 {
+		c.done[len(c.done)-1].judged = c.judged()
+	}
 	rounds, regret := int64(0), 0.0
 	for i := range c.done {
 		s := &c.done[i]
@@ -206,6 +225,18 @@ func (c *course) finish() *Course {
 		out.Regret = nil
 	}
 	out.Bounds = c.boundLines()
+	for i := range c.done {
+		for k, e := range c.done[i].judged {
+			if i == 0 {
+				out.Candidates = append(out.Candidates, CandidateCourse{Policy: e.Policy})
+			}
+			v, l := e.Value, &out.Candidates[k]
+			if e.Rounds == 0 {
+				v.Mean = math.NaN()
+			}
+			l.Mean, l.Low, l.High = append(l.Mean, seven(v.Mean)), append(l.Low, seven(v.Low)), append(l.High, seven(v.High))
+		}
+	}
 	return out
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"hindsight/internal/ledger"
 	"hindsight/internal/ope"
 	"hindsight/internal/random"
 )
@@ -20,6 +21,9 @@ func TestCourseKeepsSums(t *testing.T) {
 		c := newCourse()
 		c.timed = true
 		c.bounds = func() map[string]float64 { return map[string]float64{"a_priori": float64(c.sizeSoFar())} }
+		c.judged = func() []ledger.Estimate {
+			return []ledger.Estimate{{Rounds: 1, Value: ledger.Interval{Mean: float64(c.sizeSoFar())}}}
+		}
 		sum, best, regret, waits, most := 0.0, 0.0, 0.0, 0.0, int64(0)
 		for i := range n {
 			u := seed.Uniform(uint64(i), 0)
@@ -45,6 +49,9 @@ func TestCourseKeepsSums(t *testing.T) {
 		near(t, "regret", got.Regret[last], regret)
 		near(t, "bound", got.Bounds["a_priori"][last], float64(n))
 		total, top := 0.0, int64(0)
+		for i, x := range got.Candidates[0].Mean {
+			near(t, "what candidates are worth", x, float64(got.Rounds[i]))
+		}
 		for i, x := range got.Waiting {
 			from := int64(0)
 			if i > 0 {

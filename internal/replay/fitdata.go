@@ -3,6 +3,7 @@ package replay
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -78,17 +79,21 @@ func (b *fitBuilder) columns(n int) []string {
 			seen[vectorName(i)]++
 		}
 	}
-	names := make([]string, 0, len(seen))
-	for name := range seen {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(x, y string) int { return cmp.Or(cmp.Compare(seen[y], seen[x]), cmp.Compare(x, y)) })
-	names = names[:min(len(names), b.o.Columns)]
-	slices.Sort(names)
+	names := frequent(seen, func(n int) int { return n }, b.o.Columns)
 	b.at = map[string]int{}
 	for i, name := range names {
 		b.at[name] = i
 	}
+	return names
+}
+
+// frequent returns the names that were seen most, at most so many, in byte order.
+func frequent[V any](all map[string]V, seen func(V) int, most int) []string {
+	names := slices.SortedFunc(maps.Keys(all), func(x, y string) int {
+		return cmp.Or(cmp.Compare(seen(all[y]), seen(all[x])), cmp.Compare(x, y))
+	})
+	names = names[:min(len(names), most)]
+	slices.Sort(names)
 	return names
 }
 

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -106,10 +105,5 @@ func (b *fitBuilder) actionColumns(n int) []string {
 	maps.DeleteFunc(columns, func(name string, c *actionColumn) bool {
 		return c.seen == actions && !c.varies || len(name) > codec.MaxNameBytes
 	})
-	names := slices.SortedFunc(maps.Keys(columns), func(x, y string) int {
-		return cmp.Or(cmp.Compare(columns[y].seen, columns[x].seen), cmp.Compare(x, y))
-	})
-	names = names[:min(len(names), b.o.Shared)]
-	slices.Sort(names)
-	return names
+	return frequent(columns, func(c *actionColumn) int { return c.seen }, b.o.Shared)
 }

@@ -459,16 +459,7 @@ func (c outcomeCounts) of(name string) *OutcomeFates {
 func (c outcomeCounts) add(f *codec.Feedback) {
 	for i := range f.Outcomes {
 		n := c.of(f.Outcomes[i].Name)
-		switch f.Outcomes[i].Fate {
-		case codec.Observed:
-			n.Observed++
-		case codec.Imputed:
-			n.Imputed++
-		case codec.Skipped:
-			n.Skipped++
-		case codec.WithdrawnRound:
-			n.Withdrawn++
-		}
+		count(f.Outcomes[i].Fate, [...]*int64{&n.Observed, &n.Imputed, &n.Skipped, &n.Withdrawn})
 	}
 }
 

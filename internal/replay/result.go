@@ -81,21 +81,19 @@ type Fates struct {
 	Malformed int64 `json:"malformed"`
 }
 
-// AddFate counts the fate of a round.
+// addFate counts the fate of a round.
 func (f *Fates) addFate(fate codec.Fate) {
-	switch fate {
-	case codec.Observed:
-		f.Observed++
-	case codec.Imputed:
-		f.Imputed++
-	case codec.Skipped:
-		f.Skipped++
-	case codec.WithdrawnRound:
-		f.Withdrawn++
+	count(fate, [...]*int64{&f.Observed, &f.Imputed, &f.Skipped, &f.Withdrawn})
+}
+
+// count adds to the counter of a fate; they are in the order of the fates.
+func count(fate codec.Fate, counters [4]*int64) {
+	if fate >= codec.Observed && fate <= codec.WithdrawnRound {
+		*counters[fate-codec.Observed]++
 	}
 }
 
-// AddReject counts the reason for which an outcome was rejected, and reports
+// addReject counts the reason for which an outcome was rejected, and reports
 // whether it is one of the fates of outcomes.
 func (f *Fates) addReject(reason string) bool {
 	switch reason {
@@ -115,7 +113,7 @@ func (f *Fates) addReject(reason string) bool {
 	return true
 }
 
-// Rounds returns the number of rounds that have a fate.
+// rounds returns the number of rounds that have a fate.
 func (f *Fates) rounds() int64 { return f.Observed + f.Imputed + f.Skipped + f.Withdrawn }
 
 // Rejected returns the number of outcomes that were not used.

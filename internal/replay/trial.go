@@ -48,6 +48,7 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	b := newBacktest(ep, t.Model.Name, SecretSeed(t.Seed), t.Rounds, t.Delays)
 	if t.Rounds.Log == nil { // what rejection replay plays is not drawn from the law that it logs
 		b.joiner.Judge().Begin(ep.Number, false, ep.Rules)
+		b.match.course.judged = b.joiner.Judge().Estimates
 	}
 	if t.Contexts {
 		b.match.contexts = newContextTable()

@@ -23,7 +23,7 @@ func (r *Results) Page() *Page {
 	p.Verdict = b.verdict()
 	p.Flags, p.Tiles, p.Says = b.flags(), b.tiles(), b.says()
 	value := b.value()
-	value.add(candidates(b.groups))
+	value.add(b.candidateCourse(), candidates(b.groups))
 	p.Sections = []section{b.intake(), b.health(), b.policies(), value, b.delays(), b.regret(), b.sweep(),
 		b.contexts(), b.parameters()}
 	if named := b.outcomes(); len(named.Parts) > 0 {
@@ -315,7 +315,7 @@ func (b *builder) verdict() string {
 	case r.UniformLoss != nil && s.Orders >= fewestOrders:
 		than, se = *r.UniformLoss, fewOrders*se
 	case r.UniformLoss != nil:
-		more = " --orders 5 measures it."
+		more = " replayer backtest --orders 5 measures it."
 	case r.Course != nil && r.Course.Logged != nil:
 		other = "the policy that made the log"
 		if l, n := r.Course.Logged, len(r.Course.Logged.SoFar)-1; b.unweighted() == nil && n >= 0 {
@@ -389,9 +389,11 @@ func (b *builder) saysDelay(k int) string {
 	case value == 0:
 		return text + "as much."
 	case math.IsNaN(se) && value < 0:
-		return text + "one row order shows no cost of the delays. Its noise is not known; --orders 5 measures it."
+		return text + "one row order shows no cost of the delays. Its noise is not known; replayer backtest --orders 5 " +
+			"measures it."
 	case math.IsNaN(se):
-		return text + fmt.Sprintf("the delays cost %s in one row order. Its noise is not known; --orders 5 measures it.", signed(value))
+		return text + fmt.Sprintf("the delays cost %s in one row order. Its noise is not known; replayer backtest "+
+			"--orders 5 measures it.", signed(value))
 	case cost.chance():
 		return text + fmt.Sprintf("the difference is within twice its standard error of %s, and may be chance.",
 			words.Short(se))

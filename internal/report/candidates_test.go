@@ -12,8 +12,18 @@ import (
 func TestCandidatesAreShown(t *testing.T) {
 	runs := []replay.Result{{Learner: "model:m.yaml", Candidates: []ledger.Estimate{{Policy: "always:red", Rounds: 9,
 		Value: ledger.Interval{Mean: .25, Low: .125, High: .5}, Gain: ledger.Interval{Mean: -.1, Low: -.3, High: -.05},
-		Worst: ledger.Interval{Mean: .25, Low: .0625, High: .75}, Beaten: true}}}}
+		Worst: ledger.Interval{Mean: .25, Low: .0625, High: .75}, Beaten: true}}, Course: &replay.Course{Rounds: []int64{5, 9}, Candidates: []replay.CandidateCourse{{
+		Policy: "always:red", Mean: figures(.5, .25), Low: figures(0, .125), High: figures(1, .5)}}}}}
 	r := Results{Runs: runs}
+	found := false
+	for _, c := range r.Page().Charts() {
+		if s := c.Views[0].Series[0]; c.ID == "candidates" {
+			found = s.Name == "always:red" && s.Y[1] == .25 && s.Low[1] == .125 && s.High[1] == .5 && c.At[1] == 9
+		}
+	}
+	if !found {
+		t.Error("the course is not drawn")
+	}
 	for name, p := range map[string]*Page{"terminal": Runs(runs, 200), "report": r.Page()} {
 		var found *table
 		for _, s := range p.Sections {

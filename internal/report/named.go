@@ -107,6 +107,25 @@ func candidates(groups [][]*replay.Result) *table {
 	return t
 }
 
+// candidateCourse is the loss of each candidate over time, in the first run that has some.
+func (b *builder) candidateCourse() *pageChart {
+	c := &pageChart{ID: "candidates", Title: "Candidates over time", Kind: lines, Y: axis{Label: "mean loss a round"},
+		Says: "What was known of each candidate by then. Bands are 95 % intervals that hold at all rounds at once."}
+	for _, g := range b.groups {
+		if course := g[0].Course; course != nil && course.Candidates != nil {
+			c.Says += " Of " + called(g) + "."
+			c.along(course)
+			one := view{}
+			for i, x := range course.Candidates {
+				one.Series = append(one.Series, series{Name: x.Policy, Y: x.Mean, Low: x.Low, High: x.High, Off: i >= 6})
+			}
+			c.Views = []view{one}
+			return c
+		}
+	}
+	return nil
+}
+
 func judgedMean(i ledger.Interval) string {
 	return words.Figure(i.Mean, 3) + " (" + words.Figure(i.Low, 3) + " to " + words.Figure(i.High, 3) + ")"
 }

@@ -299,7 +299,7 @@ func (b *builder) policyCourse() *pageChart {
 	for _, n := range b.Policies[0].Course.Rows {
 		c.At = append(c.At, float64(n))
 	}
-	soFar, each := view{Name: "from the start"}, view{Name: "in each stretch"}
+	soFar, each := view{Name: "from the start"}, view{Name: "in each interval"}
 	for i, p := range b.Policies {
 		x := p.Course
 		soFar.Series = append(soFar.Series, band(series{Name: p.Policy, Off: i >= 6, Aside: specOf(p) == "logging"},

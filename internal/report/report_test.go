@@ -436,7 +436,7 @@ func TestVerdict(t *testing.T) {
 	}
 	r := &Results{Runs: []replay.Result{run(0, .19), run(1, .21)}}
 	if got := r.Page().Verdict; got != "dafa lost 20% of the most possible; how that compares with the uniform "+
-		"policy is not known yet. --orders 5 measures it." {
+		"policy is not known yet. replayer backtest --orders 5 measures it." {
 		t.Error(got)
 	}
 	r = &Results{Runs: []replay.Result{run(0, .19), run(1, .21), run(2, .2), run(3, .2), run(4, .2)}}

@@ -94,7 +94,7 @@ func (b *builder) lossCourse() *pageChart {
 	}
 	c.Says = better + " is better. Bands are 95 % intervals, cut at the limits of the range: over row orders if there " +
 		"are several, else from the noise of the run. Dashed lines are for comparison."
-	soFar, each := view{Name: "from the start"}, view{Name: "in each stretch"}
+	soFar, each := view{Name: "from the start"}, view{Name: "in each interval"}
 	for i, g := range b.groups {
 		one := series{Name: b.label(g), Off: i >= 6}
 		soFar.Series = append(soFar.Series, groupBand(one, g, func(c *replay.Course) ([]ope.Figure,

@@ -55,7 +55,7 @@ func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Pa
 
 // windowTable has a row a window.
 func windowTable(prices []replay.WindowPrice, shown *words.Rewards) *table {
-	t := &table{Columns: []column{{Name: "window", Text: true}, {Name: "skipped"},
+	t := &table{Caption: "Cost of each window", Columns: []column{{Name: "window", Text: true}, {Name: "skipped"},
 		{Name: "late", Means: "outcomes that came after the window, per round"},
 		{Name: "D/T", Means: "mean delay in rounds as feedback was released"},
 		{Name: "σ_max", Means: "maximum number of rounds open at once"},
@@ -141,7 +141,7 @@ func WindowFile(prices []replay.WindowPrice) *csvFile {
 // share of rounds skipped. first is one of the runs. Rewards may be negative, and then have no
 // logarithm.
 func WindowChart(prices []replay.WindowPrice, first *replay.Result) *chart.Chart {
-	c := &chart.Chart{Title: "What a window costs", X: "window (rounds)", Y: "a round", LogX: true,
+	c := &chart.Chart{Title: "What a window costs", X: "window (rounds)", Y: "per round", LogX: true,
 		LogY: first.Rewards == nil || first.Rewards.Min >= 0}
 	n := float64(max(first.Rounds, 1))
 	var loss, bound, skipped windowLine

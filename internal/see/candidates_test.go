@@ -25,7 +25,8 @@ func TestBrowserCandidates(t *testing.T) {
 		}
 		w.until("rounds", func(s *state) bool { return s.Candidates != nil && s.Candidates.Rounds == int64(i+1)*100 })
 	}
-	p.Wait(`drawn.candidates?.data[1].length > 3 && /the rule has held since feedback/.test(` +
+	p.Wait(`document.querySelector("#candidates-table td:nth-child(2)")?.textContent === "400" && ` +
+		`drawn.candidates?.data[1].length > 3 && /the rule has held since feedback/.test(` +
 		`document.getElementById("candidates-says").textContent)`)
 	cells := browsertest.Eval[[]string](p,
 		`[...document.querySelectorAll("#candidates-table td")].map((e) => e.textContent)`)

@@ -135,7 +135,7 @@ func (c *Control) Candidates(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, nil, page)
 		return
 	}
-	answer(w, http.StatusServiceUnavailable, ErrElsewhere, nil)
+	answer(w, http.StatusServiceUnavailable, errElsewhere, nil)
 }
 
 // Judged returns what is known of the candidates; nil: the joiner is not at work in this process.

@@ -28,8 +28,8 @@ type Control struct {
 	judged *CandidatesPage // no one changes it; nil: not yet known
 }
 
-// ErrElsewhere reports that the joiner is at work in another process.
-var ErrElsewhere = errors.New("the joiner is not at work in this process: ask the decider or feedback-joiner whose " +
+// errElsewhere reports that the joiner is at work in another process.
+var errElsewhere = errors.New("the joiner is not at work in this process: ask the decider or feedback-joiner whose " +
 	"page /mode answers")
 
 // order is something that the joiner is to do between two steps.
@@ -79,19 +79,19 @@ func (c *Control) see(m ModePage, g GuardPage, judged *CandidatesPage) {
 func (c *Control) ask(ctx context.Context, urgent bool, do func(ctx context.Context, j *Joiner) (int64, error)) (int64,
 	error) {
 	if c == nil {
-		return 0, ErrElsewhere
+		return 0, errElsewhere
 	}
 	c.mu.Lock()
 	j := c.joiner
 	c.mu.Unlock()
 	if j == nil {
-		return 0, ErrElsewhere
+		return 0, errElsewhere
 	}
 	o := order{do: do, urgent: urgent, done: make(chan orderDone, 1)}
 	select {
 	case j.orders <- o:
 	case <-j.over:
-		return 0, ErrElsewhere
+		return 0, errElsewhere
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}

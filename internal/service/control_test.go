@@ -105,7 +105,7 @@ func TestControl(t *testing.T) {
 		t.Errorf("of the next version: %d %s", code, body)
 	}
 	stop()
-	if _, err := c.Switch(t.Context(), codec.Paused, ""); !errors.Is(err, ErrElsewhere) {
+	if _, err := c.Switch(t.Context(), codec.Paused, ""); !errors.Is(err, errElsewhere) {
 		t.Errorf("after it: %v", err)
 	}
 	if code, body := send(c.Mode, kind, ""); code != 503 || !strings.Contains(body, "whose page /mode answers") {

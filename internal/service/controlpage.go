@@ -92,7 +92,7 @@ func answerSeen[T any](c *Control, w http.ResponseWriter, seen *T) {
 	page, there := *seen, c.joiner != nil
 	c.mu.Unlock()
 	if !there {
-		answer(w, http.StatusServiceUnavailable, ErrElsewhere, nil)
+		answer(w, http.StatusServiceUnavailable, errElsewhere, nil)
 		return
 	}
 	answer(w, http.StatusOK, nil, &page)
@@ -163,7 +163,7 @@ func readOrder(w http.ResponseWriter, r *http.Request, dst any) bool {
 // soon after.
 func (c *Control) answer(w http.ResponseWriter, r *http.Request, i *Insight, epoch int64, err error) {
 	switch {
-	case errors.Is(err, ErrElsewhere), errors.Is(err, errOvertaken), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, errElsewhere), errors.Is(err, errOvertaken), errors.Is(err, context.DeadlineExceeded):
 		answer(w, http.StatusServiceUnavailable, err, nil)
 		return
 	case errors.Is(err, follow.ErrModel), errors.Is(err, errNoFile):

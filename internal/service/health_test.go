@@ -180,7 +180,7 @@ func TestReadinessWithoutEpoch(t *testing.T) {
 		}
 		jc := SystemConfig{Log: d.log, Source: source, Build: testBuild, Seed: d.config.Seed, Partitions: 1,
 			MaxPending: 100, Dedup: 100, MarkEvery: 10, Logger: d.config.Logger}
-		stop := d.run(func(ctx context.Context) error { return RunJoiner(ctx, jc, nil) })
+		stop := d.run(func(ctx context.Context) error { return runJoiner(ctx, jc, nil) })
 		pass(time.Second)
 		d.ready("")
 		stop()

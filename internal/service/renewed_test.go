@@ -126,7 +126,7 @@ func TestRenewedElsewhere(t *testing.T) {
 		j.Close()
 		brief, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := RunJoiner(brief, late, nil); !errors.Is(err, follow.ErrModel) {
+		if err := runJoiner(brief, late, nil); !errors.Is(err, follow.ErrModel) {
 			t.Errorf("one that starts with the older file: %v", err)
 		}
 		close(standby.turn)

@@ -29,12 +29,12 @@ type Sharing interface {
 	Joiner(ctx context.Context, logger *slog.Logger, run func(ctx context.Context) error) error
 }
 
-// RunSharedJoiner is [RunJoiner] for processes of which one is to be the joiner: it
+// RunSharedJoiner is runJoiner for processes of which one is to be the joiner: it
 // stands by until it is to be this one, and again when it is it no longer.
 func RunSharedJoiner(ctx context.Context, s Sharing, cfg SystemConfig, ready func()) error {
 	cfg.setDefaults()
 	if s == nil {
-		return RunJoiner(ctx, cfg, ready)
+		return runJoiner(ctx, cfg, ready)
 	}
 	cfg.note(ctx)
 	idle := cfg.Health.Join(watch.RoleJoiner, watch.RoleJoiner)
@@ -46,7 +46,7 @@ func RunSharedJoiner(ctx context.Context, s Sharing, cfg SystemConfig, ready fun
 			if err := cfg.checkEncoding(ctx, cfg.Source.Name); err != nil {
 				return err
 			}
-			return RunJoiner(ctx, cfg, ready)
+			return runJoiner(ctx, cfg, ready)
 		})
 	})
 }
@@ -73,7 +73,7 @@ func (c *SystemConfig) runSharedDeciders(ctx context.Context, ready func()) erro
 				if err := c.checkEncoding(ctx, c.Name); err != nil {
 					return err
 				}
-				return RunDecider(ctx, c.decider(p), ready)
+				return runDecider(ctx, c.decider(p), ready)
 			})
 		})
 }

@@ -316,7 +316,7 @@ func (u *users) lost() {
 			u.readers[p], _ = s.log.Read(s.ctx, s.topics.Decisions, p, end)
 		}
 	}
-	u.stored = nil
+	u.stored, u.filled = nil, nil
 	for _, q := range u.asked {
 		q.replies = nil
 	}

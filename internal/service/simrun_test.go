@@ -53,7 +53,8 @@ func TestSimulation(t *testing.T) {
 		"repeats in another partition", "crashes", "replaced", "faults", "epochs", "replies", "duplicate replies",
 		"snapshots", "cut snapshots",
 		"minted anew", "states compared", "cuts", "skewed cuts", "switches", "shadow", "apprentice", "paused",
-		"stages", "held back", "assigned", "assigned without the rest", "assigned without a propensity", "repeats"} {
+		"stages", "held back", "assigned", "assigned without the rest", "assigned without a propensity",
+		"slots", "repeats"} {
 		if total[k] < n/100 {
 			t.Errorf("%q happened %d times in %d runs", k, total[k], n)
 		}

@@ -1,10 +1,16 @@
 package service
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
+
+	"github.com/vmihailenco/msgpack/v5"
 
 	"hindsight/internal/check"
 	"hindsight/internal/loop"
@@ -27,6 +33,8 @@ type users struct {
 	greed   *rand.Rand // of those who use ids that are minted for others; nil: nobody does
 	others  *rand.Rand // of those who decide themselves and tell; nil: nobody does
 	units   *rand.Rand // of those who say whom a context is about; nil: nobody does
+	pages   *rand.Rand // of those who ask for several slots; nil: nobody does
+	filled  []check.Reply
 }
 
 // request is a request for a decision.
@@ -164,6 +172,9 @@ func (u *users) writeContext() {
 		u.serial++
 		id = u.own(fmt.Sprintf("c%d", u.serial))
 		data = u.context(id)
+		if u.pages != nil && u.pages.IntN(10) == 0 {
+			data = u.page(id) // no topic takes slots
+		}
 		u.past, u.pastIDs = append(u.past, data), append(u.pastIDs, id)
 	}
 	p := u.placeOf(id, data)
@@ -195,6 +206,9 @@ func (u *users) ask() {
 		u.serial++
 		q = &request{id: u.own(fmt.Sprintf("q%d", u.serial))}
 		q.data = u.context(q.id)
+		if u.pages != nil && u.pages.IntN(3) == 0 {
+			q.data = u.page(q.id)
+		}
 	}
 	u.asked = append(u.asked, q)
 	p := u.s.partitionOf(q.id)
@@ -216,6 +230,9 @@ func (u *users) ask() {
 			} else {
 				q.replies = append(q.replies, string(data))
 			}
+			if len(headers) == 0 && bytes.Contains(q.data, []byte("slots")) {
+				u.fill(data)
+			}
 			if len(q.replies) > 1 {
 				u.s.fatal("the request %q was answered twice", q.id)
 			}
@@ -226,11 +243,63 @@ func (u *users) ask() {
 // replies returns the decisions that users were told of.
 func (u *users) replies() (out []check.Reply) {
 	for _, q := range u.asked {
+		if bytes.Contains(q.data, []byte("slots")) {
+			continue
+		}
 		for _, r := range q.replies {
 			out = append(out, check.Reply{ID: q.id, Data: []byte(r)})
 		}
 	}
-	return out
+	return append(out, u.filled...)
+}
+
+// page makes the bytes of a context with slots, more of them than actions at times.
+func (u *users) page(id string) []byte {
+	r := u.pages
+	c := codec.Context{ID: id, Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: float64(r.IntN(3))}}}
+	for _, name := range actionNames {
+		c.Actions = append(c.Actions, codec.Action{Name: name})
+	}
+	for i := range 1 + r.IntN(5) {
+		c.Slots = append(c.Slots, codec.Slot{Name: fmt.Sprint(i)})
+	}
+	if r.IntN(2) == 0 {
+		return codec.AppendContextJSON(nil, &c)
+	}
+	return codec.AppendContext(nil, &c)
+}
+
+// fill takes a reply to a context with slots: none has an action of another.
+func (u *users) fill(data []byte) {
+	var taken []string
+	add := func(raw []byte) {
+		var d codec.Round
+		if err := codec.ParseRound(&d, raw); err != nil || slices.Contains(taken, d.Action) {
+			u.s.fatal("the slots %v, then %s: %v", taken, raw, err)
+		}
+		taken = append(taken, d.Action)
+		u.filled = append(u.filled, check.Reply{ID: strings.Clone(d.ID), Data: raw})
+		u.s.counted["slots"]++
+	}
+	if codec.IsMap(data) {
+		var reply struct {
+			Slots map[string]msgpack.RawMessage `msgpack:"slots"`
+		}
+		if err := msgpack.Unmarshal(data, &reply); err != nil {
+			u.s.fatal("%v: %q", err, data)
+		}
+		for _, name := range slices.Sorted(maps.Keys(reply.Slots)) {
+			add(reply.Slots[name])
+		}
+		return
+	}
+	var reply struct{ Slots map[string]json.RawMessage }
+	if err := json.Unmarshal(data, &reply); err != nil {
+		u.s.fatal("%v: %q", err, data)
+	}
+	for _, name := range slices.Sorted(maps.Keys(reply.Slots)) {
+		add(reply.Slots[name])
+	}
 }
 
 // look reads new decisions.
@@ -377,6 +446,9 @@ func newUsers(s *sim) *users {
 	u := &users{s: s, rng: s.rng}
 	if s.seed%4 == 2 {
 		u.greed = rand.New(rand.NewPCG(uint64(s.seed), 4)) // not of rng, as whim
+	}
+	if s.seed%4 == 1 {
+		u.pages = rand.New(rand.NewPCG(uint64(s.seed), 6))
 	}
 	if s.seed%4 == 3 {
 		u.others = rand.New(rand.NewPCG(uint64(s.seed), 5))

@@ -2,7 +2,6 @@ package service
 
 import (
 	"bytes"
-	"time"
 
 	"hindsight/internal/front"
 	"hindsight/internal/loop"
@@ -56,7 +55,7 @@ func (s *slots) next() {
 		m.Data = codec.AppendContextJSON(nil, &one)
 	}
 	if s.d.cfg.front == nil {
-		s.d.requestInTurn(m, time.Now())
+		s.d.Request(m)
 		return
 	}
 	s.d.cfg.front.Decide(m) // by its own id, which another process may own

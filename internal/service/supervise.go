@@ -22,10 +22,10 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
-// RunJoiner keeps a joiner at work until the context ends: after an error it opens
+// runJoiner keeps a joiner at work until the context ends: after an error it opens
 // a new one, which recovers from the log. Only a refused model ends it. ready is
 // called each time it is at work; it may be nil.
-func RunJoiner(ctx context.Context, cfg SystemConfig, ready func()) error {
+func runJoiner(ctx context.Context, cfg SystemConfig, ready func()) error {
 	cfg.complete()
 	s := supervised{role: watch.RoleJoiner, logger: cfg.Logger, metrics: cfg.Metrics,
 		part: cfg.Health.Join(watch.RoleJoiner, watch.RoleJoiner)}
@@ -44,9 +44,9 @@ func RunJoiner(ctx context.Context, cfg SystemConfig, ready func()) error {
 	})
 }
 
-// RunDecider keeps a decider at work in the same way. ready is called when it has a
+// runDecider keeps a decider at work in the same way. ready is called when it has a
 // model to decide with.
-func RunDecider(ctx context.Context, cfg SystemConfig, ready func()) error {
+func runDecider(ctx context.Context, cfg SystemConfig, ready func()) error {
 	cfg.complete()
 	s := supervised{role: watch.RoleDecider, logger: cfg.Logger, metrics: cfg.Metrics,
 		part: cfg.Health.Join(watch.RoleDecider, fmt.Sprintf("decider of partition %d", cfg.Partition))}

@@ -170,10 +170,10 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	}
 	if alone {
 		if c.Source != nil {
-			g.Go(func() error { return RunJoiner(ctx, c.joiner(), sync.OnceFunc(done)) })
+			g.Go(func() error { return runJoiner(ctx, c.joiner(), sync.OnceFunc(done)) })
 		}
 		for _, p := range c.Owned {
-			g.Go(func() error { return RunDecider(ctx, c.decider(p), sync.OnceFunc(done)) })
+			g.Go(func() error { return runDecider(ctx, c.decider(p), sync.OnceFunc(done)) })
 		}
 		return g.Wait()
 	}

@@ -1,11 +1,11 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"hindsight/internal/join"
 	"hindsight/pkg/codec"
@@ -21,36 +21,47 @@ type wrote struct {
 	left   atomic.Pointer[claim]
 }
 
-// claim is the last decision that a process wrote to a partition before it gave that up or lost it. The next owner
+// claim is the last decision that a process wrote to a partition before it gave that up or lost it. Another owner
 // cannot know of it if it is gone by then.
 type claim struct {
 	n, offset int64
 	sum       uint32
+	due       time.Time // of the next look
 }
+
+// claimEvery is how often a process looks again for what it found.
+const claimEvery = time.Minute
 
 // leave notes what the next owner must find.
 func (d *Decider) leave() {
 	n := d.cfg.wrote.n.Load()
-	if value, offset, ok := d.recent.get(n); n > 0 && ok && offset >= 0 {
-		d.cfg.wrote.left.Store(&claim{n, offset, codec.Sum(0, offset, 0, "", value)})
+	if n == 0 {
+		return
+	}
+	if value, offset, ok := d.recent.get(n); ok && offset >= 0 {
+		d.cfg.wrote.left.Store(&claim{n: n, offset: offset, sum: codec.Sum(0, offset, 0, "", value)})
 	}
 }
 
-// witness looks whether others that took over what this process had written found it. Their opening lies behind it.
+// witness looks whether what this process wrote to partitions that it has left since is still there.
 func (c *SystemConfig) witness(ctx context.Context) {
 	topic := join.TopicsOf(c.Name).Decisions
 	for p := range c.written {
 		was := c.written[p].left.Load()
-		if was == nil {
+		if was == nil || time.Now().Before(was.due) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ctx, lookLimit)
-		gone, err := was.gone(ctx, c.Log, topic, p)
+		dropped, gone, err := was.look(ctx, c.Log, topic, p)
 		cancel()
-		if err != nil && !errors.Is(err, stream.ErrTruncated) { // which retention makes of what was there
+		if err != nil {
 			continue
 		}
-		if c.written[p].left.CompareAndSwap(was, nil); gone {
+		was.due = time.Now().Add(claimEvery)
+		if dropped || gone {
+			c.written[p].left.CompareAndSwap(was, nil)
+		}
+		if gone {
 			c.Metrics.LostTail()
 			c.Logger.Error("logs have lost their tails: decisions that this process made and that were acknowledged are "+
 				"gone, and the next owner of the partition may use their numbers again", "partition", p, "round",
@@ -59,23 +70,19 @@ func (c *SystemConfig) witness(ctx context.Context) {
 	}
 }
 
-// gone reports whether a partition does not hold what was claimed, once it has grown behind it or ends before it.
-func (w *claim) gone(ctx context.Context, log stream.Log, topic string, p int) (gone bool, err error) {
-	_, end, err := log.Bounds(ctx, topic, p)
-	if err != nil || end == w.offset+1 {
-		return false, cmp.Or(err, errNotYet)
+// look reports whether retention has dropped what was claimed, or the partition does not hold it.
+func (w *claim) look(ctx context.Context, log stream.Log, topic string, p int) (dropped, gone bool, err error) {
+	first, end, err := log.Bounds(ctx, topic, p)
+	if err != nil || first > w.offset || end <= w.offset {
+		return first > w.offset, end <= w.offset, err
 	}
 	gone = true
-	if end > w.offset {
-		err = stream.Scan(ctx, log, topic, p, w.offset, w.offset+1, func(r *stream.Record) error {
-			gone = r.Type != "" || codec.Sum(0, r.Offset, 0, "", r.Value) != w.sum
-			return nil
-		})
-	}
-	return gone, err
+	err = stream.Scan(ctx, log, topic, p, w.offset, w.offset+1, func(r *stream.Record) error {
+		gone = r.Type != "" || codec.Sum(0, r.Offset, 0, "", r.Value) != w.sum
+		return nil
+	})
+	return false, gone, err
 }
-
-var errNotYet = errors.New("nobody has written behind it")
 
 var errLostTail = errors.New("decisions that were acknowledged are gone: did a replica that lacked them become the " +
 	"leader?")

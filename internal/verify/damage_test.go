@@ -294,7 +294,7 @@ func TestVerifyCannotRun(t *testing.T) {
 	w.use(0)
 	w.rounds(5)
 	c.Seed = []byte("another")
-	if _, err := Run(w.ctx, c); !errors.Is(err, ErrSeed) {
+	if _, err := Run(w.ctx, c); !errors.Is(err, errSeed) {
 		t.Fatal(err)
 	}
 	c.Name = "nobody"

@@ -172,7 +172,7 @@ var otherNames = map[string]string{
 
 // ends are the errors of what cannot be verified behind a change.
 var ends = map[string]string{
-	"feedback epoch: SeedHash":     ErrSeed.Error(),
+	"feedback epoch: SeedHash":     errSeed.Error(),
 	"feedback epoch: Files-":       "the file is not there",
 	"feedback epoch: Files[].Name": "the file is not there",
 	"feedback mark: Limits.Heart":  codec.ErrVersion.Error(),

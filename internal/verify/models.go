@@ -135,7 +135,7 @@ func (m *modelReader) epoch(c *logCursor, r *stream.Record, first int64) error {
 		return v.unread(c, r, "epoch", "an epoch record", err, 0)
 	}
 	if rec.SeedHash != loop.SeedHash(v.Seed) {
-		return fmt.Errorf("epoch %d: %w", rec.Epoch, ErrSeed)
+		return fmt.Errorf("epoch %d: %w", rec.Epoch, errSeed)
 	}
 	fields := []pair{{"name", v.Name, rec.Name}, {"partitions", v.partitions, rec.Partitions}}
 	others := m.last == 0 && c.cut() || (m.others || rec.Cause == codec.CauseLost) && rec.Epoch > m.last

@@ -11,7 +11,7 @@ import (
 	"hindsight/pkg/codec"
 )
 
-const uncutWorlds = "../landed/testdata/uncut"
+const uncutWorlds = "../testkit/landed/testdata/uncut"
 
 // eachUncut calls f for each recorded world of a joiner that logged no cuts: it stopped, or crashed.
 func eachUncut(t *testing.T, f func(t *testing.T, path string)) {

@@ -31,8 +31,8 @@ type Config struct {
 	Progress func(done, total int64)
 }
 
-// ErrSeed reports that the log was created with another seed.
-var ErrSeed = errors.New("this is not the seed that the log was created with")
+// errSeed reports that the log was created with another seed.
+var errSeed = errors.New("this is not the seed that the log was created with")
 
 // verification is the state that the two checks share.
 type verification struct {

@@ -42,7 +42,7 @@ func TestAmend(t *testing.T) {
 		"auto": {func() oracle.Amender {
 			return must(oracle.NewAggregate(oracle.AggregateOptions{Version: oracle.Newest, Beta: .5, Columns: 40,
 				Fourier: 20, MaxFeatures: 30}))
-		}, .05},
+		}, .02},
 		"diagonal": {func() oracle.Amender {
 			return must(oracle.NewDiagonal(oracle.DiagonalOptions{Version: oracle.Newest, Beta: .5, MaxFeatures: 30}))
 		}, .15},

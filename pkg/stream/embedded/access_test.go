@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 
+	"hindsight/internal/testkit/locked"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/attach"
 	"hindsight/pkg/stream/embedded"
@@ -213,9 +215,16 @@ func TestServerLimits(t *testing.T) {
 // client that came first stay.
 func TestConnectionsAreKept(t *testing.T) {
 	const conns = 64 // of which half are kept, and four of them the engine's own
-	o := embedded.Options{Dir: t.TempDir(), Port: -1, MaxConns: conns}
+	var log locked.Buffer
+	o := embedded.Options{Dir: t.TempDir(), Port: -1, MaxConns: conns,
+		Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	e := open(t, o)
-	defer closeEngine(t, e)
+	defer func() {
+		closeEngine(t, e)
+		if text := log.String(); !strings.Contains(text, " disconnected=") || strings.Contains(text, " disconnected=0") {
+			t.Errorf("logged of those who were disconnected:\n%s", text)
+		}
+	}()
 	var greedy sync.WaitGroup
 	defer greedy.Wait()
 	quit, stop := context.WithCancel(t.Context())

@@ -42,7 +42,7 @@ func dial(url, name string, o Options, more ...natsgo.Option) (*Client, error) {
 		}
 	}
 	o.ReadConn, o.BoundsConn = c.conns[2], c.conns[3]
-	log, err := New(c.conns[1], o)
+	log, err := newLog(c.conns[1], o)
 	if err != nil {
 		_ = c.Close()
 		return nil, err

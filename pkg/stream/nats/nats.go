@@ -99,10 +99,10 @@ var (
 	_ stream.Holder = (*Log)(nil)
 )
 
-// New returns a log on a connection, which stays the caller's: Close does not
+// newLog returns a log on a connection, which stays the caller's: Close does not
 // close it. Connections with reconnect buffers are allowed; an appender that
 // notices a disconnect is dead all the same.
-func New(conn *natsgo.Conn, o Options) (*Log, error) {
+func newLog(conn *natsgo.Conn, o Options) (*Log, error) {
 	if conn == nil || conn.IsClosed() {
 		return nil, fmt.Errorf("nats log: %w: the connection is closed", stream.ErrUnavailable)
 	}
