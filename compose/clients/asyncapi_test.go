@@ -224,6 +224,8 @@ func written() map[string][][]byte {
 		o := filled[codec.Outcome]()
 		o.Kind = kind
 		out["outcome"] = append(out["outcome"], codec.AppendOutcome(nil, o))
+		o.ID = ""
+		out["outcome"] = append(out["outcome"], codec.AppendOutcome(nil, o))
 	}
 	return out
 }

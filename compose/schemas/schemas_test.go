@@ -218,7 +218,7 @@ func event(comments map[string]string, x any) object {
 			schema = object{"type": "string"}
 		case "Reason":
 			schema = object{"enum": []string{"", codec.ReasonOverflow, codec.ReasonDuplicateID, codec.ReasonInactive,
-				codec.ReasonLost}}
+				codec.ReasonLost, codec.ReasonRepeat}}
 		case "Fate":
 			schema = object{"enum": []string{"observed", "imputed", "skipped", "withdrawn"}}
 		case "Gamma", "Value":
@@ -237,6 +237,11 @@ func event(comments map[string]string, x any) object {
 			schema, optional = object{"type": "object", "additionalProperties": closed(comments)}, true
 		case "Stage":
 			schema, optional = object{"type": "integer", "minimum": 1}, true
+		case "Unit":
+			schema, optional = object{"type": "string", "minLength": 1}, true
+		case "First":
+			schema, optional = object{"type": "object", "required": []string{"partition", "n"}, "properties": object{
+				"partition": object{"type": "integer"}, "n": object{"type": "integer", "minimum": 1}}}, true
 		case "Context":
 			schema = object{"type": []string{"object", "string"}, "contentEncoding": "base64"}
 		}
@@ -280,6 +285,7 @@ var more = map[string]string{
 		"those of that stage",
 	"Stage": "1, 2, … in a record that tells of some outcomes before the round has its fate",
 	"Mode":  "how the round was decided; left out if it was live",
+	"First": "the draw of the unit that this round repeats: the law, the action and the mode are its",
 	"Would": "in shadow, the law that the learner would have drawn from, in the order of propensities",
 	"Context": "as it came: in JSON an object, of what came as MessagePack with the same keys; in MessagePack, bytes. " +
 		"A text is base64",
@@ -370,10 +376,13 @@ properties:
             additionalProperties: {type: number, minimum: 0, maximum: 1}
             description: the whole law instead; an action that is left out has 0
           by: {type: [string, 'null'], description: who decided}
+  unit: {description: whom or what it is about, a text of at most 256 bytes; a model with sticky units draws once for it}
 `
 
 const outcome = `type: object
-required: [id]
+anyOf:
+  - {required: [id]}
+  - {required: [unit]}
 description: 'It says one of loss, reward, withdrawn, activated and outcomes; null, and false, say nothing.'
 oneOf:
   - {required: [loss], properties: {loss: {type: number}}}
@@ -384,6 +393,7 @@ oneOf:
 properties:
   v: {type: integer, minimum: 1, description: of the record's layout}
   id: {type: string, description: of the round}
+  unit: {description: whose last draw it is of, in the place of id}
   loss: {type: [number, 'null'], description: on the model's scale}
   reward: {type: [number, 'null'], description: on the model's scale}
   withdrawn: {type: [boolean, 'null'], description: the decision was never shown}

@@ -33,6 +33,8 @@ type Rules struct {
 	// and Impute, DefaultLoss, Min, Max and Clip are those of no outcome.
 	Named []Named `json:",omitempty"`
 	Soon  *Soon   `json:",omitempty"` // nil: nothing is provisional
+
+	Sticky int64 `json:",omitempty"` // ns for which the draw of a unit holds; 0: none does
 }
 
 // Named is an outcome that a model names. The sum of all with their weights is the reward.

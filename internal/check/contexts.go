@@ -114,6 +114,9 @@ func (c *checker) refusable(x *codec.Context) bool {
 				return true
 			}
 		}
+		if r.Sticky > 0 && (x.CheckUnit() != nil || x.Unit != "" && c.n > 1) { // it may belong to another partition
+			return true
+		}
 		if len(x.Slots) > 0 { // of a topic
 			return true
 		}

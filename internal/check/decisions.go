@@ -93,8 +93,10 @@ func compare(pairs ...int64) int {
 // line is what a partition of decisions says so far.
 type line struct {
 	n, through, learned, source, epoch, time, era int64
-	used                                          map[string]int64 // id → the last round that had it
-	lost                                          []int64          // by record: contexts from here on were lost behind it
+	used                                          map[string]int64  // id → the last round that had it
+	draws                                         map[string]*round // unit → its last draw
+	clock                                         int64             // the latest log time of a decision for a unit
+	lost                                          []int64           // by record: contexts from here on were lost behind it
 }
 
 func (c *checker) checkPartition(p int) {
@@ -102,7 +104,7 @@ func (c *checker) checkPartition(p int) {
 	for i := range c.contexts[p] {
 		records[c.contexts[p][i].Offset] = &c.contexts[p][i]
 	}
-	was := line{source: -1, used: map[string]int64{}, lost: c.lostContexts(p)}
+	was := line{source: -1, used: map[string]int64{}, draws: map[string]*round{}, lost: c.lostContexts(p)}
 	for i := range c.decisions[p] {
 		r := &c.decisions[p][i]
 		where := fmt.Sprintf("decisions[%d]@%d", p, r.Offset)
@@ -198,9 +200,11 @@ func (c *checker) decision(where string, p int, d *round, was *line, records map
 	}
 	c.checkSource(where, d, was, records)
 	c.checkEpochOf(where, d)
-	if d.Mode == codec.External {
+	c.checkUnit(where, d, was)
+	switch {
+	case d.Mode == codec.External:
 		c.checkAssigned(where, d)
-	} else {
+	case d.First.N == 0:
 		c.checkDraw(where, d)
 	}
 	was.n, was.through, was.learned, was.epoch = max(was.n, d.N), max(was.through, d.ContextsThrough),

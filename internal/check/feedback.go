@@ -262,7 +262,7 @@ func (h *history) once(where string, f *codec.Feedback) {
 func (d *round) fill(f *codec.Feedback) {
 	f.Partition, f.Round, f.ID, f.Epoch = d.Partition, d.N, d.ID, d.Epoch
 	f.LearnedThrough, f.Gamma, f.Mode, f.Would = d.LearnedThrough, d.Gamma, d.Mode, d.Would
-	f.Unknown = d.Unknown
+	f.Unknown, f.Unit, f.First = d.Unknown, d.Unit, d.First
 	f.Actions, f.Propensities, f.Action, f.Context = d.Actions, d.Propensities, d.Action, d.Context
 }
 

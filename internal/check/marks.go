@@ -116,6 +116,10 @@ func (t *twin) goBack(steps []step, m *codec.FeedbackMark) string {
 				t.rounds[f.ID].rules = e.rules
 			}
 		}
+		if w := t.rounds[ofUnit(f.Unit)]; f.Reason != codec.ReasonDuplicateID && f.Unit != "" && f.First.N == 0 &&
+			f.Mode != codec.External && (w == nil || w.n < f.N) {
+			t.rounds[ofUnit(f.Unit)] = t.rounds[f.ID]
+		}
 		t.finals = append(t.finals, f.N)
 	}
 	slices.Sort(t.finals)

@@ -55,6 +55,7 @@ type waiting struct {
 	guess     float64             // the loss of the last provisional record
 	counts    map[string][]string // by outcome, the ids of records that count
 	ends      func(*Named) int64
+	draw      *waiting // that it repeats
 }
 
 // told is a log time, and the cut that took the decision.
@@ -162,8 +163,17 @@ func (t *twin) decision(m *moment) {
 	case w.rules == nil:
 		t.rounds[d.ID] = w
 		w.end(codec.Skipped, codec.ReasonLost, 0, m.time)
+	case d.First.N > 0:
+		t.rounds[d.ID] = w
+		w.end(codec.Skipped, codec.ReasonRepeat, 0, m.time)
+		if first := t.rounds[ofUnit(d.Unit)]; first != nil && first.n == 0 && first.N == d.First.N {
+			w.draw = first
+		}
 	default:
 		t.rounds[d.ID] = w
+		if d.Unit != "" && d.Mode != codec.External {
+			t.rounds[ofUnit(d.Unit)] = w
+		}
 		return
 	}
 	t.finish(w)
@@ -188,9 +198,16 @@ func (t *twin) outcome(m *moment) {
 		return
 	}
 	w := t.known(s.ID)
+	if s.ID == "" {
+		w = t.known(ofUnit(s.Unit))
+	}
+	if w != nil && w.draw != nil && w.draw.n == 0 {
+		w = w.draw
+	}
 	switch {
 	case w == nil:
 		t.reject(m, codec.ReasonOrphan)
+	case w.n > 0 && w.fate.Reason == codec.ReasonRepeat && t.counted(m): // for the draw, in an earlier era
 	case w.n > 0 && w.n <= t.eraN && m.record.Offset < t.parts[m.partition].again && m.record.Time <= w.fate.ClosedAt:
 		if !w.counted(m) {
 			t.reject(m, codec.ReasonDuplicate) // it may have been rejected in an earlier era
@@ -213,6 +230,17 @@ func (t *twin) outcome(m *moment) {
 		t.noteDelay(w)
 		t.finish(w)
 	}
+}
+
+// counted reports whether a feedback of an earlier era names an outcome that is taken again.
+func (t *twin) counted(m *moment) bool {
+	for _, f := range t.c.fed {
+		w := waiting{fate: f}
+		if f.N <= t.eraN && m.record.Offset < t.parts[m.partition].again && w.counted(m) {
+			return true
+		}
+	}
+	return false
 }
 
 // deadline is the last log time at which an outcome is in time.

@@ -86,6 +86,18 @@ func (x *explainer) findDecision(ctx context.Context, id string) error {
 	return cmp.Or(none, ErrNotFound)
 }
 
+// findRound calls found with the decision of a round, if it is kept.
+func (x *explainer) findRound(ctx context.Context, at codec.RoundRef, found func(*codec.Decision)) error {
+	var d codec.Decision
+	done := false
+	return x.back(ctx, x.topics.Decisions, at.Partition, 0, func(r *stream.Record) {
+		if r.Type == "" && codec.ParseDecision(&d, r.Value) == nil && d.N == at.N {
+			found(&d)
+			done = true
+		}
+	}, func() bool { return done })
+}
+
 // findFeedback looks for the round's feedback.
 func (x *explainer) findFeedback(ctx context.Context) error {
 	key := []byte(x.dec.ID)

@@ -56,7 +56,7 @@ func (r *replay) run(ctx context.Context, bySnapshot bool) error {
 	}
 	err = stream.Scan(ctx, x.Log, x.topics.Feedback, 0, from, end, func(rec *stream.Record) error {
 		if !r.decided && r.here() {
-			if err := r.decide(); err != nil {
+			if err := r.decide(ctx); err != nil {
 				return err
 			}
 		}
@@ -66,7 +66,7 @@ func (r *replay) run(ctx context.Context, bySnapshot bool) error {
 		return r.take(ctx, rec)
 	})
 	if err == nil && !r.decided && r.here() {
-		err = r.decide()
+		err = r.decide(ctx)
 	}
 	return err
 }
@@ -124,12 +124,17 @@ func (r *replay) take(ctx context.Context, rec *stream.Record) error {
 }
 
 // decide lets the heart decide again and compares, and fills in why.
-func (r *replay) decide() error {
+func (r *replay) decide(ctx context.Context) error {
 	x, d := r.x, &r.x.dec
 	r.decided = true
 	heart := loop.NewDecider(r.audit.Replica(), x.Seed, x.Name, d.Partition, 1)
+	if d.First.N > 0 {
+		if err := x.findRound(ctx, d.First, heart.Units.Remember); err != nil {
+			return err
+		}
+	}
 	heart.Resume(d.N, d.ContextsThrough)
-	src := loop.Source{Offset: d.Source, Through: d.ContextsThrough, Time: d.Time}
+	src := loop.Source{Offset: d.Source, Through: d.ContextsThrough, Time: d.Time, Reached: d.Time}
 	var again codec.Decision
 	res := heart.Decide(&again, d.Context, d.ID, src)
 	switch {
@@ -165,6 +170,11 @@ func (x *explainer) why(l *loop.Look, model codec.Mode) {
 		if i < len(l.Predicted) {
 			out.Actions[i].Predicted = &l.Predicted[i]
 		}
+	}
+	if n := x.dec.First.N; n > 0 {
+		out.Why = fmt.Sprintf("one unit has one draw for a time, and this repeats that of round %d of partition %d", n,
+			x.dec.First.Partition)
+		return
 	}
 	if model == codec.Live && x.dec.Mode == codec.Shadow {
 		out.Why = "the guard held the learner back: its law, which would have been drawn from without lose_at_most, " +

@@ -266,7 +266,7 @@ func stateKeys() []string {
 // has there; "" if it may go on with its learner. That knows actions by name, and may begin to learn early.
 func keeps(rec, last *codec.Epoch) (key, has string) {
 	key, has = model.Differing(rec.Model, last.Model, "features", "max_features", "loss", "reward", "learner", "explore",
-		"oracle", "certificate", "early")
+		"oracle", "certificate", "early", "unit")
 	if key == "early" && has == "" {
 		return "", ""
 	}

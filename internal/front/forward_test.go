@@ -148,6 +148,26 @@ func TestFrontSpreads(t *testing.T) {
 	}
 }
 
+// TestUnitRoutes: a request for a unit goes to the partition of the unit, whatever its id, and an outcome that names a
+// unit has a partition too.
+func TestUnitRoutes(t *testing.T) {
+	s := NewServer(Config{Name: "m", Partitions: 4, Bus: &hungBus{}})
+	for i := range 40 {
+		unit := fmt.Sprint("unit", i)
+		want := loop.PartitionOf([]byte(unit), 4)
+		for _, id := range []string{"", `"id":"x",`, `"id":"r-3-7",`} {
+			if p, _ := s.owner(&stream.Message{Data: fmt.Appendf(nil, `{%s"unit":%q}`, id, unit)}); p != want {
+				t.Errorf("%s of %s goes to partition %d, want %d", id, unit, p, want)
+			}
+		}
+	}
+	for body, want := range map[string]int{`{"id":"r-3-7"}`: 3, `{"id":"r-3-7","unit":17}`: 3, `{"id":"r-3-7","unit":null}`: 3} {
+		if p, _ := s.owner(&stream.Message{Data: []byte(body)}); p != want {
+			t.Errorf("%s goes to partition %d, want %d", body, p, want)
+		}
+	}
+}
+
 // TestForwardedSign: the sign of a request that a process of the model forwarded is taken away; nobody else can make it.
 func TestForwardedSign(t *testing.T) {
 	s := Server{pass: passOf([]byte("seed"), "m")}

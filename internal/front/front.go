@@ -150,7 +150,8 @@ func (s *Server) Decide(m stream.Message) {
 }
 
 // owner returns the partition of a request, and the gate of its decider if that is in this
-// process. Requests without an id, and those that cannot be read, take turns among ours.
+// process. A request for a unit belongs to the unit's, whatever its id. Requests without either, and those that cannot be
+// read, take turns among ours.
 func (s *Server) owner(m *stream.Message) (p int, g *Gate) {
 	here := s.here.Load()
 	if s.Partitions == 1 {
@@ -159,11 +160,13 @@ func (s *Server) owner(m *stream.Message) (p int, g *Gate) {
 	id := RequestID(m)
 	var c codec.Context
 	if err := codec.ParseContext(&c, m.Data); err != nil {
-		id = ""
+		id, c.Unit = "", ""
 	} else if c.ID != "" {
 		id = c.ID
 	}
 	switch {
+	case c.Unit != "" && c.CheckUnit() == nil:
+		p = loop.PartitionOf([]byte(c.Unit), s.Partitions)
 	case id != "":
 		p = s.partitionOf(id)
 	case len(here.ours) > 0:

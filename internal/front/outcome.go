@@ -1,6 +1,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,7 +117,7 @@ func (o *Outcomes) store(m stream.Message, start time.Time) {
 		refuse(CodeOf(err), WhyOf(err), "")
 		return
 	}
-	id := strings.Clone(parsed.ID)
+	id := strings.Clone(cmp.Or(parsed.ID, parsed.Unit))
 	if !o.quota.take(RequestSize(&m)) {
 		refuse(503, overQuota, id)
 		return

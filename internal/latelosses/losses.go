@@ -259,7 +259,7 @@ func lateValues(r *codec.Reject) []value {
 func silences(f *codec.Feedback) iter.Seq[string] {
 	silent := func(fate codec.Fate) bool { return fate == codec.Skipped || fate == codec.Imputed }
 	return func(yield func(name string) bool) {
-		if f.Reason == codec.ReasonDuplicateID || silent(f.Fate) && !yield("") {
+		if f.Reason == codec.ReasonDuplicateID || f.First.N > 0 || silent(f.Fate) && !yield("") {
 			return
 		}
 		for i := range f.Outcomes {

@@ -41,6 +41,9 @@ func (d *rounds) parse(b []byte, r *Record) (class, string, error) {
 	if o.Stage > 0 {
 		return isSkipped, "feedback of an earlier stage", nil
 	}
+	if o.Repeat {
+		return isSkipped, "a repeat of the draw of its unit", nil
+	}
 	if len(o.Arms) > 0 {
 		return isEvent, "", d.arms(b, r)
 	}

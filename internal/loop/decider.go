@@ -17,6 +17,7 @@ type Source struct {
 	Offset  int64 // in contexts[partition], or RequestSource
 	Through int64 // next unread offset of contexts[partition]; ignored for requests
 	Time    int64 // log time, ns; 0 unknown
+	Reached int64 // of a request: the log time that the logs have reached, which decisions for a unit say
 
 	// Parsed is the context of a caller that has no bytes of it. It is valid, its decision fits into
 	// a record, and its id, which it must have, occurs once: ids are neither looked up nor
@@ -48,7 +49,8 @@ type Result struct {
 // Decider decides the contexts of one partition. A decision is a function of the
 // epoch, the replica's state, the context's bytes and the draw, and of nothing else;
 // the draw is a function of the secret seed, the model's name, the partition, N and
-// the round's id.
+// the round's id. In a model with sticky units it is also one of the log time and of the
+// first draw of its unit.
 type Decider struct {
 	replica   *Replica
 	seed      []byte
@@ -70,6 +72,11 @@ type Decider struct {
 	// Carried returns the bytes that the log has of a context, by which repeats are told; nil: those
 	// that came. It is set before anything else is called.
 	Carried func(raw []byte) []byte
+	// Partitions is how many there are, by which units are told that belong to another; 0: it is not known. It is set
+	// before anything else is called, as is Units, which callers that read decisions themselves may share.
+	Partitions int
+	Units      *Units
+	Since      int64 // the first epoch of the learner at work, for a caller whose replica does not know it; 0: that does
 }
 
 type idMemo struct {
@@ -93,7 +100,7 @@ const DefaultDedup = 100_000
 func NewDecider(replica *Replica, seed []byte, name string, partition, dedup int) *Decider {
 	return &Decider{
 		replica: replica, seed: seed, name: name, partition: partition, next: 1,
-		ids: newTable[idMemo](TableSeed(seed)), ring: make([]int32, 0, dedup),
+		ids: newTable[idMemo](TableSeed(seed)), ring: make([]int32, 0, dedup), Units: NewUnits(TableSeed(seed)),
 	}
 }
 
@@ -109,6 +116,7 @@ func (d *Decider) Expect(n int) { d.ids.reserve(min(n, cap(d.ring))) }
 // Remember tells a new decider of a decision in the log's tail, in order.
 func (d *Decider) Remember(dec *codec.Decision) {
 	d.remember(dec.ID, d.memo(dec.N, dec.Context))
+	d.Units.Remember(dec)
 	d.next = dec.N + 1
 	d.through = dec.ContextsThrough
 }
@@ -143,6 +151,9 @@ func (d *Decider) Decide(dst *codec.Decision, raw []byte, id string, src Source)
 	}
 	r := d.replica
 	if err := r.reader.parse(raw); err != nil {
+		return Result{Verdict: Invalid, Err: err}
+	}
+	if err := d.checkUnit(r.reader.ctx); err != nil {
 		return Result{Verdict: Invalid, Err: err}
 	}
 	if r.reader.ctx.ID != "" {
@@ -183,9 +194,14 @@ func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source)
 		d.through = src.Through
 	}
 	in := &r.reader.in
-	if r.reader.ctx.Assigned.Action != "" {
+	dst.Unit, dst.First = d.unitOf(), codec.RoundRef{}
+	if src.Offset == RequestSource && dst.Unit != "" {
+		src.Time = src.Reached
+	}
+	switch {
+	case r.reader.ctx.Assigned.Action != "":
 		d.repeat(dst, &r.reader.said)
-	} else {
+	case !d.sticks(dst, in, src.Time):
 		dst.Gamma = d.decideLaw(dst, in, id)
 		dst.Action = learner.Draw(d.law, learner.Uniform(d.seed, d.name, d.partition, d.next, id))
 	}
@@ -198,6 +214,7 @@ func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source)
 	}
 	dst.Propensities = append(dst.Propensities[:0], d.law...)
 	dst.Context = raw
+	d.Units.Remember(dst)
 }
 
 // identify returns the id of a context, minted if id is empty, and its slot in the memory,

@@ -135,7 +135,7 @@ func (g *Guard) Rules() *Rules { return g.rules }
 // Add takes the next feedback of the log, and reports whether it raised the alarm.
 func (g *Guard) Add(f *codec.Feedback) bool {
 	s := &g.sums
-	if g.rules == nil || !g.rules.Guard.On() || f.Epoch < s.Epoch {
+	if g.rules == nil || !g.rules.Guard.On() || f.Epoch < s.Epoch || f.First.N > 0 {
 		return false
 	}
 	known := f.Fate == codec.Observed || f.Fate == codec.Imputed

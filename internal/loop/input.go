@@ -98,6 +98,11 @@ func (r *reader) accept() error {
 	if err := r.check(); err != nil {
 		return err
 	}
+	if r.rules.Sticky > 0 {
+		if err := r.ctx.CheckUnit(); err != nil {
+			return err
+		}
+	}
 	if r.input(); len(r.in.Actions) == 0 {
 		return codec.ContextError("actions", errMasked)
 	}
@@ -320,7 +325,18 @@ func asOracle(fs []codec.Feature) []oracle.Feature {
 }
 
 // unread returns how much of the parsed context nobody reads.
-func (r *reader) unread() int { return r.keys + r.unlisted }
+func (r *reader) unread() int {
+	n := r.keys + r.unlisted
+	if r.idleUnit() {
+		n++
+	}
+	return n
+}
+
+// idleUnit reports whether the parsed context has a unit that the model does not ask for.
+func (r *reader) idleUnit() bool {
+	return r.rules.Sticky == 0 && (r.ctx.Unit != "" || r.ctx.CheckUnit() != nil)
+}
 
 // Outside names the features of a context whose values lie outside the range that the rules
 // state. [Result] has the number.
@@ -345,6 +361,8 @@ func Unread(rules *Rules, raw []byte) (n int, names codec.Names) {
 	if r.parseAgain(raw) != nil {
 		return 0, codec.Names{}
 	}
-	r.known(r.ctx.Features)
+	if r.known(r.ctx.Features); r.idleUnit() {
+		names.Add("unit")
+	}
 	return r.unread(), names
 }

@@ -55,6 +55,7 @@ type Joiner struct {
 	told    map[Place]toldRound // rounds, by partition and N, that are taken again and of which stages were told
 	closed  []codec.Closed      // which ready.Feedback aliases
 	scratch scratch
+	unit    []byte          // of unitName
 	past    *past           // while the joiner is restored: what was released
 	counted map[Place]int64 // outcomes that an era takes again → N of the feedback that names them
 
@@ -288,8 +289,13 @@ func (j *Joiner) admit(d *codec.Decision, offset, time int64) {
 	case p.rules == nil:
 		p.slot = slot
 		p.set(codec.Skipped, codec.ReasonLost, 0, none)
+	case d.First.N > 0:
+		p.slot = slot
+		p.set(codec.Skipped, codec.ReasonRepeat, 0, none)
+		j.admitUnit(p)
 	default:
 		p.slot = slot
+		j.admitUnit(p)
 		j.line(p)
 		return
 	}
@@ -317,18 +323,26 @@ func (j *Joiner) takeOutcome(partition int, e *OutcomeEvent) {
 	if k := e.O.Kind; k == codec.Loss || k == codec.Reward {
 		j.rewards = k == codec.Reward
 	}
-	slot := j.rounds.get(e.O.ID)
+	name := e.O.ID
+	if name == "" {
+		name = j.unitName(e.O.Unit)
+	}
+	slot := j.rounds.get(name)
 	if slot < 0 {
 		j.reject(partition, e, codec.ReasonOrphan, nil, e.O.ID)
 		return
 	}
 	known := j.rounds.value(slot)
 	if p := known.p; p != nil {
+		if p.first != nil {
+			p = p.first
+		}
 		p.over = p.over || e.Last
 		j.apply(p, partition, e)
 		return
 	}
 	switch {
+	case known.reason == codec.ReasonRepeat && j.counted[Place{partition, e.Offset}] > 0: // for the draw
 	case !j.tookBefore(known, partition, e):
 		j.reject(partition, e, reasonAfter(known.fate, known.reason, j.rules(known.epoch)), nil, e.O.ID)
 	case j.limits.Heart > 1 && j.counted[Place{partition, e.Offset}] != known.n:

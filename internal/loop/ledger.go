@@ -64,8 +64,8 @@ func (p Promotion) On() bool { return p.Alpha > 0 }
 // Judge judges the candidates of a model on final rounds ([ledger.Ledger] says how, and what it proves). The joiner
 // gives it each feedback in the order of the log, so its state is a function of the log: a mark keeps it.
 //
-// Rounds that were withdrawn, those of an id that an earlier round used, and those that another system decided, are no
-// rounds of it. Its evidence is of one learner in one mode, of one baseline, and of one list of candidates: where one
+// Rounds that were withdrawn, those of an id that an earlier round used, those that repeat the draw of a unit, and those
+// that another system decided, are no rounds of it. Its evidence is of one learner in one mode, of one baseline, and of one list of candidates: where one
 // of them changes it starts anew.
 type Judge struct {
 	epoch  int64 // the last that began
@@ -139,7 +139,7 @@ func (j *Judge) Estimates() (out []ledger.Estimate) {
 // Add takes the next feedback of the log.
 func (j *Judge) Add(f *codec.Feedback) {
 	if j.ledger == nil || f.Epoch < j.since || f.Fate == codec.WithdrawnRound || f.Reason == codec.ReasonDuplicateID ||
-		f.Mode == codec.External || !(f.Propensities[f.Action] > 0) {
+		f.First.N > 0 || f.Mode == codec.External || !(f.Propensities[f.Action] > 0) {
 		return
 	}
 	r := ledger.Round{N: f.N, Actions: f.Actions, Law: f.Propensities, Action: f.Action, Loss: f.Loss,

@@ -147,6 +147,8 @@ type Rules struct {
 	HoldOut    float64     // share of ids that the baseline answers in live mode, in [0,1)
 
 	Provisional *Provisional // what is learned before it is final; nil: nothing
+
+	Sticky int64 // ns of log time for which the draw of a unit holds for its later contexts; 0: each is drawn
 }
 
 // OutcomeRule is what a model says of one named outcome.

@@ -123,10 +123,10 @@ func (r *Rules) asksBaseline() bool { return r.Mode != codec.Live || r.Guard.On(
 // baseline's and perhaps the learner's beside it.
 func (d *Decider) decideLaw(dst *codec.Decision, in *oracle.Input, id string) (gamma float64) {
 	r := d.replica
-	dst.Mode, dst.Would, dst.Prices, dst.Unknown = r.epoch.Rules.Mode, dst.Would[:0], dst.Prices[:0], 0
-	if dst.Mode == codec.Live && d.heldOut(id) {
-		dst.Mode = codec.Shadow
+	if dst.Unit != "" {
+		id = dst.Unit // whom the share of the baseline is held out for
 	}
+	dst.Mode, dst.Would, dst.Prices, dst.Unknown = d.mode(id), dst.Would[:0], dst.Prices[:0], 0
 	if dst.Mode == codec.Live {
 		d.law, gamma = r.epoch.Learner.Propensities(d.law[:0], in)
 		d.addPrices(dst)
@@ -139,6 +139,14 @@ func (d *Decider) decideLaw(dst *codec.Decision, in *oracle.Input, id string) (g
 	}
 	d.law = r.reader.baseline(d.law[:0])
 	return gamma
+}
+
+// mode returns the mode that applies to an id, or to the unit that a context names.
+func (d *Decider) mode(id string) codec.Mode {
+	if m := d.replica.epoch.Rules.Mode; m != codec.Live || !d.heldOut(id) {
+		return m
+	}
+	return codec.Shadow
 }
 
 // addPrices adds what the learner charged when it was asked.
@@ -161,7 +169,8 @@ func (d *Decider) addPrices(dst *codec.Decision) {
 //     for it was the learner's own;
 //   - a round in shadow, of an apprentice or of another system is learned as one that another
 //     law played, with the propensities that it was drawn with; not while paused;
-//   - a round decided while paused is never learned.
+//   - a round decided while paused is never learned;
+//   - a round that repeats the draw of its unit is not learned: the draw is.
 //
 // c is the feedback's context if it is at hand, else nil.
 func teach(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedback, c *codec.Context,
@@ -171,7 +180,7 @@ func teach(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedbac
 		return nil // it has nothing to say, and its round comes again
 	}
 	switch {
-	case f.Mode == codec.Paused, paused && borrowed:
+	case f.Mode == codec.Paused, paused && borrowed, f.First.N > 0:
 		fate = learner.Withdrawn // it has its place in the order, and nothing to say
 	case paused && (fate == learner.Observed || fate == learner.Imputed):
 		fate = learner.Skipped

@@ -23,6 +23,10 @@ type pending struct {
 
 	guess float64 // the loss that the last provisional record told
 
+	unit    int32      // 1 + slot in the table of rounds of the unit whose draw it is
+	first   *pending   // the draw that it repeats, while that is open
+	repeats []*pending // of it, that wait
+
 	held bool // it has its fate and waits for its turn
 	over bool // no outcome is to come any more
 }
@@ -31,6 +35,7 @@ type pending struct {
 func (p *pending) reset() {
 	*p = pending{raw: p.raw[:0],
 		d:         codec.Decision{Actions: p.d.Actions[:0], Propensities: p.d.Propensities[:0], Would: p.d.Would[:0]},
+		repeats:   p.repeats[:0],
 		roundFate: roundFate{outcomeFate: outcomeFate{outPart: -1, outOff: -1, ids: p.ids[:0]}, named: p.named[:0]}}
 }
 
@@ -48,6 +53,7 @@ func (p *pending) copy(d *codec.Decision, listed bool) {
 	p.d, p.d.Prices = *d, nil
 	p.d.Propensities, p.d.Would = append(law, d.Propensities...), append(would, d.Would...)
 	raw := append(append(slices.Grow(p.raw, textBytes(d, listed)), d.Context...), d.ID...)
+	raw = append(raw, d.Unit...)
 	if !listed {
 		for _, name := range d.Actions {
 			raw = append(raw, name...)
@@ -57,6 +63,7 @@ func (p *pending) copy(d *codec.Decision, listed bool) {
 	n := len(d.Context)
 	p.d.Context, raw = raw[:n:n], raw[n:]
 	p.d.ID, raw = cutText(raw, len(d.ID))
+	p.d.Unit, raw = cutText(raw, len(d.Unit))
 	if listed {
 		p.d.Actions = append(actions, p.rules.Actions...)
 		return

@@ -60,13 +60,16 @@ func (j *Joiner) leave(p *pending) {
 		}
 	}
 	j.n++
-	d := &p.d
+	k := knownRound{n: j.n, fate: p.fate, reason: p.reason, epoch: p.d.Epoch, closedAt: p.closedAt}
 	switch {
 	case p.slot < 0:
 	case p.over:
 		j.rounds.del(p.slot)
 	default:
-		j.remember(p.slot, knownRound{n: j.n, fate: p.fate, reason: p.reason, epoch: d.Epoch, closedAt: p.closedAt})
+		j.remember(p.slot, k)
+	}
+	if p.d.Unit != "" {
+		j.leaveUnit(p, k)
 	}
 	f := j.record(p)
 	f.Fate, f.Reason, f.Loss = p.fate, p.reason, p.loss
@@ -85,7 +88,7 @@ func (j *Joiner) record(p *pending) *codec.Feedback {
 		LearnedThrough: d.LearnedThrough, Gamma: d.Gamma, Time: p.time,
 		Actions: d.Actions, Propensities: d.Propensities, Action: d.Action,
 		OutcomePartition: -1, OutcomeOffset: -1, Context: d.Context,
-		Mode: d.Mode, Would: d.Would, Unknown: d.Unknown,
+		Mode: d.Mode, Would: d.Would, Unknown: d.Unknown, Unit: d.Unit, First: d.First,
 	})
 	return &j.ready.Feedback[len(j.ready.Feedback)-1]
 }

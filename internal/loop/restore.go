@@ -124,6 +124,10 @@ func (j *Joiner) recall(h *History) error {
 		if f.N > j.forgotten && f.Reason != codec.ReasonDuplicateID {
 			known := knownRound{n: f.N, fate: f.Fate, reason: ownReason(f.Reason), epoch: f.Epoch, closedAt: f.ClosedAt}
 			j.remember(j.rounds.put(f.ID, knownRound{}), known)
+			if f.Unit != "" && f.First.N == 0 && f.Mode != codec.External {
+				slot, _ := j.rounds.add(j.unitName(f.Unit), knownRound{})
+				j.remember(slot, known)
+			}
 			j.recallOutcome(f, h.Mark)
 		}
 	}
@@ -169,7 +173,7 @@ func (j *Joiner) recallOutcome(f *codec.Feedback, m *codec.FeedbackMark) {
 
 // ownReason returns a reason of a feedback as text that does not alias its record.
 func ownReason(reason string) string {
-	for _, known := range []string{codec.ReasonOverflow, codec.ReasonInactive, codec.ReasonLost} {
+	for _, known := range []string{codec.ReasonOverflow, codec.ReasonInactive, codec.ReasonLost, codec.ReasonRepeat} {
 		if reason == known {
 			return known
 		}

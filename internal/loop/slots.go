@@ -53,6 +53,8 @@ func (r *Rules) CheckSlots(c *codec.Context) error {
 		return codec.ContextError("assigned", errSlotAlone)
 	case c.LoggedPropensity != 0:
 		return codec.ContextError("logged_propensity", errSlotAlone)
+	case r.Sticky > 0 && c.Unit != "":
+		return codec.ContextError("unit", errSlotAlone)
 	}
 	check := r.Check()
 	takers := map[string]uint32{} // bit i: slot i may take the action

@@ -123,9 +123,11 @@ func (j *Joiner) tellStage(p *pending) {
 	}
 }
 
-// tells reports whether the stages of a round are told that were not: it was not withdrawn, and it has outcomes.
+// tells reports whether the stages of a round are told that were not: it was not withdrawn, and it has outcomes
+// of its own.
 func (p *pending) tells() bool {
-	return p.fate != codec.WithdrawnRound && p.reason != codec.ReasonDuplicateID && p.reason != codec.ReasonLost
+	return p.fate != codec.WithdrawnRound && p.reason != codec.ReasonDuplicateID && p.reason != codec.ReasonLost &&
+		p.reason != codec.ReasonRepeat
 }
 
 // closedOf returns what became of the outcomes of a stage, 0: of all, nil if the model names none.

@@ -49,6 +49,7 @@ var numbers = map[string]struct {
 	"Promote.Share": {"candidates: [learner]\npromote: {of: learner, only: switch, share: %s}",
 		[]string{"0.4", "1.1", ".nan"}},
 	"HoldOut":             {"hold_out: %s", []string{"-0.1", "0.6"}},
+	"Sticky":              {"unit: {sticky: %s}", []string{"-1s", "999ms", "87601h"}},
 	"Promote.Alpha":       {"candidates: [uniform]\npromote: {of: uniform, alpha: %s}", []string{"0", "0.6"}},
 	"Named.Range.Min":     {"reward: q\noutcomes: {q: {min: %s}}", []string{"-1.7e308", "2", "-.inf"}},
 	"Named.Range.Max":     {"reward: q\noutcomes: {q: {max: %s}}", []string{"1.7e308", "-1", ".inf"}},

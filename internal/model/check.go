@@ -53,6 +53,7 @@ func (m *Model) check(add adder) {
 	m.candidateProblems(add)
 	m.slotProblems(add)
 	m.namedProblems(add)
+	m.unitProblems(add)
 }
 
 // order is the order in which rounds are learned.
@@ -67,9 +68,10 @@ func (m *Model) order() choice {
 }
 
 // DefaultOrder sets the order of a model that does not name arrival: early where it is allowed
-// and nothing watches the learner against a baseline or judges candidates, else fifo.
+// and nothing watches the learner against a baseline or judges candidates, and draws do not hold, else fifo.
 func (m *Model) DefaultOrder() {
-	m.Early = !m.Arrival && m.earlyProblem() == "" && !m.Guard.On() && m.Candidates == nil
+	m.Early = !m.Arrival && m.earlyProblem() == "" && !m.Guard.On() && m.Candidates == nil &&
+		m.Sticky == 0
 }
 
 // earlyProblem says why rounds decided early must wait for their turn, "" if they need not.

@@ -49,6 +49,7 @@ func (m *Model) fields() []field {
 		{key: "budget", into: budgets{m}, omit: m.Budgets == nil},
 		{key: "slots", into: slots{&m.Slots}, omit: m.Slots == nil},
 		{key: "early", into: hurry{&m.Hurry}, omit: m.Hurry == nil},
+		{key: "unit", into: unit{&m.Sticky}, omit: m.Sticky == 0},
 	}
 }
 

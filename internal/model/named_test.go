@@ -127,7 +127,6 @@ func TestNamedErrors(t *testing.T) {
 			`m.yaml:3:16: budget.cost: about needs the list of actions; for example: actions: [llama, pro]`},
 		{routing + "reward: quality\nlearner: uniform\nbudget: {cost: {of: tokens, mean_at_most: 1}}",
 			`learner: uniform keeps no budget; use learner: dafa, or take budget out`},
-		{"unit: {sticky: 30d}", `m.yaml:1:1: unit: laws that stick to a person or a device come with a later version of this pro`},
 	} {
 		if _, err := Parse("m.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s\ngot  %v\nwant %s…", c.text, err, c.want)

@@ -228,8 +228,6 @@ func (p *parser) mapping(n *yaml.Node, where string, allowed []string, f func(ke
 		switch {
 		case key.Kind != yaml.ScalarNode:
 			p.errorf(key, "%sexpected a key, found %s", prefix(where), describe(key))
-		case where == "" && later[key.Value] != "":
-			p.errorf(key, "%s: %s come with a later version of this program; take the key out", key.Value, later[key.Value])
 		case allowed != nil && !slices.Contains(allowed, key.Value):
 			p.errorf(key, "%sunknown key %q%s; expected one of %s", prefix(where), key.Value, didYouMean(key.Value, allowed),
 				strings.Join(allowed, ", "))
@@ -241,9 +239,6 @@ func (p *parser) mapping(n *yaml.Node, where string, allowed []string, f func(ke
 		}
 	}
 }
-
-// later are top-level keys that are decided on, and that nothing runs yet.
-var later = map[string]string{"unit": "laws that stick to a person or a device"}
 
 func prefix(where string) string {
 	if where == "" {

@@ -437,6 +437,7 @@ func drawModel(t *rapid.T) *Model {
 	drawHurry(t, m)
 	m.Warm = rapid.SampledFrom([]Warm{{}, {Refit: true}, {Keep: true}, {Through: 1}, {Through: 12_000}}).Draw(t, "warm")
 	drawModes(t, m)
+	drawUnit(t, m)
 	return m
 }
 

@@ -48,6 +48,7 @@ type Decider struct {
 	unmarked bool             // contexts were rejected that no record in decisions tells of
 	refused  int64            // offset behind the last reject that was acknowledged; 0: none is known
 	seen     tail
+	reached  int64 // log time that any of the logs has reached
 	refit    refit
 	closed   bool
 
@@ -230,6 +231,7 @@ func (d *Decider) StepContexts(ctx context.Context, n int) (busy bool, err error
 		}
 		r := &d.contexts.Batch[0]
 		d.seen.time = max(d.seen.time, r.Time)
+		d.reached = max(d.reached, r.Time)
 		if err := d.decideRecord(ctx, r, d.seen.time); err != nil {
 			return true, err
 		}
@@ -336,6 +338,7 @@ func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy b
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for len(in.Batch) > 0 {
+		d.reached = max(d.reached, in.Batch[0].Time)
 		if err := d.sameEncoding(&in.Batch[0]); err != nil {
 			return true, err
 		}

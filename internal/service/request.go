@@ -62,7 +62,7 @@ func (d *Decider) requestOf(m stream.Message, start time.Time) {
 		d.find(m)
 		return
 	}
-	res := d.decide(m.Data, front.RequestID(&m), loop.Source{Offset: loop.RequestSource})
+	res := d.decide(m.Data, front.RequestID(&m), loop.Source{Offset: loop.RequestSource, Reached: d.reached})
 	switch {
 	case errors.Is(res.Err, loop.ErrSlots):
 		d.requestSlots(m)

@@ -354,6 +354,7 @@ type planted struct {
 	silence   bool // silence is learned as another loss
 	soon      bool // silence is learned early as another loss
 	seed      bool // deciders draw with another seed
+	sticky    bool // draws of units hold for too long
 	hasty     bool // appends of feedback are acknowledged before they are stored
 	// to a joiner the ends of this topic are those before its last record, now and then
 	stale  string

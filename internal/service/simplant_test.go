@@ -22,6 +22,7 @@ func TestSimulationFindsPlantedFaults(t *testing.T) {
 		"windows are one round or one nanosecond too long": {window: true},
 		"silence is learned as another loss":               {silence: true},
 		"silence is learned early as another loss":         {soon: true},
+		"draws of units hold for too long":                 {sticky: true},
 		"draws come from another seed":                     {seed: true},
 		"the log lets earlier owners write":                {unfenced: true},
 		"a cut's rejects are stored before it":             {hasty: true},

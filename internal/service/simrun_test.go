@@ -54,7 +54,7 @@ func TestSimulation(t *testing.T) {
 		"snapshots", "cut snapshots",
 		"minted anew", "states compared", "cuts", "skewed cuts", "switches", "shadow", "apprentice", "paused",
 		"stages", "held back", "assigned", "assigned without the rest", "assigned without a propensity",
-		"slots"} {
+		"slots", "repeats"} {
 		if total[k] < n/100 {
 			t.Errorf("%q happened %d times in %d runs", k, total[k], n)
 		}

@@ -128,6 +128,7 @@ func newSim(t testing.TB, seed int64, plant planted) *sim {
 	s.o.skews(seed)
 	s.o.names(seed)
 	s.o.hurries(seed)
+	s.o.sticks(seed)
 	if seed%4 == 2 {
 		s.o.encoding = codec.JSON
 	}
@@ -203,12 +204,15 @@ func (s *sim) build(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 	}
 	rules := &loop.Rules{MaxActions: r.MaxActions, Range: loop.Range{Min: r.Min, Max: r.Max, Clip: r.Clip},
 		Window: loop.Window{Rounds: r.WindowRounds, Nanos: r.WindowNanos}, Impute: r.Impute, DefaultLoss: r.DefaultLoss,
-		Arrival: r.Arrival || s.plant.arrival, Early: r.Early, Mode: rec.Mode,
+		Arrival: r.Arrival || s.plant.arrival, Early: r.Early, Mode: rec.Mode, Sticky: r.Sticky,
 		Candidates: []loop.Candidate{{Kind: loop.BaselineCandidate}, {Kind: loop.LearnerCandidate}}, HoldOut: .2}
 	if s.plant.window && r.WindowRounds > 0 {
 		rules.Window.Rounds++
 	} else if s.plant.window {
 		rules.Window.Nanos++
+	}
+	if s.plant.sticky {
+		rules.Sticky *= 3
 	}
 	if s.plant.silence {
 		rules.DefaultLoss = .5
@@ -218,7 +222,7 @@ func (s *sim) build(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 		return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: l}, err
 	}
 	l := learner.NewDAFA(reg, schedule)
-	if s.seed%11 == 5 && !rules.Arrival && !rules.Early && r.Soon == nil {
+	if s.seed%11 == 5 && !rules.Arrival && !rules.Early && r.Soon == nil && r.Sticky == 0 {
 		l, err = heldBack(rules)
 	}
 	if r.Soon != nil {

@@ -32,6 +32,7 @@ type users struct {
 	quiet   bool       // no more guesses and mistakes
 	greed   *rand.Rand // of those who use ids that are minted for others; nil: nobody does
 	others  *rand.Rand // of those who decide themselves and tell; nil: nobody does
+	units   *rand.Rand // of those who say whom a context is about; nil: nobody does
 	pages   *rand.Rand // of those who ask for several slots; nil: nobody does
 	filled  []check.Reply
 }
@@ -83,6 +84,7 @@ func (u *users) context(id string) []byte {
 	if u.others != nil && !u.quiet && u.others.IntN(3) == 0 && (id != "" || u.others.IntN(8) == 0) {
 		c.Assigned = u.assigned(len(c.Actions))
 	}
+	u.ofUnit(&c)
 	switch r.IntN(10) {
 	case 0, 1, 2:
 		return codec.AppendContext(nil, &c)
@@ -175,7 +177,7 @@ func (u *users) writeContext() {
 		}
 		u.past, u.pastIDs = append(u.past, data), append(u.pastIDs, id)
 	}
-	p := u.s.partitionOf(id)
+	p := u.placeOf(id, data)
 	if u.rng.IntN(20) == 0 {
 		p = u.rng.IntN(u.s.o.partitions)
 	}
@@ -213,6 +215,7 @@ func (u *users) ask() {
 	if minted, ok := loop.MintedBy(q.id); ok { // as the front does
 		p = minted
 	}
+	p = u.placeOfUnit(p, q.data)
 	d := u.s.deciderOf(p)
 	if d == nil {
 		return // nobody answers
@@ -320,6 +323,9 @@ func (u *users) look() {
 						u.s.counted[[]string{"assigned", "assigned without the rest", "assigned without a " +
 							"propensity"}[d.Unknown]]++
 					}
+					if d.First.N > 0 {
+						u.s.counted["repeats"]++
+					}
 					if d.Mode == codec.Shadow && !u.s.o.modes {
 						u.s.counted["held back"]++
 					}
@@ -342,6 +348,7 @@ func (u *users) writeOutcome() {
 	back := min(len(u.seen), 1+int(r.ExpFloat64()*float64(u.s.o.delay)))
 	d := &u.seen[len(u.seen)-back]
 	o := u.outcome(d)
+	u.creditUnit(&o, d)
 	data := codec.AppendOutcomeJSON(nil, &o)
 	switch r.IntN(6) {
 	case 0:
@@ -445,6 +452,9 @@ func newUsers(s *sim) *users {
 	}
 	if s.seed%4 == 3 {
 		u.others = rand.New(rand.NewPCG(uint64(s.seed), 5))
+	}
+	if s.o.rules.Sticky > 0 {
+		u.units = rand.New(rand.NewPCG(uint64(s.seed), 6))
 	}
 	for p := range s.o.partitions {
 		r, err := s.log.Read(context.Background(), s.topics.Decisions, p, stream.Earliest)

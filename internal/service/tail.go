@@ -25,6 +25,7 @@ type tail struct {
 	era     int64                // of the feedback log at the last decision or mark
 	epoch   int64                // of the last decision
 	time    int64                // log time that contexts have reached
+	first   int64                // log time of the first record that was read
 	last    int64                // log time of the last record
 	marked  bool                 // there is a mark
 	begun   codec.DecisionMark   // the last that tells of the beginning of an epoch
@@ -45,10 +46,12 @@ func (d *Decider) readTail(ctx context.Context, t stream.Tail) error {
 		if d.cfg.Encoding == codec.JSON {
 			d.heart.Carried = d.carried
 		}
+		d.heart.Partitions = d.cfg.Partitions
 		d.heart.Expect(int(t.Open - from))
 		d.seen = tail{}
 		n, err := d.readFrom(ctx, from, t.Open)
-		if err != nil || n >= d.cfg.Dedup {
+		d.reached = d.seen.last
+		if err != nil || n >= d.cfg.Dedup && d.knowsDraws() {
 			return err
 		}
 		if from == t.First {
@@ -57,12 +60,27 @@ func (d *Decider) readTail(ctx context.Context, t stream.Tail) error {
 	}
 }
 
+// knowsDraws reports whether the last decisions that were read begin before all draws of units that may hold.
+func (d *Decider) knowsDraws() bool {
+	s, ep := &d.seen, d.follower.Replica().Epoch()
+	if ep == nil || ep.Rules.Sticky == 0 {
+		return true
+	}
+	from := s.last
+	if s.time > 0 {
+		from = min(from, s.time) // contexts may wait that are older than the last decision
+	}
+	return s.first < from-ep.Rules.Sticky-join.ClockSkew
+}
+
 // readFrom reads decisions from an offset to before end, and returns how many there
 // are.
 func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err error) {
 	s := &d.seen
 	err = stream.Scan(ctx, d.cfg.Log, d.topics.Decisions, d.cfg.Partition, from, end, func(r *stream.Record) error {
-		s.last = r.Time
+		if s.last = r.Time; s.first == 0 {
+			s.first = r.Time
+		}
 		switch r.Type {
 		case "":
 			if err := codec.ParseDecision(&d.dec, r.Value); err != nil || d.dec.Partition != d.cfg.Partition {
@@ -71,7 +89,10 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 			d.heart.Remember(&d.dec)
 			d.recent.put(d.dec.N, r.Value)
 			d.recent.stored(d.dec.N, r.Offset)
-			s.learned, s.epoch, s.time = d.dec.LearnedThrough, d.dec.Epoch, max(s.time, d.dec.Time)
+			s.learned, s.epoch = d.dec.LearnedThrough, d.dec.Epoch
+			if d.dec.Source != loop.RequestSource {
+				s.time = max(s.time, d.dec.Time)
+			}
 			s.era = max(s.era, d.dec.Era)
 			n++
 		case codec.TypeMark:

@@ -179,5 +179,5 @@ func (l *decisionLane) invalid(value []byte, header string, offset, epoch int64)
 	if e == nil {
 		return true // its rules are gone
 	}
-	return e.check.Decide(&l.want, value, header, loop.Source{Offset: offset}).Verdict == loop.Invalid
+	return e.check.At(l.partition).Decide(&l.want, value, header, loop.Source{Offset: offset}).Verdict == loop.Invalid
 }

@@ -156,8 +156,7 @@ func (d *decisionCheck) decide(l *decisionLane, src loop.Source, id string) erro
 	v, got := d.v, &l.head
 	v.count(&v.report.Decisions, Tally{Checked: 1})
 	if l.heart == nil || l.heart.Next() != got.N {
-		l.heart = loop.NewDecider(d.audit.Replica(), v.Seed, v.Name, l.partition, 1)
-		l.heart.Resume(got.N, 0)
+		l.heart = l.newHeart(d.audit.Replica())
 	}
 	ok, err := d.again(l, l.heart, src, id)
 	if ok {
@@ -166,11 +165,29 @@ func (d *decisionCheck) decide(l *decisionLane, src loop.Source, id string) erro
 	return err
 }
 
+// newHeart returns a decider that has decided what lies before the decision at the head.
+func (l *decisionLane) newHeart(r *loop.Replica) *loop.Decider {
+	h := loop.NewDecider(r, l.v.Seed, l.v.Name, l.partition, 1)
+	h.Partitions, h.Units = l.v.partitions, l.units
+	h.Resume(l.head.N, 0)
+	return h
+}
+
+// takeAtItsWord has a repeat tell what the draw of its unit was, if that is not kept or cannot be read.
+func (l *decisionLane) takeAtItsWord() {
+	if got := &l.head; got.First.N > 0 && (got.First.N < l.firstN || l.holes) && l.units.Last(got.Unit) < got.First.N {
+		draw := *got
+		draw.N, draw.First = got.First.N, codec.RoundRef{}
+		l.units.Remember(&draw)
+	}
+}
+
 // again lets a heart decide again, into l.want. It reports false if it would not.
 func (d *decisionCheck) again(l *decisionLane, heart *loop.Decider, src loop.Source, id string) (bool, error) {
 	if src.Offset == loop.RequestSource {
 		heart.Pass(src.Through)
 	}
+	l.takeAtItsWord()
 	res := heart.Decide(&l.want, l.raw, id, src)
 	if res.Verdict == loop.Decided {
 		return true, nil
@@ -205,7 +222,7 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 	l.raw = got.Context
 	if got.Source == loop.RequestSource {
 		// Headers are not kept: any id of theirs must be taken at its word.
-		return loop.Source{Offset: got.Source, Through: got.ContextsThrough}, got.ID, l.passRequest(ctx)
+		return loop.Source{Offset: got.Source, Through: got.ContextsThrough, Reached: got.Time}, got.ID, l.passRequest(ctx)
 	}
 	src = loop.Source{Offset: got.Source, Through: got.Source + 1, Time: got.Time}
 	if l.known && got.Source < l.through {

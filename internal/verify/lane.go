@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -35,6 +36,9 @@ type decisionLane struct {
 	lost    []codec.DecisionMark  // that say that contexts, their rejects, rounds or feedback are gone
 	refuses bool                  // marks say where the rejects of contexts lie
 	ids     *recent.Memory[int64] // of the last rounds
+	units   *loop.Units           // draws that may hold
+	firstN  int64                 // of the first decision that was read; 0: none was
+	holes   bool                  // records could not be read
 	grown   bool                  // there are decisions or feedback behind the ends
 	ruled   *loop.Decider         // decides by the rules of ruledBy alone
 	ruledBy *epochInfo
@@ -50,7 +54,8 @@ type decisionLane struct {
 func (l *decisionLane) used(id string) (round int64, ok bool) { return l.ids.Get(0, []byte(id)) }
 
 func (v *verification) openLane(ctx context.Context, d *decisionCheck, p int) (l *decisionLane, err error) {
-	l = &decisionLane{v: v, check: d, partition: p, ids: recent.New[int64](v.Dedup)}
+	l = &decisionLane{v: v, check: d, partition: p, ids: recent.New[int64](v.Dedup),
+		units: loop.NewUnits(loop.TableSeed(v.Seed))}
 	if l.decisions, err = v.openCursor(ctx, v.topics.Decisions, p); err != nil {
 		return nil, err
 	}
@@ -107,13 +112,14 @@ func (l *decisionLane) advance(ctx context.Context) (bool, error) {
 			l.v.count(&l.v.report.Decisions, Tally{Records: 1})
 			err := codec.ParseDecision(&l.head, r.Value)
 			if err == nil {
-				l.rec = r
+				l.rec, l.firstN = r, cmp.Or(l.firstN, l.head.N)
 				return true, nil
 			}
 			if err := l.v.unread(l.decisions, r, "bytes", "a decision", err, l.next); err != nil {
 				return false, err
 			}
 			l.unread++
+			l.holes = true
 			l.known = false
 		case codec.TypeMark:
 			if err := l.mark(ctx, r); err != nil {
@@ -131,6 +137,7 @@ func (l *decisionLane) advance(ctx context.Context) (bool, error) {
 // done takes the decision at the head.
 func (l *decisionLane) done() {
 	l.ids.Put(0, []byte(l.head.ID), l.head.N)
+	l.units.Remember(&l.head)
 	l.next, l.unread, l.through, l.known = l.head.N+1, 0, l.head.ContextsThrough, true
 	if p := l.place(); l.at.before(p) {
 		l.at = p

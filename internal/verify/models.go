@@ -18,6 +18,7 @@ type epochInfo struct {
 	// learner that is recomputed.
 	check   *loop.Decider
 	replica *loop.Replica // of check: it has learned nothing
+	since   int64         // the epoch whose learner it goes on with; 0: its own
 }
 
 // startPoint is where recomputing may begin: an epoch record.
@@ -57,12 +58,14 @@ func (m *modelReader) none() bool { return len(m.epochs) == 0 }
 
 // add notes a model.
 func (m *modelReader) add(ep loop.Epoch) error {
-	r := loop.NewReplica()
+	r, since := loop.NewReplica(), ep.Since
 	ep.Since = 0 // to judge contexts it needs no past
 	if err := r.Begin(ep); err != nil {
 		return err
 	}
-	m.epochs[ep.Number] = &epochInfo{rules: ep.Rules, check: loop.NewDecider(r, m.v.Seed, m.v.Name, 0, 1), replica: r}
+	check := loop.NewDecider(r, m.v.Seed, m.v.Name, 0, 1)
+	check.Partitions = m.v.partitions
+	m.epochs[ep.Number] = &epochInfo{rules: ep.Rules, check: check, replica: r, since: since}
 	return nil
 }
 

@@ -35,19 +35,19 @@ func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string, lost bo
 			_, want, have := bytesField(l.raw, got.Context)
 			l.wrong("context", want, have)
 		}
-		if a := v.draw(l, got.Propensities); a != got.Action && got.Mode != codec.External {
+		if a := v.draw(l, got.Propensities); a != got.Action && got.Mode != codec.External && got.First.N == 0 {
 			l.wrong("action", got.Actions[a], got.Actions[got.Action])
 		}
 		return nil
 	}
 	if l.ruledBy != e || l.ruled.Next() != got.N {
-		l.ruledBy, l.ruled = e, loop.NewDecider(e.replica, v.Seed, v.Name, l.partition, 1)
-		l.ruled.Resume(got.N, 0)
+		l.ruledBy, l.ruled = e, l.newHeart(e.replica)
+		l.ruled.Since = e.since
 	}
 	ok, err := d.again(l, l.ruled, src, id)
 	if ok {
 		l.learned(e.rules)
-		if l.want.Mode != codec.External {
+		if l.want.Mode != codec.External && l.want.First.N == 0 {
 			l.want.Action = v.draw(l, l.want.Propensities)
 		}
 		l.compare()
@@ -59,6 +59,9 @@ func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string, lost bo
 func (l *decisionLane) learned(rules *loop.Rules) {
 	want, got := &l.want, &l.head
 	want.LearnedThrough, want.Era, want.Learned = got.LearnedThrough, got.Era, got.Learned
+	if want.First.N > 0 { // what its draw was is all in the log
+		return
+	}
 	if rules.Mode == codec.Live && rules.Guard.LoseAtMost > 0 && max(want.Mode, got.Mode) <= codec.Shadow {
 		want.Mode, want.Would = got.Mode, append(want.Would[:0], got.Would...)
 		copy(want.Propensities, got.Propensities)

@@ -40,6 +40,7 @@ type shopRig struct {
 	worse   string // the action that loses most
 	named   bool   // outcomes are a cost and a quality, by name
 	others  bool   // every other context tells what another system decided
+	units   bool   // most contexts are about one of five units, and some outcomes, too
 }
 
 const shopClass = `{"hindsight_class":1,"kind":"linear","features":["x"],"actions":["a","b","c","d"]}
@@ -143,6 +144,9 @@ func (s *shopRig) rounds(n int) {
 			said := [...]string{"", `,"propensity":0.3`, `,"propensities":{"a":0.25,"b":0.5,"c":0.25}`}[s.asked/2%3]
 			body += fmt.Sprintf(`,"assigned":{"action":%q%s}`, "abc"[s.asked/6%3:][:1], said)
 		}
+		if s.units && s.asked%4 > 0 {
+			body += fmt.Sprintf(`,"unit":"u%d"`, s.rng.IntN(5))
+		}
 		_, err := s.in.Append(s.ctx, &stream.Record{Value: []byte(body + "}")})
 		s.no(err)
 		s.no(s.in.Flush(s.ctx))
@@ -159,6 +163,9 @@ func (s *shopRig) report() {
 		o := codec.Outcome{ID: d.ID, Kind: codec.Loss, Value: float64(s.rng.IntN(5)) / 10}
 		if d.Actions[d.Action] == s.worse {
 			o.Value += .5
+		}
+		if d.Unit != "" && s.rng.IntN(2) == 0 {
+			o.ID, o.Unit = "", d.Unit
 		}
 		if s.named { // a cost and a quality, together or one after the other
 			cost, quality := codec.Value{Name: "cost", X: 2 * o.Value}, codec.Value{Name: "quality", X: 1 - o.Value}

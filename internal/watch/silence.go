@@ -36,7 +36,7 @@ func (s *silence) outcome() { s.n, s.closed = 0, 0 }
 
 func (s *silence) release(f *codec.Feedback) {
 	if s.n > 0 && f.Time >= s.reached[0] && (f.Fate == codec.Skipped || f.Fate == codec.Imputed) &&
-		f.Reason != codec.ReasonOverflow {
+		f.Reason != codec.ReasonOverflow && f.First.N == 0 {
 		s.closed++
 	}
 }

@@ -133,7 +133,7 @@ type Action struct {
 // JSON and MessagePack: {"id", "features": {name: number|text|bool|[number…]} or
 // [number…], "actions": [name | {"name", "features"}…], "baseline": name |
 // {name: probability…}, "logged_propensity": p, "assigned": {"action", "propensity" or
-// "propensities": {name: probability…}, "by"}}. All keys are optional; a missing id is
+// "propensities": {name: probability…}, "by"}, "unit"}. All keys are optional; a missing id is
 // minted, missing actions are the model's list, a missing baseline is the model's.
 type Context struct {
 	ID       string
@@ -149,9 +149,13 @@ type Context struct {
 	// Assigned is what another system decided. Then the context needs an id, nothing is drawn, and no baseline counts.
 	Assigned Assigned
 
+	Unit string // whom or what it is about: draws of models with sticky units hold for it; "": nobody is named
+
 	// Slots are places that one request fills, one after the other: each becomes a round of its own, so that no round
 	// has any. Empty: the context asks for one action.
 	Slots []Slot
+
+	unitOther bool // the unit is no text
 
 	numbers []byte // of the features that are vectors: memory that parsing reuses
 }
@@ -163,6 +167,7 @@ type Context struct {
 // "propensity", "propensities": {name: p…} in the order of the intervals,
 // "context": bytes}, of a round that was not decided live "mode" and, of one in
 // shadow, "would": [p…] in the same order, "era" unless it is 0, and of a model with budgets "prices": {name: x…}.
+// A decision for a unit has "unit" and, if it repeats a draw, "first": {"partition", "n"}, which names that one.
 // Unknown propensities of mode external are null.
 // As a reply, and in JSON, it is the short form of [AppendDecisionJSON].
 type Decision struct {
@@ -185,6 +190,8 @@ type Decision struct {
 	Would           []float64 // the law that the learner would have drawn from; empty but in Shadow
 	Era             int64     // of the feedback log at LearnedThrough
 	Prices          []Price   // of a model with budgets, in the order of their names
+	Unit            string    // of the context, if the model has sticky units
+	First           RoundRef  // the draw of Unit that this round repeats: the law, the action and the mode are its
 }
 
 // OutcomeKind says what an outcome reports.
@@ -210,14 +217,15 @@ type Value struct {
 //
 // JSON and MessagePack: {"id", one of "loss": x | "reward": x | "withdrawn":
 // true | "activated": true | "outcomes": {name: x or null…}, optional "action",
-// optional "outcome_id"}.
+// optional "outcome_id"}; "unit" in the place of "id" names the draw of that unit.
 type Outcome struct {
-	ID        string // of the round
+	ID        string // of the round; "": Unit says it
 	Kind      OutcomeKind
 	Value     float64 // finite; 0 unless Loss or Reward
 	Action    string  // "" if not said; otherwise must match the decision's
 	OutcomeID string  // "" if none; repeats of it are duplicates
 	Values    []Value // of Named: names unique, in the order of the bytes
+	Unit      string  // whose last draw the outcome is of; "": ID says it
 }
 
 // Closed is what became of one named outcome of a round.
@@ -269,6 +277,7 @@ const (
 	ReasonDuplicateID = "duplicate-id" // feedback or reject: the round id was used before
 	ReasonInactive    = "inactive"     // feedback: no activation came in the window
 	ReasonLost        = "lost"         // feedback: the feedback log lost the record of the round's epoch
+	ReasonRepeat      = "repeat"       // feedback: the round repeats the draw of its unit, which has the outcome
 	ReasonLate        = "late"         // reject: after the window
 	ReasonDuplicate   = "duplicate"    // reject: the round has its outcome already
 	ReasonOrphan      = "orphan"       // reject: no such round
@@ -282,7 +291,7 @@ const (
 // MessagePack: {"v", "n", "partition", "round", "id", "epoch",
 // "learned_through", "gamma", "time", "action", "propensity", "propensities",
 // "fate", "reason", "loss", "outcome_partition", "outcome_offset", "closed_at",
-// "context"}, and "mode" and "would" as its decision has them. Of a model that names
+// "context"}, and "mode", "would", "unit" and "first" as its decision has them. Of a model that names
 // outcomes also "outcomes": {name: {"fate", "value", "partition", "offset", "closed_at"}…},
 // with "stage" too where an earlier record told of it. A record
 // of an earlier stage leaves out fate, reason, loss, outcome_partition and outcome_offset, and has
@@ -316,6 +325,9 @@ type Feedback struct {
 	// Stage is 1, 2, … in a record that tells of some outcomes before the round has its fate: it has no Fate, Reason,
 	// Loss and outcome. The last stage's record, which is the round's feedback, has 0.
 	Stage int
+
+	Unit  string // of the decision
+	First RoundRef
 }
 
 // FileRef names one file that a model uses.

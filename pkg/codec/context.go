@@ -31,6 +31,9 @@ func AppendContext(dst []byte, c *Context) []byte {
 	if len(c.Slots) > 0 {
 		n, version = n+1, slotsVersion
 	}
+	if c.Unit != "" {
+		n, version = n+1, unitVersion
+	}
 	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), version)
 	if c.ID != "" {
@@ -59,7 +62,7 @@ func AppendContext(dst []byte, c *Context) []byte {
 	if len(c.Slots) > 0 {
 		dst = appendSlots(dst, c.Slots)
 	}
-	return dst
+	return appendUnit(dst, c.Unit, RoundRef{})
 }
 
 func appendActions(dst []byte, actions []Action) []byte {
@@ -120,7 +123,7 @@ const (
 // AppendContextJSON appends c as JSON. c is valid ([Context.Validate]).
 func AppendContextJSON(dst []byte, c *Context) []byte {
 	dst = asJSON(AppendContext(dst, c), len(dst))
-	if c.Assigned.Action != "" || len(c.Slots) > 0 {
+	if c.Assigned.Action != "" || len(c.Slots) > 0 || c.Unit != "" {
 		dst = append(jsonInt(jsonKey(dst[:len(dst)-1], "v"), assignedVersion), '}')
 	}
 	return dst
@@ -168,7 +171,7 @@ func (r *reader) context(c *Context) {
 	actions := c.Actions[:0]
 	c.ID, c.Features, c.Vector, c.Actions, c.Baseline = "", c.Features[:0], c.Vector[:0], nil, c.Baseline[:0]
 	c.LoggedPropensity, c.numbers = 0, c.numbers[:0]
-	c.Assigned, c.Slots = Assigned{Law: c.Assigned.Law[:0]}, c.Slots[:0]
+	c.Assigned, c.Slots, c.Unit, c.unitOther = Assigned{Law: c.Assigned.Law[:0]}, c.Slots[:0], "", false
 	r.numbers = &c.numbers
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
@@ -202,6 +205,9 @@ func (r *reader) context(c *Context) {
 		case "slots":
 			r.once(&seen, 7)
 			c.Slots = r.slots(c.Slots)
+		case "unit":
+			r.once(&seen, 8)
+			c.Unit, c.unitOther = r.contextUnit()
 		default:
 			if key == cloudMark && r.json && !r.inner {
 				r.cloud = true

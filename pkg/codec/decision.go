@@ -22,6 +22,9 @@ func AppendDecision(dst []byte, d *Decision) []byte {
 	if d.Mode == External {
 		version = assignedVersion
 	}
+	if d.Unit != "" {
+		n, version = n+unitKeys(d.Unit, d.First), unitVersion
+	}
 	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), version)
 	dst = appendInt(appendKey(dst, "n"), d.N)
@@ -42,7 +45,7 @@ func AppendDecision(dst []byte, d *Decision) []byte {
 	if len(d.Prices) > 0 {
 		dst = appendPrices(appendKey(dst, "prices"), d.Prices)
 	}
-	return dst
+	return appendUnit(dst, d.Unit, d.First)
 }
 
 // appendDraw appends the keys action, propensity and propensities.
@@ -134,7 +137,9 @@ func (r *reader) decision(d *Decision) {
 			r.once(&seen, 18)
 			d.Prices = r.prices(d.Prices)
 		default:
-			r.modeKey(key, &seen, 15, &d.Mode, &d.Would)
+			if !r.unitKey(key, &seen, &d.Unit, &d.First) {
+				r.modeKey(key, &seen, 15, &d.Mode, &d.Would)
+			}
 		}
 		if r.err != nil {
 			r.inKey(key)

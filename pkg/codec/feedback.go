@@ -26,6 +26,9 @@ func AppendFeedback(dst []byte, f *Feedback) []byte {
 	if f.Mode == External {
 		version = assignedVersion
 	}
+	if f.Unit != "" {
+		n, version = n+unitKeys(f.Unit, f.First), unitVersion
+	}
 	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), version)
 	dst = appendInt(appendKey(dst, "n"), f.N)
@@ -52,7 +55,7 @@ func AppendFeedback(dst []byte, f *Feedback) []byte {
 	if f.Stage > 0 {
 		dst = appendInt(appendKey(dst, "stage"), int64(f.Stage))
 	}
-	return dst
+	return appendUnit(dst, f.Unit, f.First)
 }
 
 // name is String without the memory for a fate that does not exist.
@@ -170,7 +173,9 @@ func (r *reader) ending(f *Feedback, key string, seen *uint32) {
 			r.fail(errStage)
 		}
 	default:
-		r.modeKey(key, seen, 19, &f.Mode, &f.Would)
+		if !r.unitKey(key, seen, &f.Unit, &f.First) {
+			r.modeKey(key, seen, 19, &f.Mode, &f.Would)
+		}
 	}
 }
 

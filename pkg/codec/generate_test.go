@@ -91,6 +91,7 @@ func genContext() *rapid.Generator[Context] {
 		if rapid.Bool().Draw(t, "with slots") {
 			c.Slots = genSlots(t)
 		}
+		c.Unit = genID().Draw(t, "unit")
 		return c
 	})
 }
@@ -119,6 +120,14 @@ func genAssigned(t *rapid.T) Assigned {
 	return a
 }
 
+// genUnit draws the unit of round n of a partition, and perhaps an earlier round that it repeats.
+func genUnit(t *rapid.T, partition int, n int64) (unit string, first RoundRef) {
+	if unit = genID().Draw(t, "unit"); unit != "" && n > 1 && rapid.Bool().Draw(t, "repeat") {
+		first = RoundRef{partition, rapid.Int64Range(1, n-1).Draw(t, "first")}
+	}
+	return unit, first
+}
+
 func genOutcome() *rapid.Generator[Outcome] {
 	return rapid.Custom(func(t *rapid.T) Outcome {
 		o := Outcome{
@@ -136,6 +145,9 @@ func genOutcome() *rapid.Generator[Outcome] {
 				}
 				o.Values = append(o.Values, v)
 			}
+		}
+		if rapid.Bool().Draw(t, "of a unit") {
+			o.ID, o.Unit = "", o.ID
 		}
 		return o
 	})
@@ -188,6 +200,7 @@ func genDecision() *rapid.Generator[Decision] {
 		for _, name := range genOrdered().Draw(t, "prices") {
 			d.Prices = append(d.Prices, Price{Name: name, X: math.Abs(genFloat().Draw(t, "price"))})
 		}
+		d.Unit, d.First = genUnit(t, d.Partition, d.N)
 		return d
 	})
 }
@@ -223,6 +236,7 @@ func genFeedback() *rapid.Generator[Feedback] {
 		} else if len(f.Outcomes) > 0 {
 			f.Outcomes[0].Stage = rapid.IntRange(0, 2).Draw(t, "told in stage")
 		}
+		f.Unit, f.First = genUnit(t, f.Partition, f.Round)
 		return f
 	})
 }

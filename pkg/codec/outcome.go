@@ -30,9 +30,13 @@ func AppendOutcome(dst []byte, o *Outcome) []byte {
 	if o.Kind == Named {
 		version = namedVersion
 	}
+	key, whose := "id", o.ID
+	if o.ID == "" && o.Unit != "" {
+		key, whose, version = "unit", o.Unit, unitVersion
+	}
 	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), version)
-	dst = appendText(appendKey(dst, "id"), o.ID)
+	dst = appendText(appendKey(dst, key), whose)
 	dst = appendKey(dst, o.Kind.String())
 	switch o.Kind {
 	case Loss, Reward:
@@ -120,6 +124,9 @@ func (r *reader) outcome(o *Outcome) {
 		case "outcome_id":
 			r.once(&seen, 7)
 			o.OutcomeID = r.textOrNull()
+		case "unit":
+			r.once(&seen, 9)
+			o.Unit, _ = r.contextUnit()
 		default:
 			if key == cloudMark && r.json && !r.inner {
 				r.cloud = true
@@ -132,7 +139,12 @@ func (r *reader) outcome(o *Outcome) {
 			return
 		}
 	}
-	r.require(seen>>5, idKeys)
+	if seen&(1<<5) != 0 {
+		o.Unit = "" // of an outcome that names its round it says nothing
+	}
+	if o.Unit == "" {
+		r.require(seen>>5, idKeys)
+	}
 	if o.Kind == 0 {
 		r.fail(errSilent)
 	}

@@ -83,6 +83,7 @@ type refDecision struct {
 	refMode
 	Era    int64 `msgpack:"era,omitempty"`
 	Prices *law  `msgpack:"prices,omitempty"`
+	refUnit
 }
 
 func newRefDecision(d *Decision) refDecision {
@@ -96,11 +97,14 @@ func newRefDecision(d *Decision) refDecision {
 	if d.Mode == External {
 		version = assignedVersion
 	}
+	if d.Unit != "" {
+		version = unitVersion
+	}
 	all, own := refLaw(d.Actions, d.Propensities, d.Action, d.Unknown)
 	return refDecision{
 		version, d.N, d.Partition, d.ID, d.Epoch, d.LearnedThrough, d.Learned, d.Gamma, d.ContextsThrough, d.Source,
 		d.Time, d.Actions[d.Action], own, all, d.Context,
-		newRefMode(d.Mode, d.Would), d.Era, prices,
+		newRefMode(d.Mode, d.Would), d.Era, prices, newRefUnit(d.Unit, d.First),
 	}
 }
 
@@ -127,6 +131,25 @@ type refFeedback struct {
 	refMode
 	Outcomes refClosed `msgpack:"outcomes,omitempty"`
 	Stage    int       `msgpack:"stage,omitempty"`
+	refUnit
+}
+
+// refUnit are the keys of a round of a unit.
+type refUnit struct {
+	Unit  string  `msgpack:"unit,omitempty"`
+	First *refRef `msgpack:"first,omitempty"`
+}
+
+type refRef struct {
+	Partition int   `msgpack:"partition"`
+	N         int64 `msgpack:"n"`
+}
+
+func newRefUnit(unit string, first RoundRef) refUnit {
+	if first.N == 0 {
+		return refUnit{Unit: unit}
+	}
+	return refUnit{unit, &refRef{first.Partition, first.N}}
 }
 
 // refClosed is an ordered map of outcomes.
@@ -189,11 +212,15 @@ func newRefFeedback(f *Feedback) refFeedback {
 	if f.Mode == External {
 		version = assignedVersion
 	}
+	if f.Unit != "" {
+		version = unitVersion
+	}
 	all, own := refLaw(f.Actions, f.Propensities, f.Action, f.Unknown)
 	ref := refFeedback{
 		version, f.N, f.Partition, f.Round, f.ID, f.Epoch, f.LearnedThrough, f.Gamma, f.Time, f.Actions[f.Action],
 		own, all, nil, nil, nil, nil, nil,
 		f.ClosedAt, f.Context, newRefMode(f.Mode, f.Would), f.Outcomes, f.Stage,
+		newRefUnit(f.Unit, f.First),
 	}
 	if f.Stage == 0 {
 		ref.Fate, ref.Reason, ref.Loss = new(f.Fate.String()), &f.Reason, &f.Loss
@@ -260,7 +287,8 @@ func TestReferenceFeedback(t *testing.T) {
 }
 
 type refOutcome struct {
-	ID        string   `msgpack:"id" json:"id"`
+	ID        string   `msgpack:"id,omitempty" json:"id,omitempty"`
+	Unit      string   `msgpack:"unit,omitempty" json:"unit,omitempty"`
 	Loss      *float64 `msgpack:"loss" json:"loss"`
 	Reward    *float64 `msgpack:"reward" json:"reward"`
 	Withdrawn bool     `msgpack:"withdrawn" json:"withdrawn"`
@@ -272,7 +300,7 @@ type refOutcome struct {
 }
 
 func newRefOutcome(o *Outcome) refOutcome {
-	ref := refOutcome{ID: o.ID, Action: o.Action, OutcomeID: o.OutcomeID}
+	ref := refOutcome{ID: o.ID, Unit: o.Unit, Action: o.Action, OutcomeID: o.OutcomeID}
 	switch o.Kind {
 	case Loss:
 		ref.Loss = &o.Value
@@ -392,6 +420,9 @@ func tree(c *Context) map[string]any {
 			said["by"] = a.By
 		}
 		m["assigned"] = said
+	}
+	if c.Unit != "" {
+		m["unit"] = c.Unit
 	}
 	if len(c.Slots) > 0 {
 		list := []any{}

@@ -2,8 +2,8 @@ package codec
 
 // AppendDecisionJSON appends the short form of d, which is the reply to a request:
 // {"id","action","propensity","propensities":{…},"partition","n","epoch",
-// "learned_through","mode","prices","unread","duplicate"}, the propensities in the order of the
-// intervals; without "mode" if the round was decided live.
+// "learned_through","mode","prices","first","unread","duplicate"}, the propensities in the order of the
+// intervals; without "mode" if the round was decided live, and with "first" if it repeats the draw of its unit.
 // unread names what nobody reads of its context; "": the key is left out.
 // duplicate says that the decision was made for an earlier request.
 func AppendDecisionJSON(dst []byte, d *Decision, unread string, duplicate bool) []byte {
@@ -29,6 +29,7 @@ func AppendDecisionJSON(dst []byte, d *Decision, unread string, duplicate bool) 
 		}
 		dst = append(dst, '}')
 	}
+	dst = jsonFirst(dst, d.First)
 	if unread != "" {
 		dst = jsonText(jsonKey(dst, "unread"), unread)
 	}
@@ -56,6 +57,9 @@ func AppendDecisionReply(dst []byte, d *Decision, unread string, duplicate bool)
 	if len(d.Prices) > 0 {
 		keys++
 	}
+	if d.First.N > 0 {
+		keys++
+	}
 	dst = appendText(appendKey(appendMap(dst, keys), "id"), d.ID)
 	dst = appendDraw(dst, d.Actions, d.Propensities, d.Action, d.Unknown)
 	dst = appendInt(appendKey(dst, "partition"), int64(d.Partition))
@@ -66,6 +70,7 @@ func AppendDecisionReply(dst []byte, d *Decision, unread string, duplicate bool)
 	if len(d.Prices) > 0 {
 		dst = appendPrices(appendKey(dst, "prices"), d.Prices)
 	}
+	dst = appendFirst(dst, d.First)
 	if unread != "" {
 		dst = appendText(appendKey(dst, "unread"), unread)
 	}

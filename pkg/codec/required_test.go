@@ -66,7 +66,7 @@ func TestKeysAreRequired(t *testing.T) {
 // optionalKey reports whether records of a kind may leave a key out.
 func optionalKey(name, key string) bool {
 	switch key {
-	case "prices", "outcomes", "mode", "would":
+	case "prices", "outcomes", "mode", "would", "unit", "first":
 		return !strings.HasPrefix(name, "cut")
 	case "stage": // see TestStage
 		return true

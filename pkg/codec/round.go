@@ -45,6 +45,7 @@ type Round struct {
 	Values []TimedValue // named outcomes that came, in the order of the bytes
 	Arms   []Arm        // what each action would have brought, of a log that knows it
 	Stage  int          // of feedback that is not the round's last; else 0
+	Repeat bool         // of feedback: of a decision that repeats the draw of its unit
 }
 
 // TimedValue is one named outcome of a [Round].
@@ -141,7 +142,7 @@ func (r *reader) round(o *Round) {
 				o.Actions = actions
 				return
 			}
-			if !r.decided(o, key, &seen) && !r.came(o, key, &seen) && !r.named(o, key, &seen) {
+			if !r.ofUnit(o, key, &seen) && !r.decided(o, key, &seen) && !r.came(o, key, &seen) && !r.named(o, key, &seen) {
 				r.skip(0)
 			}
 		}
@@ -188,6 +189,24 @@ func (o *Round) ownBaseline() {
 		o.Baseline = append(o.Baseline, o.Context.Baseline[0].Name)
 	}
 	o.Context.Baseline = nil
+}
+
+// ofUnit reads a key that tells of the unit, and reports whether it was one.
+func (r *reader) ofUnit(o *Round, key string, seen *uint32) bool {
+	switch key {
+	case "unit":
+		r.once(seen, 30)
+		o.Unit, o.unitOther = r.contextUnit()
+	case "first":
+		if r.kind() != tokMap {
+			return false
+		}
+		r.once(seen, 31)
+		o.Repeat = r.roundRef().N > 0
+	default:
+		return false
+	}
+	return true
 }
 
 // decided reads a key that tells of the decision, and reports whether it was one.

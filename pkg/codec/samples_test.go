@@ -71,6 +71,26 @@ func sampleExternalFeedback(u Unknown) Feedback {
 	return f
 }
 
+// sampleUnit is about a unit, and sampleRepeat a decision that repeats the draw of one.
+func sampleUnit() Context {
+	c := sampleContext()
+	c.Unit = "user-17"
+	return c
+}
+
+func sampleRepeat() Decision {
+	d := samplePrices()
+	d.Unit, d.First = "user-17", RoundRef{Partition: 3, N: 69_999}
+	return d
+}
+
+func sampleRepeatFeedback() Feedback {
+	f := sampleFeedback()
+	f.Fate, f.Reason, f.Loss, f.OutcomePartition, f.OutcomeOffset = Skipped, ReasonRepeat, 0, -1, -1
+	f.Unit, f.First = "user-17", RoundRef{Partition: f.Partition, N: f.Round - 1}
+	return f
+}
+
 func sampleOutcome() Outcome {
 	return Outcome{ID: "8f3a", Kind: Loss, Value: 0.3, Action: "b", OutcomeID: "o-1"}
 }
@@ -287,6 +307,12 @@ func packedKinds() []kind {
 			N: 1, Round: 2, ID: "l", Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1}, Fate: Skipped,
 			Reason: ReasonLost, OutcomePartition: -1, OutcomeOffset: -1, Context: []byte("{}"),
 		}, AppendFeedback, ParseFeedback),
+		hot("context-unit", sampleUnit(), AppendContext, ParseContext),
+		hot("context-unit-json", sampleUnit(), AppendContextJSON, ParseContext),
+		hot("decision-repeat", sampleRepeat(), AppendDecision, ParseDecision),
+		hot("feedback-repeat", sampleRepeatFeedback(), AppendFeedback, ParseFeedback),
+		hot("outcome-unit", Outcome{Unit: "user-17", Kind: Reward, Value: 1}, AppendOutcome, ParseOutcome),
+		hot("outcome-unit-json", Outcome{Unit: "user-17", Kind: Reward, Value: 1}, AppendOutcomeJSON, ParseOutcome),
 		hot("cut", sampleCut(), AppendCut, ParseCut),
 		hot("cut-empty", Cut{V: Version, Cut: 1, Time: 1}, AppendCut, ParseCut),
 		rare("epoch", sampleEpoch(), AppendEpoch, ParseEpoch),

@@ -173,7 +173,11 @@ func checkFeatures(features []Feature, long func(name string) bool) (string, err
 // Validate reports the first field that breaks a rule. Whether a loss is in the
 // model's range is not known here. It does not allocate unless it fails.
 func (o *Outcome) Validate() error {
-	if err := checkName(o.ID, MaxIDBytes); err != nil {
+	if o.Unit != "" && o.ID == "" {
+		if err := checkText(o.Unit, MaxIDBytes); err != nil {
+			return wrong("outcome", "unit", err)
+		}
+	} else if err := checkName(o.ID, MaxIDBytes); err != nil {
 		return wrong("outcome", "id", err)
 	}
 	switch o.Kind {
@@ -223,7 +227,10 @@ func (d *Decision) check() (string, error) {
 	if field, err := checkMode(d.Mode, d.Unknown, d.Actions, d.Would); err != nil {
 		return field, err
 	}
-	return checkPrices(d.Prices)
+	if field, err := checkPrices(d.Prices); err != nil {
+		return field, err
+	}
+	return checkUnit(d.Unit, d.First, d.Partition, d.N)
 }
 
 // bounded is a number of a record with the least that it may be: 1, 0, or -1 where none is known.
@@ -315,6 +322,9 @@ func (f *Feedback) Validate() error {
 	if err == nil {
 		field, err = checkClosed(f.Outcomes, f.Stage)
 	}
+	if err == nil {
+		field, err = checkUnit(f.Unit, f.First, f.Partition, f.Round)
+	}
 	if err != nil {
 		return wrong("feedback", field, err)
 	}
@@ -348,7 +358,7 @@ func (f *Feedback) checkFate() (string, error) {
 		return "outcome_offset", errNoOutcome
 	}
 	switch f.Reason {
-	case "", ReasonOverflow, ReasonDuplicateID, ReasonInactive, ReasonLost:
+	case "", ReasonOverflow, ReasonDuplicateID, ReasonInactive, ReasonLost, ReasonRepeat:
 		return "", nil
 	}
 	return "reason", errUnknown

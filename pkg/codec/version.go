@@ -12,6 +12,9 @@ const namedVersion = 4
 // assignedVersion is the version of a record of what another system decided. An older program would decide anew.
 const assignedVersion = 4
 
+// unitVersion is the version of a record that names a unit. An older program would draw for each of its contexts.
+const unitVersion = 4
+
 // slotsVersion is the version of a context with slots. An older program would decide one action.
 const slotsVersion = 4
 

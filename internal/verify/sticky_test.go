@@ -1,0 +1,132 @@
+package verify
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
+)
+
+// stickyShop is the log of a shop whose draws hold for their units, over modes and restarts.
+func stickyShop(t *testing.T, kind string) *shopRig {
+	s := newShop(t, shopLogs(t)["mem"](t), shopModel(kind, 1, "actions: [a, b, c]\norder: fifo\nunit: {sticky: 1h}"))
+	t.Cleanup(s.shut)
+	s.units, s.others = true, true
+	s.rounds(30)
+	for _, mode := range []codec.Mode{codec.Shadow, codec.Live} {
+		s.switchTo(mode)
+		s.rounds(15)
+		s.open()
+	}
+	s.rounds(15)
+	return s
+}
+
+// TestVerifyUnits holds that a log with repeats verifies, with each learner, and that a restart from a snapshot has the
+// state of one from the start.
+func TestVerifyUnits(t *testing.T) {
+	for kind := range shopModels {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := stickyShop(t, kind)
+			if r := s.verify(); r.ExitCode() != Identical {
+				t.Fatalf("does not verify: %+v\n%+v", r.First, r)
+			}
+			if !bytes.Equal(s.fromStart(), s.fromSnapshot()) {
+				t.Error("a restart from a snapshot has another state than one from the start")
+			}
+		})
+	}
+}
+
+// edit changes the decision of a round in the log and returns what takes that back.
+func (s *shopRig) edit(d *codec.Decision, bad codec.Decision) (undo func()) {
+	s.Helper()
+	var was []stream.Record
+	log := s.log.(*mem.Log)
+	s.no(log.Edit(s.ts.Decisions, 0, func(recs []stream.Record) []stream.Record {
+		was, recs = recs, slices.Clone(recs)
+		for i := range recs {
+			if string(recs[i].Key) == d.ID && recs[i].Type == "" {
+				recs[i].Value = codec.AppendDecision(nil, &bad)
+			}
+		}
+		return recs
+	}))
+	return func() { s.no(log.Edit(s.ts.Decisions, 0, func([]stream.Record) []stream.Record { return was })) }
+}
+
+// TestVerifyFindsWrongRepeats plants wrong repeats, and draws where one holds: each is named by its round and field.
+func TestVerifyFindsWrongRepeats(t *testing.T) {
+	s := stickyShop(t, "linear")
+	all := s.decisions(stream.Earliest)
+	repeats := slices.DeleteFunc(slices.Clone(all), func(d codec.Decision) bool { return d.First.N == 0 || d.N < 12 })
+	if len(repeats) < 10 {
+		t.Fatalf("%d repeats", len(repeats))
+	}
+	for field, change := range map[string]func(d *codec.Decision){
+		"action": func(d *codec.Decision) { d.Action = (d.Action + 1) % len(d.Actions) },
+		"propensities." + repeats[0].Actions[0]: func(d *codec.Decision) {
+			d.Propensities = slices.Clone(d.Propensities)
+			d.Propensities[0], d.Propensities[1] = .5, d.Propensities[0]+d.Propensities[1]-.5
+		},
+		"first": func(d *codec.Decision) { d.First.N-- },
+		"unit":  func(d *codec.Decision) { d.Unit = "another" },
+		"gamma": func(d *codec.Decision) { d.Gamma = 7 },
+		"time":  func(d *codec.Decision) { d.Time++ },
+	} {
+		bad := repeats[0]
+		change(&bad)
+		undo := s.edit(&repeats[0], bad)
+		if r := s.verify(); r.ExitCode() != Different || r.First.Topic != s.ts.Decisions || r.First.Round != bad.N ||
+			r.First.Field != field {
+			t.Errorf("%s of %+v: %+v", field, bad, r.First)
+		}
+		undo()
+	}
+	fresh := repeats[0]
+	fresh.First = codec.RoundRef{}
+	undo := s.edit(&repeats[0], fresh)
+	if r := s.verify(); r.ExitCode() != Different || r.First.Round != fresh.N {
+		t.Errorf("a draw where one holds: %+v", r.First)
+	}
+	undo()
+}
+
+// TestVerifyUnitsOfACutLog: where retention has dropped a draw, its repeats are taken at their word, and must agree with
+// each other.
+func TestVerifyUnitsOfACutLog(t *testing.T) {
+	s := stickyShop(t, "linear")
+	at := s.decisions(stream.Earliest)[20].Time
+	for _, topic := range []string{s.ts.Contexts, s.ts.Decisions, s.ts.Outcomes, s.ts.Feedback, s.ts.Rejects} {
+		_, end, err := s.log.Bounds(s.ctx, topic, 0)
+		s.no(err)
+		s.no(stream.Scan(s.ctx, s.log, topic, 0, stream.Earliest, end, func(r *stream.Record) error {
+			if r.Time < at {
+				s.no(s.log.(*mem.Log).Truncate(topic, 0, r.Offset+1))
+			}
+			return nil
+		}))
+	}
+	all := s.decisions(stream.Earliest)
+	if !slices.ContainsFunc(all, func(d codec.Decision) bool { return d.First.N > 0 && d.First.N < all[0].N }) {
+		t.Fatal("no repeat's draw is dropped")
+	}
+	if r := s.verify(); r.Differences > 0 || r.Old.Ruled == 0 {
+		t.Errorf("%+v\n%+v", r.First, r)
+	}
+	i := slices.IndexFunc(all, func(d codec.Decision) bool { // the second of its draw: it must agree with the first
+		return d.First.N > 0 && d.First.N < all[0].N && slices.ContainsFunc(all, func(x codec.Decision) bool {
+			return x.First == d.First && x.N < d.N
+		})
+	})
+	bad := all[i]
+	bad.Action = (bad.Action + 1) % len(bad.Actions)
+	defer s.edit(&all[i], bad)()
+	if r := s.verify(); r.ExitCode() != Different || r.First.Round != bad.N || r.First.Field != "action" {
+		t.Errorf("%+v", r.First)
+	}
+}
