@@ -47,6 +47,14 @@ func TestLimits(t *testing.T) {
 		{"actions", MaxActions, errManyActions, context(func(n int, c *Context) { c.Actions = manyActions(n) })},
 		{"numbers", MaxFeatures, errManyFeatures, context(func(n int, c *Context) { c.Vector = make([]float64, n) })},
 		{"features", MaxFeatures, errManyFeatures, context(func(n int, c *Context) { c.Features = bareFeatures(n) })},
+		{"numbers of a feature", MaxFeatures, errManyFeatures, func(n int, json bool) error { // it counts, too
+			c := Context{Features: []Feature{VectorOf("f", make([]float64, n-1))}}
+			b := AppendContext(nil, &c)
+			if json {
+				b = AppendContextJSON(nil, &c)
+			}
+			return ParseContext(&c, b)
+		}},
 		// together with the context's
 		{"features of actions", MaxFeatures, errManyFeatures, context(func(n int, c *Context) {
 			c.Features, c.Actions[0].Features, c.Actions[1].Features = bareFeatures(100), bareFeatures(n-300),
