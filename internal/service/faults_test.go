@@ -185,6 +185,16 @@ func TestMarkWaitsForRecords(t *testing.T) {
 	tick(200*time.Millisecond, 1) // round 1, by decision 4
 	tick(900*time.Millisecond, 1)
 	tick(200*time.Millisecond, 2)
+	r.jc.Learned = func(int, int64) {} // who plays to it ends windows
+	r.j.Close()
+	r.open()
+	r.contexts("5")
+	r.must(r.settle())
+	tick(5*time.Second, 2)
+	tick(5*time.Second, 2)
+	r.contexts("6")
+	r.must(r.settle())
+	tick(0, 3)
 }
 
 // TestProcessClockOfADay gives the joiner a clock that is a day behind the log's, or ahead,
