@@ -289,6 +289,7 @@ func (j *Joiner) admit(d *codec.Decision, offset, time int64) {
 	case p.rules == nil:
 		p.slot = slot
 		p.set(codec.Skipped, codec.ReasonLost, 0, none)
+		j.admitUnit(p)
 	case d.First.N > 0:
 		p.slot = slot
 		p.set(codec.Skipped, codec.ReasonRepeat, 0, none)
