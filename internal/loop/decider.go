@@ -218,6 +218,9 @@ func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source)
 	if !d.Judges {
 		d.Units.Remember(dst)
 	}
+	if dst.Unit != "" {
+		d.Units.forget(r.epoch.Rules.Sticky)
+	}
 }
 
 // identify returns the id of a context, minted if id is empty, and its slot in the memory,

@@ -127,7 +127,6 @@ func (d *Decider) sticks(dst *codec.Decision, in *oracle.Input, now int64) bool 
 		return false
 	}
 	e, u := d.replica.epoch, d.Units
-	u.forget(e.Rules.Sticky)
 	now = max(now, u.clock)
 	s := u.draws.get(dst.Unit)
 	if s < 0 {
