@@ -260,7 +260,7 @@ func TestNATSRoles(t *testing.T) {
 	if n, in := stored(), foreign(t, service); n != 0 || in != 0 {
 		t.Errorf("the server stored %d of its answers to the pipeline where it was told to, and %d in feedback", n, in)
 	}
-	if !strings.Contains(p.log(), "wants its reply where no inbox is") {
+	if !strings.Contains(p.log(), "its reply subject is no inbox") {
 		t.Error("the log does not name the requests that were refused")
 	}
 	p.stop(patience)

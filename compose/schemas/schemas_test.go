@@ -376,7 +376,21 @@ properties:
             additionalProperties: {type: number, minimum: 0, maximum: 1}
             description: the whole law instead; an action that is left out has 0
           by: {type: [string, 'null'], description: who decided}
-  unit: {description: whom or what it is about, a text of at most 256 bytes; a model with sticky units draws once for it}
+  unit: {description: 'whom or what it is about, a text of at most 256 bytes; a model with sticky units draws once for it'}
+  slots:
+    type: [array, 'null']
+    maxItems: 32
+    description: decided one after the other, each a round of its own; by request only
+    items:
+      oneOf:
+        - {type: string}
+        - type: object
+          required: [name]
+          properties:
+            name: {type: string}
+            actions: {type: [array, 'null'], items: {type: string}, description: 'that may be played there; absent, all'}
+            features: {type: [object, 'null']}
+            baseline: {oneOf: [{type: 'null'}, {type: string}, {type: object, additionalProperties: {type: number}}]}
 `
 
 const outcome = `type: object

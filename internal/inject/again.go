@@ -69,12 +69,15 @@ func (in *Injection) sendAgain(ctx context.Context) error {
 	return nil
 }
 
-// closeDue has the joiner close the rounds whose window ended with the last decision. It would
-// close them with the next one, or in a pause with a mark of its own: so what the next decision
-// has learned from would depend on when a run was stopped.
+// closeDue has the joiner close the rounds whose window ended with the last decision, which the next one would close.
+// That is done at the end; and in a lesson after each decision, or what the next one has learned from would depend on
+// where a run was stopped.
 func (in *Injection) closeDue(ctx context.Context) error {
-	if !in.Taught || !in.due.ending() {
+	if !in.due.ending() {
 		return nil
+	}
+	if err := in.apart(ctx); err != nil {
+		return err
 	}
 	if err := in.due.close(); err != nil {
 		return err

@@ -290,6 +290,9 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 	if err := in.reportAll(ctx, in.Match.Schedule.After(t)); err != nil {
 		return err
 	}
+	if !in.Taught {
+		return nil
+	}
 	return in.closeDue(ctx)
 }
 

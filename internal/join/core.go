@@ -458,6 +458,9 @@ func (c *Core) begin(r *stream.Record) error {
 	return codec.UnlessForeign(err)
 }
 
+// Told returns the latest log time that a record told.
+func (c *Core) Told() int64 { return max(c.heart.Now(), c.chooser.told) }
+
 // Tick moves log time on where no record does: it appends an empty cut, reads back its log time, and
 // the next cut may close by that. clock is the log time of now as far as the process can tell, which
 // only triggers it.

@@ -42,7 +42,7 @@ func TestChangeIsTold(t *testing.T) {
 		round(120+i, 1)
 	}
 	r.expect(map[string]float64{`hindsight_oracle_changes{partition="0"}`: 1})
-	lines := regexp.MustCompile(`level=WARN msg="what is played loses more.*`).FindAllString(logged.String(), -1)
+	lines := regexp.MustCompile(`level=WARN msg="the played actions lose more.*`).FindAllString(logged.String(), -1)
 	if len(lines) != 1 || !regexp.MustCompile(
 		`feedback=1[23]\d action=(a|all) outcome=loss changes=1 false_alarm_probability=0.002`).MatchString(lines[0]) {
 		t.Errorf("logged %q", lines)

@@ -190,9 +190,10 @@ func (j *Joiner) Tick(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	clock := j.clock(now)
-	// A deadline at which log time stands is that of a window in rounds. The next record ends it: log
-	// time is moved only where none comes, or rounds would be released sooner by chance.
-	if due, _ := j.Heart().Due(); due <= j.Heart().Now() && now.Sub(j.seenAt) < time.Second {
+	// A deadline that a record has told is that of a window in rounds. The next record ends it: log time is
+	// moved only where none comes, or rounds would be released sooner by chance. An injection ends it itself,
+	// however long the machine stalls between two records.
+	if due, _ := j.Heart().Due(); due <= j.core.Told() && (j.cfg.Learned != nil || now.Sub(j.seenAt) < time.Second) {
 		return nil
 	}
 	return j.core.Tick(ctx, now, clock)
