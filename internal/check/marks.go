@@ -110,15 +110,16 @@ func (t *twin) goBack(steps []step, m *codec.FeedbackMark) string {
 	t.past = map[place]bool{}
 	for at, f := range t.c.fed {
 		t.past[at] = true
+		own := &waiting{n: f.N, fate: f}
+		if e := t.c.epochs[f.Epoch]; e != nil {
+			own.rules = e.rules
+		}
 		if w := t.rounds[f.ID]; f.Reason != codec.ReasonDuplicateID && (w == nil || w.n < f.N) {
-			t.rounds[f.ID] = &waiting{n: f.N, fate: f}
-			if e := t.c.epochs[f.Epoch]; e != nil {
-				t.rounds[f.ID].rules = e.rules
-			}
+			t.rounds[f.ID] = own
 		}
 		if w := t.rounds[ofUnit(f.Unit)]; f.Reason != codec.ReasonDuplicateID && f.Unit != "" && f.First.N == 0 &&
 			f.Mode != codec.External && (w == nil || w.n < f.N) {
-			t.rounds[ofUnit(f.Unit)] = t.rounds[f.ID]
+			t.rounds[ofUnit(f.Unit)] = own
 		}
 		t.finals = append(t.finals, f.N)
 	}

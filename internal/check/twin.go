@@ -162,6 +162,7 @@ func (t *twin) decision(m *moment) {
 		w.end(codec.Skipped, codec.ReasonDuplicateID, 0, m.time)
 	case w.rules == nil:
 		t.rounds[d.ID] = w
+		t.nameUnit(w)
 		w.end(codec.Skipped, codec.ReasonLost, 0, m.time)
 	case d.First.N > 0:
 		t.rounds[d.ID] = w
@@ -171,12 +172,17 @@ func (t *twin) decision(m *moment) {
 		}
 	default:
 		t.rounds[d.ID] = w
-		if d.Unit != "" && d.Mode != codec.External {
-			t.rounds[ofUnit(d.Unit)] = w
-		}
+		t.nameUnit(w)
 		return
 	}
 	t.finish(w)
+}
+
+// nameUnit notes a draw as the last of its unit.
+func (t *twin) nameUnit(w *waiting) {
+	if w.Unit != "" && w.First.N == 0 && w.Mode != codec.External {
+		t.rounds[ofUnit(w.Unit)] = w
+	}
 }
 
 func (q *twinPart) isDone(n int64) bool {

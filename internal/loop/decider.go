@@ -76,6 +76,7 @@ type Decider struct {
 	// before anything else is called, as is Units, which callers that read decisions themselves may share.
 	Partitions int
 	Units      *Units
+	Judges     bool  // it decides again what the log has, and who set Units tells them of that
 	Since      int64 // the first epoch of the learner at work, for a caller whose replica does not know it; 0: that does
 }
 
@@ -214,7 +215,12 @@ func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source)
 	}
 	dst.Propensities = append(dst.Propensities[:0], d.law...)
 	dst.Context = raw
-	d.Units.Remember(dst)
+	if !d.Judges {
+		d.Units.Remember(dst)
+	}
+	if dst.Unit != "" {
+		d.Units.forget(r.epoch.Rules.Sticky)
+	}
 }
 
 // identify returns the id of a context, minted if id is empty, and its slot in the memory,

@@ -286,9 +286,13 @@ func (j *Joiner) admit(d *codec.Decision, offset, time int64) {
 	case repeated:
 		p.slot = -1
 		p.set(codec.Skipped, codec.ReasonDuplicateID, 0, none)
+		if len(p.named) > 0 { // in an earlier era it may have been the first of its id
+			p.retell(rules, j.told[Place{d.Partition, d.N}], j.n)
+		}
 	case p.rules == nil:
 		p.slot = slot
 		p.set(codec.Skipped, codec.ReasonLost, 0, none)
+		j.admitUnit(p)
 	case d.First.N > 0:
 		p.slot = slot
 		p.set(codec.Skipped, codec.ReasonRepeat, 0, none)

@@ -70,10 +70,10 @@ func (u *Units) Remember(d *codec.Decision) {
 }
 
 // forget drops draws that hold no longer, the oldest first.
-func (u *Units) forget(now, sticky int64) {
+func (u *Units) forget(sticky int64) {
 	for u.order.len() > 0 {
 		at := *u.order.at(0)
-		if now-at.time < sticky {
+		if u.clock-at.time < sticky {
 			return
 		}
 		u.order.pop()
@@ -128,7 +128,6 @@ func (d *Decider) sticks(dst *codec.Decision, in *oracle.Input, now int64) bool 
 	}
 	e, u := d.replica.epoch, d.Units
 	now = max(now, u.clock)
-	u.forget(now, e.Rules.Sticky)
 	s := u.draws.get(dst.Unit)
 	if s < 0 {
 		return false
@@ -164,7 +163,7 @@ func (j *Joiner) admitUnit(p *pending) {
 		p.unit = slot + 1
 		return
 	}
-	if s := j.rounds.get(name); s >= 0 {
+	if s := j.rounds.get(name); s >= 0 && p.rules != nil {
 		if first := j.rounds.value(s).p; first != nil && first.d.N == p.d.First.N {
 			p.first = first
 			first.repeats = append(first.repeats, p)

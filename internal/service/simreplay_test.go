@@ -74,7 +74,7 @@ func TestPowerLossVerifies(t *testing.T) {
 		n = 3
 	}
 	codes := map[int]int{}
-	seeds := []int64{194, 512, 839, 942, 1151} // rejects of which only marks tell
+	seeds := []int64{194, 512, 839, 942, 1151, 1733} // rejects of which only marks tell
 	for seed := range int64(n) {
 		seeds = append(seeds, seed)
 	}
@@ -139,8 +139,8 @@ func edit(t *testing.T, log *mem.Log, f func([]stream.Record) []stream.Record) {
 	}
 }
 
-// lostRejects returns the contexts that marks say are lost, or their rejects, by partition, and how many marks
-// tell of rejects; and the contexts that were decided.
+// lostRejects returns the contexts that marks say are lost, or their rejects, or that may wait since no decision or mark
+// has passed them, by partition, and how many marks tell of rejects; and the contexts that were decided.
 func lostRejects(t *testing.T, s *service.Simulated) (ranges map[int][][2]int64, decided map[[2]int64]bool, told int) {
 	ranges, decided = map[int][][2]int64{}, map[[2]int64]bool{}
 	parts, err := s.Log.Partitions(t.Context(), "m.decisions")
@@ -148,19 +148,23 @@ func lostRejects(t *testing.T, s *service.Simulated) (ranges map[int][][2]int64,
 		t.Fatal(err)
 	}
 	for p := range parts {
+		passed := int64(0)
 		err := stream.Scan(t.Context(), s.Log, "m.decisions", p, stream.Earliest, math.MaxInt64,
 			func(r *stream.Record) error {
 				var d codec.Decision
 				if r.Type == "" && codec.ParseDecision(&d, r.Value) == nil {
 					decided[[2]int64{int64(p), d.Source}] = true
+					passed = max(passed, d.ContextsThrough)
 				}
 				m, err := codec.ParseDecisionMark(r.Value)
 				if r.Type == codec.TypeMark && err == nil {
 					ranges[p] = append(ranges[p], [2]int64{m.RejectsFrom, m.RejectsTo}, [2]int64{m.ContextsThrough, m.ContextsLost})
 					told += min(1, int(m.RejectsTo))
+					passed = max(passed, m.ContextsThrough)
 				}
 				return nil
 			})
+		ranges[p] = append(ranges[p], [2]int64{passed, math.MaxInt64})
 		if err != nil {
 			t.Fatal(err)
 		}

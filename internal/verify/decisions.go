@@ -168,7 +168,7 @@ func (d *decisionCheck) decide(l *decisionLane, src loop.Source, id string) erro
 // newHeart returns a decider that has decided what lies before the decision at the head.
 func (l *decisionLane) newHeart(r *loop.Replica) *loop.Decider {
 	h := loop.NewDecider(r, l.v.Seed, l.v.Name, l.partition, 1)
-	h.Partitions, h.Units = l.v.partitions, l.units
+	h.Partitions, h.Units, h.Judges = l.v.partitions, l.units, true // a context may be another than was decided
 	h.Resume(l.head.N, 0)
 	return h
 }

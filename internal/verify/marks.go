@@ -149,7 +149,10 @@ func (f *fateCheck) opens(r *stream.Record, m *codec.FeedbackMark) {
 		if x.Topic == "rejects" {
 			f.rejects.tails = append(f.rejects.tails, x.Offset)
 			f.rejects.own, f.rejects.last = min(f.rejects.own, x.Offset), min(f.rejects.last, x.Offset)
-		} else if f.history.Input(x.Topic, x.Partition) < 0 {
+			continue
+		}
+		f.rejects.again = true
+		if f.history.Input(x.Topic, x.Partition) < 0 {
 			f.wrong(r, "lost", "a partition of decisions or outcomes, or rejects", x)
 		}
 	}

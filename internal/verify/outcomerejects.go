@@ -24,6 +24,7 @@ type outcomeRejects struct {
 	lost  int64                  // the last cut before a gap that has begun; -1: none has
 	eras  []eraCut
 	tails []int64 // offsets from which rejects are lost, as marks say
+	again bool    // an input is, as a mark says since the last that was compared: cuts are not taken again
 	own   int64   // offset behind the last first copy
 	last  int64   // what the last mark said of that
 }
@@ -129,8 +130,7 @@ func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Recor
 	if err != nil {
 		return err
 	}
-	behind := len(x.tails)
-	again := slices.ContainsFunc(m.LostTails, func(l codec.LostTail) bool { return l.Topic != "rejects" })
+	behind, again := len(x.tails), x.again
 	gone := func() bool { // or its cut is not taken again
 		return again || slices.ContainsFunc(x.tails[behind:], func(offset int64) bool { return offset < m.Rejects })
 	}
@@ -145,6 +145,7 @@ func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Recor
 		}
 	}
 	clear(x.unmet)
+	x.again = false
 	end := x.c.end
 	if later != nil {
 		end = x.c.offset()
