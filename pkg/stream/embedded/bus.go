@@ -15,6 +15,9 @@ func OpenBus(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{o: o}
 	if err := e.start(ctx); err != nil {
 		_ = e.Close()
+		if e.lostPort() {
+			return OpenBus(ctx, o)
+		}
 		return nil, err
 	}
 	return e, nil

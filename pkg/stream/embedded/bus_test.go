@@ -1,12 +1,14 @@
 package embedded_test
 
 import (
+	"net"
 	"os"
 	"strings"
 	"testing"
 
 	natsgo "github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/embedded"
@@ -53,6 +55,39 @@ func TestBusAlone(t *testing.T) {
 		t.Errorf("it wrote %v %v", files, err)
 	}
 	goleak.VerifyNone(t, before)
+}
+
+// TestBusesAtOnce starts servers with one port in the same instant: each answers, at most one of them there.
+func TestBusesAtOnce(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	for range 5 {
+		var g errgroup.Group
+		var all [6]*embedded.Engine
+		for i := range all {
+			g.Go(func() (err error) {
+				all[i], err = embedded.OpenBus(t.Context(), embedded.Options{Port: port})
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			t.Error(err)
+		}
+		urls := map[string]bool{}
+		for _, b := range all {
+			if b != nil {
+				urls[b.URL()] = true
+				b.Close()
+			}
+		}
+		if len(urls) != len(all) {
+			t.Errorf("%d servers at %v", len(all), urls)
+		}
+	}
 }
 
 // TestBusPort holds what becomes of a port that is taken.

@@ -129,9 +129,21 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	if err != nil {
 		_ = e.Close()
+		if e.lostPort() {
+			return Open(ctx, o)
+		}
 		return nil, advise(err)
 	}
 	return e, nil
+}
+
+// lostPort reports whether another process has taken the port that had been free when this one looked.
+func (e *Engine) lostPort() bool {
+	if e.so == nil || e.o.Port <= 0 || e.so.Port != e.o.Port {
+		return false
+	}
+	port, err := e.choosePort()
+	return port != e.o.Port || err != nil
 }
 
 // complete checks the options and fills in the defaults.
