@@ -185,18 +185,19 @@ func (x *explainer) findRejects(ctx context.Context) error {
 func (x *explainer) findOutcomes(ctx context.Context, all bool) error {
 	if p, at := x.fed.OutcomePartition, x.fed.OutcomeOffset; x.fedRec != nil && at >= 0 && !all {
 		return stream.Scan(ctx, x.Log, x.topics.Outcomes, p, at, at+1, func(r *stream.Record) error {
-			x.counted(p, r)
+			x.counted(p, r, true)
 			return nil
 		})
 	}
 	if x.fedRec != nil && !all {
 		return nil
 	}
-	id := []byte(x.dec.ID)
+	id, unit := []byte(x.dec.ID), []byte(x.dec.Unit)
 	for p := range x.partitions {
 		err := x.back(ctx, x.topics.Outcomes, p, x.rec.Time-join.ClockSkew, func(r *stream.Record) {
-			if r.Type == "" && (bytes.Contains(r.Value, id) || bytes.IndexByte(r.Value, '\\') >= 0) {
-				x.counted(p, r)
+			if r.Type == "" && (bytes.Contains(r.Value, id) || bytes.IndexByte(r.Value, '\\') >= 0 ||
+				len(unit) > 0 && bytes.Contains(r.Value, unit)) {
+				x.counted(p, r, false)
 			}
 		}, never)
 		if err != nil {
@@ -206,10 +207,14 @@ func (x *explainer) findOutcomes(ctx context.Context, all bool) error {
 	return nil
 }
 
-// counted adds an outcome that was not rejected, if it names the round.
-func (x *explainer) counted(p int, r *stream.Record) {
+// counted adds an outcome that was not rejected, if it names the round, or its unit; or the feedback names it: it may be
+// of a repeat of the draw.
+func (x *explainer) counted(p int, r *stream.Record, fed bool) {
 	var o codec.Outcome
-	if codec.ParseOutcome(&o, r.Value) != nil || o.ID != x.dec.ID {
+	if codec.ParseOutcome(&o, r.Value) != nil {
+		return
+	}
+	if !fed && o.ID != x.dec.ID && (o.ID != "" || o.Unit == "" || o.Unit != x.dec.Unit) {
 		return
 	}
 	out := readOutcome(r.Value)
