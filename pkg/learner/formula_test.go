@@ -184,7 +184,7 @@ func TestFormulaProperties(t *testing.T) {
 			}
 		}
 	})
-	if seen[true] < 10 || seen[false] < 10 {
+	if !testing.Short() && (seen[true] < 10 || seen[false] < 10) { // in short tests there are 20 in all
 		t.Errorf("linear and other formulas: %v", seen)
 	}
 }
