@@ -45,7 +45,8 @@ func (c *checker) checkUnit(where string, d *round, was *line) {
 	case draws && holds:
 		c.fail("%s: round %d is drawn anew for unit %q, whose draw in round %d holds", where, d.N, d.Unit, first.N)
 	case d.First.N > 0 && !holds:
-		c.fail("%s: round %d repeats %+v for unit %q, whose last draw does not hold: %+v", where, d.N, d.First, d.Unit, first)
+		c.fail("%s: round %d repeats %+v for unit %q, whose last draw does not hold: %+v", where, d.N, d.First,
+			d.Unit, first)
 	case d.First.N > 0 && (d.First != codec.RoundRef{Partition: d.Partition, N: first.N} || d.Action != first.Action ||
 		d.Gamma != first.Gamma || !slices.Equal(d.Propensities, first.Propensities) ||
 		!slices.Equal(d.Would, first.Would)):

@@ -207,8 +207,8 @@ func (x *explainer) findOutcomes(ctx context.Context, all bool) error {
 	return nil
 }
 
-// counted adds an outcome that was not rejected, if it names the round, or its unit; or the feedback names it: it may be
-// of a repeat of the draw.
+// counted adds an outcome that was not rejected, if it names the round, or its unit; or the feedback names it: it may
+// be of a repeat of the draw.
 func (x *explainer) counted(p int, r *stream.Record, fed bool) {
 	var o codec.Outcome
 	if codec.ParseOutcome(&o, r.Value) != nil {

@@ -150,8 +150,8 @@ func (s *Server) Decide(m stream.Message) {
 }
 
 // owner returns the partition of a request, and the gate of its decider if that is in this
-// process. A request for a unit belongs to the unit's, whatever its id. Requests without either, and those that cannot be
-// read, take turns among ours.
+// process. A request for a unit belongs to the unit's, whatever its id. Requests without either, and those that cannot
+// be read, take turns among ours.
 func (s *Server) owner(m *stream.Message) (p int, g *Gate) {
 	here := s.here.Load()
 	if s.Partitions == 1 {

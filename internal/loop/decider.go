@@ -43,7 +43,8 @@ type Result struct {
 	ID      string // its id; aliases the context's bytes or the decider's memory
 	Err     error  // for Invalid
 	Outside int    // for Decided: values of features outside the range that the model states
-	Unread  int    // for Decided: features that the model does not list, and keys that no context has: nobody reads them
+	// for Decided: features that the model does not list, and keys that no context has: nobody reads them
+	Unread int
 }
 
 // Decider decides the contexts of one partition. A decision is a function of the
@@ -76,8 +77,9 @@ type Decider struct {
 	// before anything else is called, as is Units, which callers that read decisions themselves may share.
 	Partitions int
 	Units      *Units
-	Judges     bool  // it decides again what the log has, and who set Units tells them of that
-	Since      int64 // the first epoch of the learner at work, for a caller whose replica does not know it; 0: that does
+	Judges     bool // it decides again what the log has, and who set Units tells them of that
+	// the first epoch of the learner at work, for a caller whose replica does not know it; 0: that does
+	Since int64
 }
 
 type idMemo struct {

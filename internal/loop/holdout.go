@@ -6,8 +6,8 @@ import (
 )
 
 // heldOut reports whether a round of this id, or unit, is answered by the baseline although the mode is live. It is a
-// function of the id alone, so that every process and every model holds out the same ids. Such a round is one of mode shadow: its
-// propensities are the baseline's, and the learner's law is logged beside them.
+// function of the id alone, so that every process and every model holds out the same ids. Such a round is one of mode
+// shadow: its propensities are the baseline's, and the learner's law is logged beside them.
 func (d *Decider) heldOut(id string) bool {
 	share := d.replica.epoch.Rules.HoldOut
 	if share == 0 {

@@ -64,9 +64,9 @@ func (p Promotion) On() bool { return p.Alpha > 0 }
 // Judge judges the candidates of a model on final rounds ([ledger.Ledger] says how, and what it proves). The joiner
 // gives it each feedback in the order of the log, so its state is a function of the log: a mark keeps it.
 //
-// Rounds that were withdrawn, those of an id that an earlier round used, those that repeat the draw of a unit, and those
-// that another system decided, are no rounds of it. Its evidence is of one learner in one mode, of one baseline, and of one list of candidates: where one
-// of them changes it starts anew.
+// Rounds that were withdrawn, those of an id that an earlier round used, those that repeat the draw of a unit, and
+// those that another system decided, are no rounds of it. Its evidence is of one learner in one mode, of one baseline,
+// and of one list of candidates: where one of them changes it starts anew.
 type Judge struct {
 	epoch  int64 // the last that began
 	since  int64 // the first whose rounds it counts

@@ -117,7 +117,8 @@ func (r *Replica) Learn(f *codec.Feedback, c *codec.Context) error {
 }
 
 // Decided returns a decision whose feedback is not learned as a round, for a certificate to evaluate. It is
-// valid until the replica learns or is asked again. It fails for a decision of another learner, and for one that repeats a draw.
+// valid until the replica learns or is asked again. It fails for a decision of another learner, and for one that
+// repeats a draw.
 func (r *Replica) Decided(d *codec.Decision) (*learner.Round, error) {
 	if r.epoch == nil || d.Epoch < r.epoch.since() || d.First.N > 0 {
 		return nil, ErrNoEpoch

@@ -13,9 +13,10 @@ import (
 
 // In a model with sticky units a unit gets one draw for a time: a later context of the unit has its law, its action and
 // its mode, and its decision names the draw. It is a function of the log: of the context, its time, and the first draw
-// of its unit. A draw holds for [Rules.Sticky], until decisions for units of its partition tell of a later log time, and
-// for as long as its learner is at work, the mode that
-// applies to the unit is the one it was drawn in, and the eligible actions are the same. Otherwise the unit is drawn anew.
+// of its unit. A draw holds for [Rules.Sticky], until decisions for units of its partition tell of a later log time,
+// and for as long as its learner is at work, the mode that
+// applies to the unit is the one it was drawn in, and the eligible actions are the same. Otherwise the unit is drawn
+// anew.
 //
 // For the joiner a repeat is the draw under another id: outcomes of its id, or of the unit, are those of the draw while
 // that waits. The round itself is closed at once, and teaches nothing.
@@ -65,8 +66,8 @@ func (u *Units) Remember(d *codec.Decision) {
 	if x.n != d.N {
 		u.order.push(unitPlace{s, d.N, d.Time})
 	}
-	*x = unitDraw{n: d.N, time: d.Time, epoch: d.Epoch, mode: d.Mode, action: d.Action, gamma: d.Gamma, actions: u.names,
-		law: append(x.law[:0], d.Propensities...), would: append(x.would[:0], d.Would...)}
+	*x = unitDraw{n: d.N, time: d.Time, epoch: d.Epoch, mode: d.Mode, action: d.Action, gamma: d.Gamma,
+		actions: u.names, law: append(x.law[:0], d.Propensities...), would: append(x.would[:0], d.Would...)}
 }
 
 // forget drops draws that hold no longer, the oldest first.
@@ -133,8 +134,8 @@ func (d *Decider) sticks(dst *codec.Decision, in *oracle.Input, now int64) bool 
 		return false
 	}
 	x := u.draws.value(s)
-	if now-x.time >= e.Rules.Sticky || x.n >= d.next || x.epoch < cmp.Or(d.Since, e.since()) || x.mode != d.mode(dst.Unit) ||
-		!sameNames(in.Actions, x.actions) {
+	if now-x.time >= e.Rules.Sticky || x.n >= d.next || x.epoch < cmp.Or(d.Since, e.since()) ||
+		x.mode != d.mode(dst.Unit) || !sameNames(in.Actions, x.actions) {
 		return false
 	}
 	dst.First = codec.RoundRef{Partition: d.partition, N: x.n}

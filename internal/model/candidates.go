@@ -29,7 +29,8 @@ func (c candidate) read(p *parser, n *yaml.Node) {
 			"replayer backtest --data LOG --policy %[2]s:%s", c.where, n.Content[0].Value, n.Content[1].Value)
 		return
 	}
-	p.wordOrAction(n, c.where, "baseline | uniform | learner | {always: ACTION}", candidateExample, loop.CandidateKinds(),
+	p.wordOrAction(n, c.where, "baseline | uniform | learner | {always: ACTION}", candidateExample,
+		loop.CandidateKinds(),
 		int(loop.AlwaysCandidate), func(kind int, action string) {
 			*c.at = loop.Candidate{Kind: loop.CandidateKind(kind), Action: action}
 		})

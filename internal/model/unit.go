@@ -43,7 +43,8 @@ func (s sticky) read(p *parser, n *yaml.Node) {
 	}
 	d, err := ParseDuration(strings.TrimSpace(text))
 	if err != nil || d < time.Second || int64(d) > maxWindowNanos {
-		p.errorf(n, "unit.sticky: expected a duration from 1s to 10 years, found %q; for example: %s", text, unitExample)
+		p.errorf(n, "unit.sticky: expected a duration from 1s to 10 years, found %q; for example: %s", text,
+			unitExample)
 		return
 	}
 	*s.at = int64(d)
@@ -56,8 +57,8 @@ type credit struct{}
 
 func (credit) read(p *parser, n *yaml.Node) {
 	if isWord(n, "last") || isWord(n, "all") {
-		p.errorf(n, "unit.credit: %s comes with a later version of this program: repeats of a draw teach nothing of their "+
-			"own, so that estimates count each draw once; use credit: first", n.Value)
+		p.errorf(n, "unit.credit: %s comes with a later version of this program: repeats of a draw teach nothing "+
+			"of their own, so that estimates count each draw once; use credit: first", n.Value)
 		return
 	}
 	p.choice(n, "unit.credit", "first")

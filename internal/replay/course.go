@@ -234,7 +234,8 @@ func (c *course) finish() *Course {
 			if e.Rounds == 0 {
 				v.Mean = math.NaN()
 			}
-			l.Mean, l.Low, l.High = append(l.Mean, seven(v.Mean)), append(l.Low, seven(v.Low)), append(l.High, seven(v.High))
+			l.Mean, l.Low, l.High = append(l.Mean, seven(v.Mean)), append(l.Low, seven(v.Low)), append(l.High,
+				seven(v.High))
 		}
 	}
 	return out

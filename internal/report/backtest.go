@@ -192,8 +192,8 @@ func (b *builder) vacuous() string {
 	if len(names) == len(b.groups) && len(names) > 1 {
 		names = []string{"all runs"}
 	}
-	return "for " + strings.Join(names, "; ") + " every bound on the regret is vacuous: it is at least as large as the " +
-		"number of rounds. The results may be good, but they are not guaranteed."
+	return "for " + strings.Join(names, "; ") + " every bound on the regret is vacuous: it is at least as " +
+		"large as the number of rounds. The results may be good, but they are not guaranteed."
 }
 
 // typographic writes a text with signs for a page, where a line may break before an error.
@@ -389,8 +389,8 @@ func (b *builder) saysDelay(k int) string {
 	case value == 0:
 		return text + "as much."
 	case math.IsNaN(se) && value < 0:
-		return text + "one row order shows no cost of the delays. Its noise is not known; replayer backtest --orders 5 " +
-			"measures it."
+		return text + "one row order shows no cost of the delays. Its noise is not known; replayer backtest " +
+			"--orders 5 measures it."
 	case math.IsNaN(se):
 		return text + fmt.Sprintf("the delays cost %s in one row order. Its noise is not known; replayer backtest "+
 			"--orders 5 measures it.", signed(value))

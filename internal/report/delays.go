@@ -33,7 +33,8 @@ func (b *builder) delays() section {
 	s.say("A delay is the number of later rounds that were decided before an outcome came. Feedback is " +
 		"learned in the order of decisions, so an outcome that comes early waits for all earlier rounds. That wait " +
 		"is the FIFO tax; the window bounds it.")
-	t := &table{Caption: "Delays in rounds", Columns: []column{{Name: "delays", Text: true}, {Name: "until", Text: true},
+	t := &table{Caption: "Delays in rounds", Columns: []column{{Name: "delays", Text: true}, {Name: "until",
+		Text: true},
 		{Name: "mean"}, {Name: "p50", Means: "median: half of the delays are no longer"}, {Name: "p90"}, {Name: "p99"},
 		{Name: "d_max", Means: "the longest"}, {Name: "D", Means: "the sum over all rounds; bounds on regret " +
 			"grow with it"},

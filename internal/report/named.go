@@ -117,7 +117,8 @@ func (b *builder) candidateCourse() *pageChart {
 			c.along(course)
 			one := view{}
 			for i, x := range course.Candidates {
-				one.Series = append(one.Series, series{Name: x.Policy, Y: x.Mean, Low: x.Low, High: x.High, Off: i >= 6})
+				one.Series = append(one.Series, series{Name: x.Policy, Y: x.Mean, Low: x.Low, High: x.High,
+					Off: i >= 6})
 			}
 			c.Views = []view{one}
 			return c

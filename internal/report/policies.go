@@ -152,9 +152,9 @@ func (b *builder) dropped() string {
 	if o == nil || !(float64(o.Events) > float64(o.Rows)) {
 		return ""
 	}
-	return fmt.Sprintf("The log was thinned out (pdrop): its %s with an outcome stand for %s. Estimates, weights and overlap "+
-		"count each row as often as it stands for; ESS and standard errors count the rows that are in the log.", number(int64(o.Rows), "row"), number(int64(math.Round(float64(o.Events))),
-		"event"))
+	return fmt.Sprintf("The log was thinned out (pdrop): its %s with an outcome stand for %s. Estimates, weights and "+
+		"overlap count each row as often as it stands for; ESS and standard errors count the rows that are in the log.",
+		number(int64(o.Rows), "row"), number(int64(math.Round(float64(o.Events))), "event"))
 }
 
 // estimators says of each estimator how people write it and what it is; a number or auto
@@ -199,8 +199,8 @@ func (b *builder) playsTable() *table {
 
 // intervals are those of the estimate that policies are ranked by.
 func (b *builder) intervals() *table {
-	t := &table{Caption: "Gain over the log by DR, and 95 % intervals of DR", Columns: []column{{Name: "policy", Text: true},
-		{Name: "DR"}, {Name: "gain", Means: "DR minus DR of the policy that made the log"},
+	t := &table{Caption: "Gain over the log by DR, and 95 % intervals of DR", Columns: []column{{Name: "policy",
+		Text: true}, {Name: "DR"}, {Name: "gain", Means: "DR minus DR of the policy that made the log"},
 		{Name: "normal", Means: "value ± 1.96 standard errors"},
 		{Name: "bootstrap", Means: "percentiles over resampled rows"}, {Name: "empirical Bernstein",
 			Means: "valid for any number of rows, and wide; – if rows stand for different numbers of events"},
@@ -241,13 +241,14 @@ func (b *builder) policies() section {
 	o := b.Estimators
 	s.say("The mean %s a row that each policy would have had, by %d estimators. Read DR first: policies are ranked by "+
 		"it. If the others agree with DR, believe it; if they do not, look at the weights. IPS is unbiased and noisy; "+
-		"DM can be wrong without showing it; DR, SNDR, Switch-DR and DRos combine the two.", o.Of, len(b.Policies[0].Estimates))
+		"DM can be wrong without showing it; DR, SNDR, Switch-DR and DRos combine the two.", o.Of,
+		len(b.Policies[0].Estimates))
 	t := &table{Caption: "Mean " + o.Of + " ± standard error. * may be biased, so has no error; ** its bias " +
 		"exceeds three standard errors", Columns: []column{{Name: "policy", Text: true}}}
 	c := &pageChart{ID: "estimates", Title: "Estimates with 95 % intervals", Kind: points,
 		Y: axis{Label: "mean " + o.Of}}
-	c.Says = "Normal intervals: value ± 1.96 standard errors. An estimate that may be biased has none. Other intervals of " +
-		"DR are below; --json and --csv have those of all estimators. Press a policy to hide it."
+	c.Says = "Normal intervals: value ± 1.96 standard errors. An estimate that may be biased has none. Other " +
+		"intervals of DR are below; --json and --csv have those of all estimators. Press a policy to hide it."
 	for _, e := range b.Policies[0].Estimates {
 		column := estimatorColumn(e.Name)
 		t.Columns = append(t.Columns, column)
@@ -269,7 +270,8 @@ func (b *builder) policies() section {
 		shown.Series = append(shown.Series, one)
 	}
 	c.Views = []view{shown}
-	s.add(b.playsTable(), c, t, judgedOutcomes(b.Policies), b.intervals(), note(saysInterval(o.Interval)), note(b.settings()))
+	s.add(b.playsTable(), c, t, judgedOutcomes(b.Policies), b.intervals(), note(saysInterval(o.Interval)),
+		note(b.settings()))
 	if b.logging(b.Policies[0]) == nil {
 		s.add(note("To see what policies gain over the one that made the log, judge it, too: --policy logging."))
 	}

@@ -97,8 +97,8 @@ func (b *builder) regretCourse(g []*replay.Result) *pageChart {
 	c := &pageChart{ID: "regret", Title: "Regret so far", Kind: lines,
 		Y: axis{Label: regretLabel(b.rewards()), Zero: true}}
 	c.along(r.Course)
-	c.Says = fmt.Sprintf("Of %s in the row order of the file. A bound charges 1 for each round that is not yet released, so it "+
-		"drops at the end. Bounds far above the regret are hidden: press one to show it.", r.Learner)
+	c.Says = fmt.Sprintf("Of %s in the row order of the file. A bound charges 1 for each round that is not yet "+
+		"released, so it drops at the end. Bounds far above the regret are hidden: press one to show it.", r.Learner)
 	if r.Regret == nil {
 		c.Title = "Bounds on the regret so far"
 	}
@@ -144,8 +144,8 @@ func (b *builder) sweep() section {
 	if shown != nil {
 		verb = "earn"
 	}
-	s.say("What each learner would %s if every outcome came after the same number of rounds: %s rounds, the same %d row "+
-		"orders for each delay, and a window long enough that no round is skipped.", verb,
+	s.say("What each learner would %s if every outcome came after the same number of rounds: %s rounds, the "+
+		"same %d row orders for each delay, and a window long enough that no round is skipped.", verb,
 		words.Count(first.Rounds), first.Orders)
 	c := &pageChart{ID: "sweep", Title: "Mean " + shown.Of() + " by delay", Kind: lines,
 		X: axis{Label: "delay (later rounds)", Scale: logScale, Zero: true},
@@ -153,7 +153,8 @@ func (b *builder) sweep() section {
 	c.Says = "A flat line shows a learner that delays do not hurt. Bands are 95 % intervals over row orders."
 	t := &table{Caption: "Cost of delay", Columns: []column{{Name: "learner", Text: true},
 		{Name: "delay", Means: "later rounds"}, {Name: "mean " + shown.Of()},
-		{Name: shown.Beyond() + " the least delay", Means: "difference from the first row, paired by row order"}, {Name: "regret"}}}
+		{Name: shown.Beyond() + " the least delay", Means: "difference from the first row, paired by row order"},
+		{Name: "regret"}}}
 	one := view{Name: "mean " + shown.Of()}
 	var learners []string
 	lines := map[string]*[2][]ope.Figure{} // means and their errors

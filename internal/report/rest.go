@@ -76,7 +76,8 @@ func (t *table) intake(in *dataset.Intake) {
 	add("without an outcome", in.Defaulted, "the log names the default value to use")
 	add("stand for several", in.Weighted, "pdrop: similar events were dropped from the log; estimates count "+
 		"these in their place")
-	add("name a baseline", in.Baselines, "the action that would have been played without a learner: --policy baseline judges it")
+	add("name a baseline", in.Baselines, "the action that would have been played without a learner: --policy "+
+		"baseline judges it")
 	add("activated later", in.Activated, "deferred at first, then activated by an observation")
 	add("withdrawn", in.Withdrawn, "never shown, so they are not rounds")
 	add("without a propensity", in.Unpropensed, "so policies cannot be judged")
@@ -116,9 +117,10 @@ func (b *builder) contexts() section {
 				clear++
 			}
 		}
-		s.add(t, note(fmt.Sprintf("A group is all rounds with the same value of one feature. Of %s groups, the table has those furthest %s "+
-			"the mean of all rounds (%s a round: %s). %d of these %d are %s it by more than two standard errors; about "+
-			"%s of all groups would be by chance. Groups of fewer than %s rounds (%d) are left out.",
+		s.add(t, note(fmt.Sprintf("A group is all rounds with the same value of one feature. Of %s groups, the table "+
+			"has those furthest %s the mean of all rounds (%s a round: %s). %d of these %d are %s it by more than "+
+			"two standard errors; about %s of all groups would be by chance. Groups of fewer than %s rounds (%d) are "+
+			"left out.",
 			words.Count(int64(w.Groups)), shown.Beyond(), what, words.Digits(shown.Shown(float64(w.Mean))), clear,
 			len(w.Worst),
 			shown.Beyond(), words.Count(int64(math.Ceil(.025*float64(w.Groups)))), words.Count(w.MinRounds), w.Small)))
@@ -140,8 +142,8 @@ func (b *builder) parameters() section {
 	if p == nil {
 		return s
 	}
-	s.say("The same command on the same inputs gives the same figures, except speeds. --json and --csv have the figures " +
-		"of this page with all digits.")
+	s.say("The same command on the same inputs gives the same figures, except speeds. --json and --csv have the " +
+		"figures of this page with all digits.")
 	t := &table{Caption: "How this report was made", Columns: []column{{Name: "what", Text: true},
 		{Name: "value", Text: true}}}
 	t.row("command", "replayer "+p.Command)

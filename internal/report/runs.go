@@ -107,8 +107,8 @@ func replayed(r *replay.Result) string {
 	if r.Replay == nil {
 		return "The mean " + r.Rewards.Of() + " is that of matched rounds: " + ofMatched(r)
 	}
-	return fmt.Sprintf("Each matched round is weighted by 1/propensity: mean "+r.Rewards.Of()+" (SNIPS) estimates that of "+
-		"the learner's policies; of one run ± its standard error (--accept %v)",
+	return fmt.Sprintf("Each matched round is weighted by 1/propensity: mean "+r.Rewards.Of()+" (SNIPS) estimates "+
+		"that of the learner's policies; of one run ± its standard error (--accept %v)",
 		r.Replay.Accept)
 }
 

@@ -44,9 +44,9 @@ func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Pa
 		}
 	}
 	s := section{ID: "windows", Title: "Windows"}
-	s.say("A round waits for its outcome until the window ends. With a long window, one late outcome delays all later " +
-		"rounds; a short window skips rounds whose outcome would have come. Each window was played with the same " +
-		"seeds.")
+	s.say("A round waits for its outcome until the window ends. With a long window, one late outcome delays " +
+		"all later rounds; a short window skips rounds whose outcome would have come. Each window was played with " +
+		"the same seeds.")
 	s.add(fromChart("windows", "Figures per round. Bands are two standard errors over seeds.",
 		WindowChart(prices, first)), windowTable(prices, first.Rewards))
 	page.Sections = []section{s, b.parameters()}

@@ -41,8 +41,8 @@ func (j *Joiner) resume(ctx context.Context) error {
 		if lost, ok := j.lost.modeBehind(j.epochs.Newest()); ok {
 			mode = lost
 		}
-		j.cfg.Logger.Error("the record of an epoch is gone, with the feedback log's tail or by retention: another begins",
-			"lost", j.nextEpoch()-1, "mode", mode.String())
+		j.cfg.Logger.Error("the record of an epoch is gone, with the feedback log's tail or by retention: "+
+			"another begins", "lost", j.nextEpoch()-1, "mode", mode.String())
 		return j.goOn(ctx, j.nextEpoch(), mode, codec.CauseLost)
 	}
 	if last.Rec.Cause == codec.CauseTaught && j.cfg.Source.Cause == "" { // deciders wait for it
@@ -93,8 +93,8 @@ func (j *Joiner) adoptModel() {
 		return
 	}
 	if s := j.epochs.Renewed(j.cfg.Source, *j.cfg.since); s != nil {
-		j.cfg.Logger.Warn("the log has a newer model than this process's file: continuing with the log's; the next start "+
-			"needs the newer file here, too", "version", s.Version, "file", j.cfg.Source.Version)
+		j.cfg.Logger.Warn("the log has a newer model than this process's file: continuing with the log's; the "+
+			"next start needs the newer file here, too", "version", s.Version, "file", j.cfg.Source.Version)
 		*j.cfg.Source = *s
 	}
 }

@@ -110,8 +110,8 @@ func (j *Joiner) watchRule(ctx context.Context) error {
 	rules := judge.Rules()
 	r := rules.Promote
 	to, switches := r.To(rules.Mode)
-	j.cfg.Logger.Warn("a candidate is better than the played actions", "candidate", r.Of.String(), "better_by", r.BetterBy,
-		"alpha", r.Alpha, "feedback", fired, "switches", r.Switch && switches)
+	j.cfg.Logger.Warn("a candidate is better than the played actions", "candidate", r.Of.String(), "better_by",
+		r.BetterBy, "alpha", r.Alpha, "feedback", fired, "switches", r.Switch && switches)
 	if !r.Switch || !switches {
 		return nil
 	}

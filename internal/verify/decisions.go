@@ -222,7 +222,8 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 	l.raw = got.Context
 	if got.Source == loop.RequestSource {
 		// Headers are not kept: any id of theirs must be taken at its word.
-		return loop.Source{Offset: got.Source, Through: got.ContextsThrough, Reached: got.Time}, got.ID, l.passRequest(ctx)
+		return loop.Source{Offset: got.Source, Through: got.ContextsThrough, Reached: got.Time}, got.ID,
+			l.passRequest(ctx)
 	}
 	src = loop.Source{Offset: got.Source, Through: got.Source + 1, Time: got.Time}
 	if l.known && got.Source < l.through {

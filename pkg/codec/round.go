@@ -142,7 +142,8 @@ func (r *reader) round(o *Round) {
 				o.Actions = actions
 				return
 			}
-			if !r.ofUnit(o, key, &seen) && !r.decided(o, key, &seen) && !r.came(o, key, &seen) && !r.named(o, key, &seen) {
+			if !r.ofUnit(o, key, &seen) && !r.decided(o, key, &seen) && !r.came(o, key, &seen) && !r.named(o,
+				key, &seen) {
 				r.skip(0)
 			}
 		}

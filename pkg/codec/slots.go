@@ -137,8 +137,8 @@ func (r *reader) slot(one *Slot) {
 	r.require(seen, actionKeys)
 }
 
-// checkSlots returns the field that breaks a rule, and the rule. Features, and which actions there are, are checked where
-// a slot becomes a round.
+// checkSlots returns the field that breaks a rule, and the rule. Features, and which actions there are, are checked
+// where a slot becomes a round.
 func checkSlots(slots []Slot) (string, error) {
 	if len(slots) > MaxSlots {
 		return "slots", errManySlots
