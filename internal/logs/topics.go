@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
@@ -51,7 +52,9 @@ type topicReader struct {
 
 	dec     codec.Decision
 	out     codec.Outcome
-	asked   codec.Context // of a decision
+	asked   codec.Context     // of a decision
+	draws   map[string]string // by unit: the id of its last draw
+	repeats map[string]string // by id: the id of the draw that it repeats
 	checked codec.Context
 }
 
@@ -134,8 +137,12 @@ func (d *topicReader) next(r *Record) (class, string, error) {
 	case from.outcomes:
 		class, err = d.outcome(r, first)
 	default:
-		if class, err = isEvent, d.decision(r, first); err == nil && d.dec.Unknown == codec.UnknownLaw {
+		class, err = isEvent, d.decision(r, first)
+		switch {
+		case err == nil && d.dec.Unknown == codec.UnknownLaw:
 			return isSkipped, AssignedBare, nil
+		case err == nil && d.repeat():
+			return isSkipped, "repeat of a unit's draw", nil
 		}
 	}
 	if err != nil {
@@ -148,6 +155,24 @@ var errNoLaw = errors.New("a decision whose actions and propensities do not fit 
 
 // AssignedBare is why a decision of another system is no event.
 const AssignedBare = "assigned without a propensity"
+
+// repeat notes what the decision at hand is to its unit, and reports whether it repeats a draw, whose outcomes count for
+// the draw.
+func (d *topicReader) repeat() bool {
+	o := &d.dec
+	if o.Unit == "" || o.Mode == codec.External {
+		return false
+	}
+	if d.draws == nil {
+		d.draws, d.repeats = map[string]string{}, map[string]string{}
+	}
+	if o.First.N > 0 {
+		d.repeats[strings.Clone(o.ID)] = d.draws[o.Unit]
+		return true
+	}
+	d.draws[strings.Clone(o.Unit)] = strings.Clone(o.ID)
+	return false
+}
 
 // decision makes an event.
 func (d *topicReader) decision(r *Record, rec *stream.Record) error {
@@ -196,8 +221,13 @@ func (d *topicReader) outcome(r *Record, rec *stream.Record) (class, error) {
 		return 0, err
 	}
 	r.Kind, r.ID, r.Action, r.OutcomeTime = Outcome, d.out.ID, d.out.Action, rec.Time
+	if draw := d.repeats[r.ID]; draw != "" {
+		r.ID = draw
+	} else if r.ID == "" {
+		r.ID = d.draws[d.out.Unit]
+	}
 	if r.ID == "" {
-		return 0, errors.New("an outcome without id")
+		return 0, errors.New("an outcome without id, or of a unit that has no draw in this log")
 	}
 	if d.out.Kind == codec.Activated {
 		r.Flags |= Activation

@@ -10,6 +10,69 @@ import (
 	"hindsight/pkg/stream/mem"
 )
 
+func writeTo(t *testing.T, l stream.Log, topic string, p int, typ string, value []byte) {
+	t.Helper()
+	w, err := l.Writer(t.Context(), topic, p, nil)
+	if err == nil {
+		_, err = w.Append(t.Context(), &stream.Record{Type: typ, Value: value})
+	}
+	if err == nil {
+		err = w.Flush(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+}
+
+// TestTopicsOfUnits: a draw of a unit is one event, with all outcomes that name it, its unit or a repeat.
+func TestTopicsOfUnits(t *testing.T) {
+	now := int64(0)
+	l := mem.New(mem.Options{Clock: func() int64 { now++; return now }})
+	defer l.Close()
+	for _, topic := range []string{"m.decisions", "m.outcomes"} {
+		if err := l.Create(t.Context(), topic, 1, stream.TopicOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decide := func(n int64, id, unit string, first int64) {
+		c := codec.Context{ID: id, Unit: unit}
+		d := codec.Decision{N: n, ID: id, Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.25, .75},
+			Context: codec.AppendContext(nil, &c), Unit: unit, First: codec.RoundRef{N: first}}
+		writeTo(t, l, "m.decisions", 0, "", codec.AppendDecision(nil, &d))
+	}
+	report := func(id, unit string) {
+		o := codec.Outcome{ID: id, Unit: unit, Kind: codec.Reward, Value: 1}
+		writeTo(t, l, "m.outcomes", 0, "", codec.AppendOutcome(nil, &o))
+	}
+	decide(1, "draw", "u", 0)
+	decide(2, "again", "u", 1)
+	decide(3, "other", "", 0)
+	report("", "u")
+	report("again", "")
+	report("draw", "")
+	decide(4, "anew", "u", 0)
+	report("", "u")
+	report("again", "")
+	report("other", "")
+	report("", "nobody")
+	r, err := OpenTopics(t.Context(), l, "m.decisions", "m.outcomes", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := readAll(t, r)
+	var got []string
+	for i := range all {
+		got = append(got, all[i].ID)
+	}
+	if want := "draw other draw draw draw anew anew draw other"; err != nil || strings.Join(got, " ") != want {
+		t.Errorf("%v: %q, want %q", err, got, want)
+	}
+	if a := r.Account(); a.Events != 3 || a.Dangling != 6 || a.Malformed != 1 || a.Reasons["repeat of a unit's draw"] != 1 {
+		t.Errorf("%+v %q", a, a.Errors())
+	}
+}
+
 // What a live system decided and was told is one log in the order of log time.
 func TestTopics(t *testing.T) {
 	now := int64(0)
@@ -20,19 +83,7 @@ func TestTopics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write := func(topic string, p int, typ string, value []byte) {
-		w, err := l.Writer(t.Context(), topic, p, nil)
-		if err == nil {
-			_, err = w.Append(t.Context(), &stream.Record{Type: typ, Value: value})
-		}
-		if err == nil {
-			err = w.Flush(t.Context())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Close()
-	}
+	write := func(topic string, p int, typ string, value []byte) { writeTo(t, l, topic, p, typ, value) }
 	decided := func(p int, id string, mode codec.Mode, unknown codec.Unknown) {
 		c := codec.Context{ID: id, Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 7}},
 			Actions: []codec.Action{{Name: "masked"}, {Name: "a"},
