@@ -156,8 +156,8 @@ var errNoLaw = errors.New("a decision whose actions and propensities do not fit 
 // AssignedBare is why a decision of another system is no event.
 const AssignedBare = "assigned without a propensity"
 
-// repeat notes what the decision at hand is to its unit, and reports whether it repeats a draw, whose outcomes count for
-// the draw.
+// repeat notes what the decision at hand is to its unit, and reports whether it repeats a draw, whose outcomes count
+// for the draw.
 func (d *topicReader) repeat() bool {
 	o := &d.dec
 	if o.Unit == "" || o.Mode == codec.External {
@@ -189,7 +189,8 @@ func (d *topicReader) decision(r *Record, rec *stream.Record) error {
 	r.ID, r.Time = o.ID, rec.Time
 	r.Features = append(r.Features, d.asked.Features...)
 	r.Features = appendVector(r.Features, d.asked.Vector)
-	listed := d.asked.Actions // those that the model masks are no actions of the decision; the others are in their order
+	// those that the model masks are no actions of the decision; the others are in their order
+	listed := d.asked.Actions
 	for i, name := range o.Actions {
 		r.Actions = growAction(r.Actions)
 		a := &r.Actions[i]

@@ -68,7 +68,8 @@ func TestTopicsOfUnits(t *testing.T) {
 	if want := "draw other draw draw draw anew anew draw other"; err != nil || strings.Join(got, " ") != want {
 		t.Errorf("%v: %q, want %q", err, got, want)
 	}
-	if a := r.Account(); a.Events != 3 || a.Dangling != 6 || a.Malformed != 1 || a.Reasons["repeat of a unit's draw"] != 1 {
+	if a := r.Account(); a.Events != 3 || a.Dangling != 6 || a.Malformed != 1 || a.Reasons["repeat of a "+
+		"unit's draw"] != 1 {
 		t.Errorf("%+v %q", a, a.Errors())
 	}
 }
