@@ -28,7 +28,8 @@ func TestExplain(t *testing.T) {
 		t.Errorf("%s", got.stdout)
 	}
 	text := execute(t.Context(), "explain", "r20", "--log", log)
-	for _, says := range []string{"recomputed   identical", `"features"`, "fate         observed", "μ ", "learned      predictions"} {
+	for _, says := range []string{"recomputed   identical", `"features"`, "fate         observed", "μ ",
+		"learned      predictions"} {
 		if text.code != daemon.Done || !strings.Contains(text.stdout, says) {
 			t.Errorf("%q is not in %s%s", says, text.stdout, text.stderr)
 		}

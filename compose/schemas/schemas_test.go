@@ -36,7 +36,8 @@ func TestSchemas(t *testing.T) {
 			{"decisionMark": rare[codec.DecisionMark](comments, "mark", "msgpack")}, {"open": open()}},
 		"feedback": {{"feedback": event(comments, codec.Feedback{})},
 			{"epoch": rare[codec.Epoch](comments, "epoch", "msgpack")},
-			{"class": rare[codec.Class](comments, "class", "msgpack")}, {"cut": rare[codec.Cut](comments, "cut", "msgpack")},
+			{"class": rare[codec.Class](comments, "class", "msgpack")}, {"cut": rare[codec.Cut](comments, "cut",
+				"msgpack")},
 			{"feedbackMark": rare[codec.FeedbackMark](comments, "mark", "msgpack")},
 			{"feedbackMark4": rare[codec.FeedbackMark](comments, "mark", "v4")}, {"open": open()}},
 		"rejects":   {{"reject": rare[codec.Reject](comments, "", "msgpack")}},
@@ -53,8 +54,8 @@ func TestSchemas(t *testing.T) {
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
 		e.SetIndent("", "  ")
-		if err := e.Encode(object{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": topic, "oneOf": kinds,
-			"$defs": defs}); err != nil {
+		if err := e.Encode(object{"$schema": "https://json-schema.org/draft/2020-12/schema", "title": topic,
+			"oneOf": kinds, "$defs": defs}); err != nil {
 			t.Fatal(err)
 		}
 		name := topic + ".json"
@@ -232,7 +233,8 @@ func event(comments map[string]string, x any) object {
 		case "Era":
 			optional = true
 		case "Prices":
-			schema, optional = object{"type": "object", "additionalProperties": object{"type": "number", "minimum": 0}}, true
+			schema, optional = object{"type": "object", "additionalProperties": object{"type": "number", "minimum": 0}},
+				true
 		case "Outcomes":
 			schema, optional = object{"type": "object", "additionalProperties": closed(comments)}, true
 		case "Stage":
@@ -287,8 +289,8 @@ var more = map[string]string{
 	"Mode":  "how the round was decided; left out if it was live",
 	"First": "the draw of the unit that this round repeats: the law, the action and the mode are its",
 	"Would": "in shadow, the law that the learner would have drawn from, in the order of propensities",
-	"Context": "as it came: in JSON an object, of what came as MessagePack with the same keys; in MessagePack, bytes. " +
-		"A text is base64",
+	"Context": "as it came: in JSON an object, of what came as MessagePack with the same keys; in " +
+		"MessagePack, bytes. A text is base64",
 }
 
 func probability(text string) object {

@@ -96,7 +96,8 @@ type line struct {
 	used                                          map[string]int64  // id → the last round that had it
 	draws                                         map[string]*round // unit → its last draw
 	clock                                         int64             // the latest log time of a decision for a unit
-	lost                                          []int64           // by record: contexts from here on were lost behind it
+	// by record: contexts from here on were lost behind it
+	lost []int64
 }
 
 func (c *checker) checkPartition(p int) {

@@ -3,11 +3,11 @@ package door
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"hindsight/internal/testkit"
 	"hindsight/pkg/codec"
 )
 
@@ -114,24 +114,24 @@ func TestAssignmentsRefused(t *testing.T) {
 
 // TestAssignmentsPage holds that the calls of docs/assignments.md are answered.
 func TestAssignmentsPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/assignments.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(page), "<!-- assign -->\n```sh\n")
-	calls, _, _ := strings.Cut(rest, "```")
 	w := open(t, setting{model: "reward: {min: 0, max: 1}\n"})
-	n := 0
+	if n := w.playPage("assignments.md", "assign"); n != 2 || len(w.records("shop.decisions")) != 1 {
+		t.Errorf("%d calls", n)
+	}
+}
+
+// playPage makes the calls of a page's marked block, and returns how many there are.
+func (w *world) playPage(page, mark string) (n int) {
+	w.t.Helper()
+	calls := testkit.Block(w.t, "../../docs/"+page, mark)
 	for _, call := range strings.Split(calls, "curl ")[1:] {
 		path, body, _ := strings.Cut(strings.TrimPrefix(call, "http://127.0.0.1:8080"), " --json '")
 		if got := w.call("POST", path, strings.TrimSuffix(strings.TrimSpace(body), "'")); got.status/100 != 2 {
-			t.Errorf("%s: %d %s", call, got.status, got.body)
+			w.t.Errorf("%s: %d %s", call, got.status, got.body)
 		}
 		n++
 	}
-	if n != 2 || len(w.records("shop.decisions")) != 1 {
-		t.Errorf("%d calls", n)
-	}
+	return n
 }
 
 // BenchmarkAssignments measures batches of rounds that another system decided beside those that are decided here, turn

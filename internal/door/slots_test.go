@@ -3,7 +3,6 @@ package door
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -42,7 +41,8 @@ func TestSlots(t *testing.T) {
 		t.Errorf("%s", r[0].Body)
 	}
 	eventually(t, "the slots are joined", func() bool { return len(w.records("shop.feedback")) >= 2 })
-	if got := w.call("GET", "/v1/rounds/e:side", ""); got.status != 200 || !strings.Contains(string(got.body), "e:side") {
+	if got := w.call("GET", "/v1/rounds/e:side", ""); got.status != 200 || !strings.Contains(string(got.body),
+		"e:side") {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	for text, says := range map[string]string{
@@ -128,21 +128,8 @@ func TestPersonalizerSlots(t *testing.T) {
 
 // TestSlotsPage holds that the calls of docs/slots.md are answered.
 func TestSlotsPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/slots.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(page), "<!-- slots -->\n```sh\n")
-	calls, _, _ := strings.Cut(rest, "```")
 	w := open(t, setting{model: "reward: {min: 0, max: 1}\n"})
-	n := 0
-	for _, call := range strings.Split(calls, "curl ")[1:] {
-		path, body, _ := strings.Cut(strings.TrimPrefix(call, "http://127.0.0.1:8080"), " --json '")
-		if got := w.call("POST", path, strings.TrimSuffix(strings.TrimSpace(body), "'")); got.status/100 != 2 {
-			t.Errorf("%s: %d %s", call, got.status, got.body)
-		}
-		n++
-	}
+	n := w.playPage("slots.md", "slots")
 	eventually(t, "the slots are joined", func() bool { return len(w.records("shop.feedback")) >= 2 })
 	if n != 2 || len(w.records("shop.decisions")) != 2 {
 		t.Errorf("%d calls", n)

@@ -257,15 +257,18 @@ func TestRoundThatWaits(t *testing.T) {
 
 // TestRoundOfUnit lists the outcomes that count for a draw, whether they name its unit, the round or a repeat.
 func TestRoundOfUnit(t *testing.T) {
-	w := newWorld(t, "actions: [a, b]\nwindow: 20 rounds\norder: fifo\nreward: {min: 0, max: 1}\nunit: {sticky: 1h}\n", 0)
-	for i, outcome := range []string{`{"unit":"u0","reward":1}`, `{"id":"again1","reward":1}`, `{"id":"draw2","reward":1}`} {
+	w := newWorld(t, "actions: [a, b]\nwindow: 20 rounds\norder: fifo\nreward: {min: 0, max: 1}\nunit: {sticky: 1h}\n",
+		0)
+	for i, outcome := range []string{`{"unit":"u0","reward":1}`, `{"id":"again1","reward":1}`,
+		`{"id":"draw2","reward":1}`} {
 		w.put(w.top.Contexts, `{"id":"draw%d","unit":"u%d"}`, i, i)
 		w.put(w.top.Contexts, `{"id":"again%d","unit":"u%d"}`, i, i)
 		w.settle()
 		w.put(w.top.Outcomes, "%s", outcome)
 		w.settle()
 		e := w.round(fmt.Sprint("draw", i))
-		if len(e.Outcomes) != 1 || e.Outcomes[0].Became != "counted" || e.Feedback == nil || e.Feedback.Fate != "observed" {
+		if len(e.Outcomes) != 1 || e.Outcomes[0].Became != "counted" || e.Feedback == nil ||
+			e.Feedback.Fate != "observed" {
 			t.Errorf("%s: %+v %+v", outcome, e.Outcomes, e.Feedback)
 		}
 	}

@@ -265,8 +265,8 @@ func stateKeys() []string {
 // keeps returns the first of the keys that make a learner in which an epoch differs from the last, and what the last
 // has there; "" if it may go on with its learner. That knows actions by name, and may begin to learn early.
 func keeps(rec, last *codec.Epoch) (key, has string) {
-	key, has = model.Differing(rec.Model, last.Model, "features", "max_features", "loss", "reward", "learner", "explore",
-		"oracle", "certificate", "early", "unit")
+	key, has = model.Differing(rec.Model, last.Model, "features", "max_features", "loss", "reward", "learner",
+		"explore", "oracle", "certificate", "early", "unit")
 	if key == "early" && has == "" {
 		return "", ""
 	}

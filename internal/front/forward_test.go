@@ -161,14 +161,16 @@ func TestUnitRoutes(t *testing.T) {
 			}
 		}
 	}
-	for body, want := range map[string]int{`{"id":"r-3-7"}`: 3, `{"id":"r-3-7","unit":17}`: 3, `{"id":"r-3-7","unit":null}`: 3} {
+	for body, want := range map[string]int{`{"id":"r-3-7"}`: 3, `{"id":"r-3-7","unit":17}`: 3,
+		`{"id":"r-3-7","unit":null}`: 3} {
 		if p, _ := s.owner(&stream.Message{Data: []byte(body)}); p != want {
 			t.Errorf("%s goes to partition %d, want %d", body, p, want)
 		}
 	}
 }
 
-// TestForwardedSign: the sign of a request that a process of the model forwarded is taken away; nobody else can make it.
+// TestForwardedSign: the sign of a request that a process of the model forwarded is taken away; nobody else can make
+// it.
 func TestForwardedSign(t *testing.T) {
 	s := Server{pass: passOf([]byte("seed"), "m")}
 	first, last := stream.Header{Key: "a", Value: "1"}, stream.Header{Key: "b", Value: "2"}

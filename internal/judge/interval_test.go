@@ -42,13 +42,15 @@ func TestChooseInterval(t *testing.T) {
 		constant, late, gaps bool
 		want, why            string
 	}{
-		{true, false, false, NormalInterval, "the log played each action with one probability, and a file is looked at " +
-			"once; every row has an outcome"},
+		{true, false, false, NormalInterval, "the log played each action with one probability, and a file is " +
+			"looked at once; every row has an outcome"},
 		{true, false, true, NormalInterval, "the 120 rows without an outcome are taken as missing at random"},
 		{true, true, false, NormalInterval, "every row has an outcome"},
 		{true, true, true, WorstInterval, "a mean loss of 1.00, the others one of 0"},
-		{false, false, true, AnyTimeInterval, "the log does not say that the policy that made it was fixed; the 120 rows"},
-		{false, true, true, WorstInterval, "the log does not say that the policy that made it was fixed; outcomes that"},
+		{false, false, true, AnyTimeInterval, "the log does not say that the policy that made it was fixed; the " +
+			"120 rows"},
+		{false, true, true, WorstInterval, "the log does not say that the policy that made it was fixed; " +
+			"outcomes that"},
 	} {
 		o := intervalLog(t, c.constant, c.late, c.gaps)
 		if got := o.Settings(o.Options()).Interval; got.Right != c.want || !strings.Contains(got.Why, c.why) {

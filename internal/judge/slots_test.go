@@ -61,8 +61,8 @@ func ccbSlots(t *testing.T, path string) (slots []ccbSlot) {
 	return slots
 }
 
-// TestSlotsByHand holds that IPS, SNIPS and DR of a log with slots are those of a computation by hand, slot by slot: the
-// weight of a slot is that of its own draw, given the slots before.
+// TestSlotsByHand holds that IPS, SNIPS and DR of a log with slots are those of a computation by hand, slot by slot:
+// the weight of a slot is that of its own draw, given the slots before.
 func TestSlotsByHand(t *testing.T) {
 	for file, policies := range map[string][]string{
 		"ccb_data.json": {"uniform", "always:Latte"}, "ccb_reuse_medium.dsjson": {"uniform", "always:5"},

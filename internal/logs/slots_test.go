@@ -24,8 +24,7 @@ func ccbSample(t testing.TB, name string) string {
 // what they have in common, the slot's own, and what came of it.
 func TestSlotsDsjson(t *testing.T) {
 	const line = `{"EventId":"e","pdrop":0.5,"_outcomes":[{"_label_cost":-1,"_a":[1,0,2],"_p":[0.5,0.25,0.25],"_o":[{"v":1}]},` +
-		`{"_label_cost":0,"_a":2,"_p":0.75,"_o":[]}],"_ba":[1,0],"c":{"x":7,"_multi":[{"_tag":"a","y":1},{"_tag":"b"},{}],` +
-		`"_slots":[{"_id":"hero","size":2,"_z":1},{"_inc":[1,2],"size":3},{"_id":"third"}]}}`
+		`{"_label_cost":0,"_a":2,"_p":0.75,"_o":[]}],"_ba":[1,0],"c":{"x":7,"_multi":[{"_tag":"a","y":1},{"_tag":"b"},{}],` + `"_slots":[{"_id":"hero","size":2,"_z":1},{"_inc":[1,2],"size":3},{"_id":"third"}]}}`
 	all, err := readAll(t, openText(t, line, Options{}))
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%v: %d events", err, len(all))
@@ -35,7 +34,8 @@ func TestSlotsDsjson(t *testing.T) {
 	}
 	text := func(slot string) codec.Feature { return codec.Feature{Name: "slot", Kind: codec.Text, Text: slot} }
 	for i, want := range []Record{
-		{Kind: Event, Line: 1, ID: "e:hero", Features: []codec.Feature{number("x", 7), text("hero"), number("slot.size", 2)},
+		{Kind: Event, Line: 1, ID: "e:hero", Features: []codec.Feature{number("x", 7), text("hero"),
+			number("slot.size", 2)},
 			Actions:  []codec.Action{{Name: "a", Features: []codec.Feature{number("y", 1)}}, {Name: "b"}, {Name: "3"}},
 			Baseline: []int{1}, Action: "b", Chosen: 1, Propensity: .5, Propensities: []float64{.25, .5, .25},
 			Outcome: codec.Reward, Value: 1, Weight: 2},
@@ -54,9 +54,11 @@ func TestSlotsDsjson(t *testing.T) {
 // TestSlotsMalformed holds what is refused of lines with slots, and that the lines behind are read.
 func TestSlotsMalformed(t *testing.T) {
 	const context = `"c":{"_multi":[{},{},{}],"_slots":[{},{}]}`
-	const good = `{"_outcomes":[{"_label_cost":1,"_a":[0],"_p":[0.5]},{"_label_cost":1,"_a":[1],"_p":[0.5]}],` + context + "}\n"
+	const good = `{"_outcomes":[{"_label_cost":1,"_a":[0],"_p":[0.5]},{"_label_cost":1,"_a":[1],"_p":[0.5]}],` +
+		context + "}\n"
 	for outcomes, want := range map[string]string{
-		`[{"_a":[0],"_p":[0.5]},{"_a":[0],"_p":[0.5]}]`:           "slot 2: an action of a slot is none that the slots before",
+		`[{"_a":[0],"_p":[0.5]},{"_a":[0],"_p":[0.5]}]`: "slot 2: an action of a slot is none that the " +
+			"slots before",
 		`[{"_a":[0,1,3],"_p":[0.5,0.25,0.25]}]`:                   "slot 1: an action of a slot is none",
 		`[{"_a":[9],"_p":[0.5]}]`:                                 "slot 1: an action of a slot is none",
 		`[{"_a":[-1],"_p":[0.5]}]`:                                "slot 1: an action of a slot is none",
@@ -80,8 +82,9 @@ func TestSlotsMalformed(t *testing.T) {
 
 // TestSlotsText holds that the text of --ccb_explore_adf is read as dsjson is.
 func TestSlotsText(t *testing.T) {
-	const log = "ccb shared |u x:7\nccb action |a y:1\nccb action |a z\nccb action |\nccb slot 1:-1:0.5,0:0.25,2:0.25 |s size:2\n" +
-		"ccb slot 2:0.5:0.75 1,2 'tag |s size:3\nccb slot |s\n\nccb shared |\nccb action |\nccb slot 0:1:1 |\n"
+	const log = "ccb shared |u x:7\nccb action |a y:1\nccb action |a z\nccb action |\nccb slot " +
+		"1:-1:0.5,0:0.25,2:0.25 |s size:2\nccb slot 2:0.5:0.75 1,2 'tag |s size:3\nccb slot |s\n\nccb shared |\nccb " +
+		"action |\nccb slot 0:1:1 |\n"
 	all, err := readAll(t, openText(t, log, Options{}))
 	if err != nil || len(all) != 3 {
 		t.Fatalf("%v: %d events", err, len(all))
@@ -101,7 +104,8 @@ func TestSlotsText(t *testing.T) {
 		for _, f := range r.Features {
 			features = append(features, "{"+f.Name+" "+text(&f)+"}")
 		}
-		if got := fmt.Sprint(r.Line, r.Action, " ", r.Outcome, r.Value, r.Propensity, r.Propensities, features); got != want {
+		if got := fmt.Sprint(r.Line, r.Action, " ", r.Outcome, r.Value, r.Propensity, r.Propensities,
+			features); got != want {
 			t.Errorf("slot %d is %s, want %s", i, got, want)
 		}
 	}
@@ -117,12 +121,14 @@ func TestSlotsText(t *testing.T) {
 	} {
 		r := openText(t, text+"\nccb action |\nccb slot 0:1:1 |\n", Options{})
 		all, err := readAll(t, r)
-		if a := r.Account(); err != nil || a.Malformed != 1 || len(all) != 1 || !strings.Contains(a.Shown[0].Error(), want) {
+		if a := r.Account(); err != nil || a.Malformed != 1 || len(all) != 1 || !strings.Contains(a.Shown[0].Error(),
+			want) {
 			t.Errorf("%q: %v, %d events, %q; want %q", text, err, len(all), a.Errors(), want)
 		}
 	}
 	var bad *scan.LineError
-	if _, err := readAll(t, openText(t, "ccb action |\nccb slot 5:1:1 |\n", Options{Strict: true})); !errors.As(err, &bad) {
+	if _, err := readAll(t, openText(t, "ccb action |\nccb slot 5:1:1 |\n", Options{Strict: true})); !errors.As(err,
+		&bad) {
 		t.Errorf("strict: %v", err)
 	}
 }

@@ -31,7 +31,8 @@ func newStickyWorld(t *testing.T) *stickyWorld {
 		}
 	}
 	w := &stickyWorld{t: t, replica: NewReplica(), rules: &Rules{MaxActions: 9, Range: Range{Max: 1}, Sticky: 100,
-		Window: Window{Nanos: 1000}, Actions: []string{"a", "b", "c"}, Baseline: Baseline{Kind: FixedAction, Action: "b"}}}
+		Window: Window{Nanos: 1000}, Actions: []string{"a", "b", "c"}, Baseline: Baseline{Kind: FixedAction,
+			Action: "b"}}}
 	w.begin(0, func(*Rules) {})
 	w.restart()
 	return w
@@ -141,8 +142,8 @@ func TestStickyEnds(t *testing.T) {
 	w.repeats(1001, unit, 0)
 	w.begin(1, func(r *Rules) { r.Mode = codec.Shadow })
 	shadow := w.repeats(1002, unit, 0)
-	if again := w.repeats(1003, unit, shadow.N); again.Mode != codec.Shadow || !slices.Equal(again.Would, shadow.Would) ||
-		again.Action != 1 {
+	if again := w.repeats(1003, unit, shadow.N); again.Mode != codec.Shadow || !slices.Equal(again.Would,
+		shadow.Would) || again.Action != 1 {
 		t.Errorf("%+v repeats %+v", again, shadow)
 	}
 	w.begin(1, func(r *Rules) { r.Mode = codec.Live })
@@ -199,8 +200,8 @@ func TestUnitRefused(t *testing.T) {
 		`"unit":17`:        "context: unit: is not a text; write it in quotes",
 		`"unit":"a\u0007"`: "context: unit: has a control character",
 		`"unit":"` + strings.Repeat("u", codec.MaxIDBytes+1) + `"`: "context: unit: is too long",
-		fmt.Sprintf(`"unit":%q`, foreign): "context: unit: belongs to partition 2, and the context came to 1: write the " +
-			"contexts of a unit under the unit as key",
+		fmt.Sprintf(`"unit":%q`, foreign): "context: unit: belongs to partition 2, and the context came to 1: " +
+			"write the contexts of a unit under the unit as key",
 	} {
 		var d codec.Decision
 		res := w.decider.Decide(&d, []byte("{"+keys+"}"), "", Source{Offset: RequestSource})
@@ -221,8 +222,8 @@ func TestUnitRefused(t *testing.T) {
 	}
 }
 
-// TestCreditByHand: outcomes of a unit, and of the ids of repeats, are those of the unit's draw while that waits. A repeat
-// is closed at once, leaves behind its draw, and teaches nothing.
+// TestCreditByHand: outcomes of a unit, and of the ids of repeats, are those of the unit's draw while that waits. A
+// repeat is closed at once, leaves behind its draw, and teaches nothing.
 func TestCreditByHand(t *testing.T) {
 	h := newByHand(t, &Rules{Range: Range{Max: 1}, Window: Window{Nanos: 10}, Outcomes: Sum, Sticky: 100})
 	draw := func(time int64, id string, first int64) {

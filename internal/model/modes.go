@@ -32,7 +32,8 @@ func (p *parser) wordOrAction(n *yaml.Node, where, expected, example string, wor
 		i := slices.Index(words, name)
 		switch {
 		case i < 0:
-			return fmt.Errorf("expected %s, found %q%s; for example: %s", expected, name, didYouMean(name, words), example)
+			return fmt.Errorf("expected %s, found %q%s; for example: %s", expected, name, didYouMean(name, words),
+				example)
 		case has != (i == named):
 			return fmt.Errorf("%s takes the name of an action and the others nothing; for example: %s", words[named],
 				example)

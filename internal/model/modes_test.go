@@ -43,7 +43,8 @@ func drawModes(t *rapid.T, m *Model) {
 			m.Promote = loop.Promotion{Of: m.Candidates[1], BetterBy: rapid.Float64Range(0, .9).Draw(t, "better"),
 				Alpha: rapid.Float64Range(1e-9, .5).Draw(t, "alpha"), Share: 1}
 			if m.Guard.LoseAtMost == 0 && rapid.Bool().Draw(t, "share") {
-				m.Promote.Of, m.Promote.Switch, m.Promote.Share = m.Candidates[0], true, rapid.Float64Range(.5, 1).Draw(t, "of")
+				m.Promote.Of, m.Promote.Switch, m.Promote.Share = m.Candidates[0], true, rapid.Float64Range(.5,
+					1).Draw(t, "of")
 			}
 		}
 	}
@@ -93,7 +94,8 @@ func TestModeErrors(t *testing.T) {
 		{"guard: {lose_at_most: 0.02}\ncandidates: [learner]\npromote: {of: learner, only: switch, share: 0.9}",
 			"hold_out: it does not go with guard: {lose_at_most: …}"},
 		{"candidates: [learner]\npromote: {of: learner, share: 0.5}", "needs of: learner and only: switch"},
-		{"candidates: [baseline]\npromote: {of: baseline, only: switch, share: 0.5}", "needs of: learner and only: switch"},
+		{"candidates: [baseline]\npromote: {of: baseline, only: switch, share: 0.5}", "needs of: learner and " +
+			"only: switch"},
 		{"guard: {then: live}", "guard.then: expected alarm | shadow | apprentice | paused"},
 	} {
 		if _, err := Parse("m.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {

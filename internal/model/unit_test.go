@@ -32,19 +32,21 @@ func TestUnit(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"unit: 30d":                              `m.yaml:1:7: unit: expected none, or sticky and credit, found "30d"`,
-		"unit: {}":                               `m.yaml:1:7: unit: sticky is missing: for how long does a draw hold? For example: unit: {sticky: 30d`,
-		"unit: {sticky: 30}":                     `m.yaml:1:16: unit.sticky: expected a duration from 1s to 10 years, found "30"; for example: unit:`,
-		"unit: {sticky: 1ms}":                    `unit.sticky: expected a duration from 1s to 10 years, found "1ms"`,
-		"unit: {sticky: 9999d}":                  `unit.sticky: expected a duration from 1s to 10 years, found "9999d"`,
-		"unit: {sticky: 1h, credit: last}":       `m.yaml:1:28: unit.credit: last comes with a later version of this program: repeats`,
+		"unit: 30d": `m.yaml:1:7: unit: expected none, or sticky and credit, found "30d"`,
+		"unit: {}":  `m.yaml:1:7: unit: sticky is missing: for how long does a draw hold? For example: unit: {sticky: 30d`,
+		"unit: " +
+			"{sticky: 30}": `m.yaml:1:16: unit.sticky: expected a duration from 1s to 10 years, found "30"; for example: unit:`,
+		"unit: {sticky: 1ms}":   `unit.sticky: expected a duration from 1s to 10 years, found "1ms"`,
+		"unit: {sticky: 9999d}": `unit.sticky: expected a duration from 1s to 10 years, found "9999d"`,
+		"unit: {sticky: 1h, " +
+			"credit: last}": `m.yaml:1:28: unit.credit: last comes with a later version of this program: repeats`,
 		"unit: {sticky: 1h, credit: all}":        `unit.credit: all comes with a later version of this program`,
 		"unit: {sticky: 1h, credit: none}":       `unit.credit: expected`,
 		"unit: {sticky: 1h, for: user}":          `unit: unknown key "for"; expected one of sticky, credit`,
 		"unit: {sticky: 1h}\norder: early":       `m.yaml:1:7: unit: repeats of a draw wait for it; use order: fifo`,
 		"unit: {sticky: 1h}\nslots: {hero: any}": `m.yaml:1:7: unit: draws of slots do not hold for a unit yet`,
-		"unit: {sticky: 1h}\noracle: {kind: ridge, certified: true}\nactions: [a, b]\nfeatures: {x: {number: [0, 1]}}\n" +
-			"guard: {lose_at_most: 0.02}": `unit: it does not go with guard: {lose_at_most: …}`,
+		"unit: {sticky: 1h}\noracle: {kind: ridge, certified: true}\nactions: [a, b]\nfeatures: {x: {number: " +
+			"[0, 1]}}\nguard: {lose_at_most: 0.02}": `unit: it does not go with guard: {lose_at_most: …}`,
 	} {
 		if _, err := Parse("m.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot  %v\nwant %s…", text, err, want)

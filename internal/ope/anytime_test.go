@@ -52,7 +52,8 @@ func TestAnyTime(t *testing.T) {
 		t.Errorf("wrong in %d of 100 logs", wrong)
 	}
 	s := adaptiveLog(1, 400)
-	s.Missing = func(row int) int { return (row + 1) % 2 * row / 200 } // two before row 400, which is the end, 1 each before
+	// two before row 400, which is the end, 1 each before
+	s.Missing = func(row int) int { return (row + 1) % 2 * row / 200 }
 	e, err := Evaluate(s, "first", first, o)
 	if err != nil {
 		t.Fatal(err)

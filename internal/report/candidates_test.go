@@ -12,8 +12,9 @@ import (
 func TestCandidatesAreShown(t *testing.T) {
 	runs := []replay.Result{{Learner: "model:m.yaml", Candidates: []ledger.Estimate{{Policy: "always:red", Rounds: 9,
 		Value: ledger.Interval{Mean: .25, Low: .125, High: .5}, Gain: ledger.Interval{Mean: -.1, Low: -.3, High: -.05},
-		Worst: ledger.Interval{Mean: .25, Low: .0625, High: .75}, Beaten: true}}, Course: &replay.Course{Rounds: []int64{5, 9}, Candidates: []replay.CandidateCourse{{
-		Policy: "always:red", Mean: figures(.5, .25), Low: figures(0, .125), High: figures(1, .5)}}}}}
+		Worst: ledger.Interval{Mean: .25, Low: .0625, High: .75}, Beaten: true}},
+		Course: &replay.Course{Rounds: []int64{5, 9}, Candidates: []replay.CandidateCourse{{
+			Policy: "always:red", Mean: figures(.5, .25), Low: figures(0, .125), High: figures(1, .5)}}}}}
 	r := Results{Runs: runs}
 	found := false
 	for _, c := range r.Page().Charts() {

@@ -255,8 +255,8 @@ func TestBestPolicyTile(t *testing.T) {
 		tiles := r.Page().Tiles
 		tile := tiles[len(tiles)-1]
 		if !strings.Contains(tile.Note, "95 %: ") ||
-			!strings.Contains(tile.Note, "from 300 rows whose action it plays, of which 1,234 have a reward other than 0") ||
-			strings.Contains(tile.Note, "within noise") != noise {
+			!strings.Contains(tile.Note, "from 300 rows whose action it plays, of which 1,234 have a reward "+
+				"other than 0") || strings.Contains(tile.Note, "within noise") != noise {
 			t.Errorf("%v: %+v", value, tile)
 		}
 	}

@@ -30,8 +30,8 @@ func TestBrowserCandidates(t *testing.T) {
 		`document.getElementById("candidates-says").textContent)`)
 	cells := browsertest.Eval[[]string](p,
 		`[...document.querySelectorAll("#candidates-table td")].map((e) => e.textContent)`)
-	if len(cells) != 10 || cells[0] != "always:red" || cells[1] != "400" || cells[4] != "better than the played actions" ||
-		!slices.Contains(cells, "beaten") {
+	if len(cells) != 10 || cells[0] != "always:red" || cells[1] != "400" || cells[4] != "better than the "+
+		"played actions" || !slices.Contains(cells, "beaten") {
 		t.Errorf("the table says %q", cells)
 	}
 	p.Picture("page-candidates")

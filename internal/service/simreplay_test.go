@@ -119,7 +119,8 @@ func TestPowerLossMissesReject(t *testing.T) {
 			})
 			r, err := verified(t, s)
 			if err != nil || r.Differences == 0 || r.First.Topic != "m.contexts" || r.First.Offset != x.Offset {
-				t.Errorf("seed %d: the reject of contexts[%d]@%d is missing: %v, %+v", seed, x.Partition, x.Offset, err, r.First)
+				t.Errorf("seed %d: the reject of contexts[%d]@%d is missing: %v, %+v", seed, x.Partition, x.Offset,
+					err, r.First)
 			}
 			edit(t, log, func([]stream.Record) []stream.Record { return all })
 			dropped++
@@ -139,8 +140,8 @@ func edit(t *testing.T, log *mem.Log, f func([]stream.Record) []stream.Record) {
 	}
 }
 
-// lostRejects returns the contexts that marks say are lost, or their rejects, or that may wait since no decision or mark
-// has passed them, by partition, and how many marks tell of rejects; and the contexts that were decided.
+// lostRejects returns the contexts that marks say are lost, or their rejects, or that may wait since no decision or
+// mark has passed them, by partition, and how many marks tell of rejects; and the contexts that were decided.
 func lostRejects(t *testing.T, s *service.Simulated) (ranges map[int][][2]int64, decided map[[2]int64]bool, told int) {
 	ranges, decided = map[int][][2]int64{}, map[[2]int64]bool{}
 	parts, err := s.Log.Partitions(t.Context(), "m.decisions")
@@ -158,7 +159,8 @@ func lostRejects(t *testing.T, s *service.Simulated) (ranges map[int][][2]int64,
 				}
 				m, err := codec.ParseDecisionMark(r.Value)
 				if r.Type == codec.TypeMark && err == nil {
-					ranges[p] = append(ranges[p], [2]int64{m.RejectsFrom, m.RejectsTo}, [2]int64{m.ContextsThrough, m.ContextsLost})
+					ranges[p] = append(ranges[p], [2]int64{m.RejectsFrom, m.RejectsTo}, [2]int64{m.ContextsThrough,
+						m.ContextsLost})
 					told += min(1, int(m.RejectsTo))
 					passed = max(passed, m.ContextsThrough)
 				}
@@ -181,14 +183,15 @@ func uniqueRejects(t *testing.T, s *service.Simulated) (unique []codec.Reject) {
 		return nil
 	}
 	key := func(x *codec.Reject) string { return fmt.Sprint(x.Topic, x.Partition, x.Offset) }
-	err := stream.Scan(t.Context(), s.Log, "m.rejects", 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
-		x, err := codec.ParseReject(r.Value)
-		if err == nil && r.Type == "" {
-			all = append(all, x)
-			n[key(&x)]++
-		}
-		return nil
-	})
+	err := stream.Scan(t.Context(), s.Log, "m.rejects", 0, stream.Earliest, math.MaxInt64,
+		func(r *stream.Record) error {
+			x, err := codec.ParseReject(r.Value)
+			if err == nil && r.Type == "" {
+				all = append(all, x)
+				n[key(&x)]++
+			}
+			return nil
+		})
 	if err != nil || len(all) == 0 {
 		return nil
 	}
@@ -196,12 +199,13 @@ func uniqueRejects(t *testing.T, s *service.Simulated) (unique []codec.Reject) {
 		if x.Topic != "contexts" || n[key(&x)] > 1 || key(&x) == key(&all[0]) {
 			continue
 		}
-		err := stream.Scan(t.Context(), s.Log, "m.contexts", x.Partition, x.Offset, x.Offset+1, func(r *stream.Record) error {
-			if r.Time == x.Time {
-				unique = append(unique, x)
-			}
-			return nil
-		})
+		err := stream.Scan(t.Context(), s.Log, "m.contexts", x.Partition, x.Offset, x.Offset+1,
+			func(r *stream.Record) error {
+				if r.Time == x.Time {
+					unique = append(unique, x)
+				}
+				return nil
+			})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,9 +51,10 @@ type simOptions struct {
 const millisecond = int64(time.Millisecond)
 
 func optionsOf(rng *rand.Rand) simOptions {
-	o := simOptions{partitions: 1, steps: 150 + rng.IntN(150), markEvery: 1 + rng.IntN(12), snapshots: int64(rng.IntN(12)),
-		pending: 1 << 20,
-		delay:   1 + rng.IntN(12), rules: check.Rules{MaxActions: 8, Max: 1, Impute: rng.IntN(2) == 0, DefaultLoss: .75}}
+	o := simOptions{partitions: 1, steps: 150 + rng.IntN(150), markEvery: 1 + rng.IntN(12),
+		snapshots: int64(rng.IntN(12)), pending: 1 << 20,
+		delay: 1 + rng.IntN(12), rules: check.Rules{MaxActions: 8, Max: 1, Impute: rng.IntN(2) == 0,
+			DefaultLoss: .75}}
 	if k := rng.IntN(5); k == 0 {
 		o.partitions = 2 + rng.IntN(2)
 	}
@@ -123,7 +124,8 @@ type zombie interface {
 func newSim(t testing.TB, seed int64, plant planted) *sim {
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x9e3779b97f4a7c15))
 	s := &sim{t: t, ctx: context.Background(), seed: seed, o: optionsOf(rng), topics: join.TopicsOf("m"),
-		now: 1e15, version: 1, states: map[int64]string{}, counted: map[string]int{}, metrics: watch.NewMetrics(nil, nil)}
+		now: 1e15, version: 1, states: map[int64]string{}, counted: map[string]int{}, metrics: watch.NewMetrics(nil,
+			nil)}
 	s.o.coarsen(seed)
 	s.o.skews(seed)
 	s.o.names(seed)
@@ -132,7 +134,8 @@ func newSim(t testing.TB, seed int64, plant planted) *sim {
 	if seed%4 == 2 {
 		s.o.encoding = codec.JSON
 	}
-	s.o.modes, s.whim = seed%3 == 1, rand.New(rand.NewPCG(uint64(seed), 3)) // not of rng: other seeds stay what they were
+	// not of rng: other seeds stay what they were
+	s.o.modes, s.whim = seed%3 == 1, rand.New(rand.NewPCG(uint64(seed), 3))
 	s.wire = &wire{rng: rng, late: rng.Float64() * .5, prompt: rng.Float64() * .5, fatal: s.fatal, plant: plant,
 		reached: [2]map[int]int64{{}, {}}}
 	s.deciders = make([]*simDecider, s.o.partitions)
@@ -387,7 +390,8 @@ func (s *sim) openJoiner() *simJoiner {
 	var err error
 	w.j, err = OpenJoiner(s.ctx, SystemConfig{Log: simLog{w.p}, Source: &follow.Source{Name: "m", Version: s.version,
 		Model: simModel(ofVersion(s.o.rules, s.version), s.version)},
-		Build: s.build, Seed: simKey, Partitions: s.o.partitions, Encoding: s.o.encoding, MaxPending: s.o.pending, Dedup: 1000,
+		Build: s.build, Seed: simKey, Partitions: s.o.partitions, Encoding: s.o.encoding, MaxPending: s.o.pending,
+		Dedup:     1000,
 		MarkEvery: s.o.markEvery, Owner: w.p.name, Logger: slog.New(slog.DiscardHandler), Metrics: s.metrics})
 	if !s.check(w.p.name, "open", err) {
 		w.p.kill()

@@ -59,8 +59,8 @@ func TestSlots(t *testing.T) {
 	taken := map[string]bool{}
 	for i, slot := range []string{"hero", "side", "top"} {
 		s := all.Slots[slot]
-		if s.ID != "e:"+slot || len(s.Propensities) != 3-i || s.Propensities[s.Action] != s.Propensity || taken[s.Action] ||
-			s.Duplicate != (i < 2) || i < 2 && s.Action != first.Slots[slot].Action {
+		if s.ID != "e:"+slot || len(s.Propensities) != 3-i || s.Propensities[s.Action] != s.Propensity ||
+			taken[s.Action] || s.Duplicate != (i < 2) || i < 2 && s.Action != first.Slots[slot].Action {
 			t.Errorf("slot %s: %s", slot, raw)
 		}
 		taken[s.Action] = true
@@ -88,12 +88,15 @@ func TestSlots(t *testing.T) {
 
 // TestSlotsPacked holds that a request in MessagePack gets a reply in it, and that outcomes join the rounds of slots.
 func TestSlotsPacked(t *testing.T) {
-	r := newRig(t, func(r *rig) { r.rules.Slots = []loop.SlotRule{{Name: "hero", Actions: []string{"b"}}, {Name: "side"}} })
+	r := newRig(t, func(r *rig) {
+		r.rules.Slots = []loop.SlotRule{{Name: "hero", Actions: []string{"b"}}, {Name: "side"}}
+	})
 	r.must(r.settle())
 	c := codec.Context{ID: "e", Actions: []codec.Action{{Name: "a"}, {Name: "b"}},
 		Slots: []codec.Slot{{Name: "hero"}, {Name: "side"}}}
 	reply, _ := r.slotsOf(codec.AppendContext(nil, &c))
-	for _, want := range []string{"\x82\xa2id\xa1e\xa5slots\x82\xa4hero", "\xa6action\xa1b", "\xa4side", "\xa6action\xa1a"} {
+	for _, want := range []string{"\x82\xa2id\xa1e\xa5slots\x82\xa4hero", "\xa6action\xa1b", "\xa4side",
+		"\xa6action\xa1a"} {
 		if !bytes.Contains(reply, []byte(want)) {
 			t.Errorf("%q has no %q", reply, want)
 		}

@@ -69,7 +69,8 @@ func TestLostTail(t *testing.T) {
 }
 
 // TestLostTailOfAnother has a log lose decisions under a process that has just lost the partition to another: the new
-// owner cannot know of them and uses their numbers again, and the old one says so. What was not lost it says nothing of.
+// owner cannot know of them and uses their numbers again, and the old one says so. What was not lost it says nothing
+// of.
 func TestLostTailOfAnother(t *testing.T) {
 	for _, lost := range []int64{0, 2} {
 		t.Run(fmt.Sprint("lost=", lost), func(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
-	"hindsight/pkg/stream/mem"
 )
 
 // TestAssignedVerify holds that a log with decisions of another system among its own verifies, in all modes, over
@@ -59,21 +58,11 @@ func (s *shopRig) tamperAssigned() {
 			bad := d
 			bad.Propensities = slices.Clone(d.Propensities)
 			change(&bad)
-			var was []stream.Record
-			log := s.log.(*mem.Log)
-			s.no(log.Edit(s.ts.Decisions, 0, func(recs []stream.Record) []stream.Record {
-				was, recs = recs, slices.Clone(recs)
-				for i := range recs {
-					if string(recs[i].Key) == d.ID && recs[i].Type == "" {
-						recs[i].Value = codec.AppendDecision(nil, &bad)
-					}
-				}
-				return recs
-			}))
+			undo := s.edit(&d, bad)
 			if r := s.verify(); r.ExitCode() == Identical || r.First.Topic != s.ts.Decisions || r.First.Round != d.N {
 				s.Errorf("%s of %+v: %+v", name, d, r.First)
 			}
-			s.no(log.Edit(s.ts.Decisions, 0, func([]stream.Record) []stream.Record { return was }))
+			undo()
 		}
 	}
 	if len(met) != 3 {

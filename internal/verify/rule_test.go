@@ -42,8 +42,8 @@ func TestRuleSwitches(t *testing.T) {
 	}
 }
 
-// TestRuleShares: a learner that takes over is given a share of the ids, with true propensities, over restarts, until an
-// operator asks for the mode; verify finds what it finds in any log.
+// TestRuleShares: a learner that takes over is given a share of the ids, with true propensities, over restarts, until
+// an operator asks for the mode; verify finds what it finds in any log.
 func TestRuleShares(t *testing.T) {
 	const ruled = "actions: [a, b, c]\nmode: shadow\nbaseline: uniform\nlearner: {fixed: b}\ncandidates: [learner]\n" +
 		"promote: {of: learner, better_by: 0.02, alpha: 0.2, only: switch, share: 0.5}"

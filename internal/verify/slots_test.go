@@ -10,7 +10,6 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
-	"hindsight/pkg/stream/mem"
 )
 
 // TestSlotsVerify holds that a log whose rounds are slots verifies, and that a law which is not that of the slot given
@@ -55,20 +54,10 @@ func TestSlotsVerify(t *testing.T) {
 	} {
 		bad := side
 		change(&bad)
-		var was []stream.Record
-		log := s.log.(*mem.Log)
-		s.no(log.Edit(s.ts.Decisions, 0, func(recs []stream.Record) []stream.Record {
-			was, recs = recs, slices.Clone(recs)
-			for i := range recs {
-				if string(recs[i].Key) == side.ID && recs[i].Type == "" {
-					recs[i].Value = codec.AppendDecision(nil, &bad)
-				}
-			}
-			return recs
-		}))
+		undo := s.edit(&side, bad)
 		if r := s.verify(); r.ExitCode() == Identical || r.First.Topic != s.ts.Decisions || r.First.Round != side.N {
 			t.Errorf("%s: %+v", name, r.First)
 		}
-		s.no(log.Edit(s.ts.Decisions, 0, func([]stream.Record) []stream.Record { return was }))
+		undo()
 	}
 }

@@ -96,8 +96,8 @@ func TestVerifyFindsWrongRepeats(t *testing.T) {
 	undo()
 }
 
-// TestVerifyUnitsOfACutLog: where retention has dropped a draw, its repeats are taken at their word, and must agree with
-// each other.
+// TestVerifyUnitsOfACutLog: where retention has dropped a draw, its repeats are taken at their word, and must agree
+// with each other.
 func TestVerifyUnitsOfACutLog(t *testing.T) {
 	s := stickyShop(t, "linear")
 	at := s.decisions(stream.Earliest)[20].Time

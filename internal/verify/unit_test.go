@@ -42,7 +42,8 @@ func TestFirstDifference(t *testing.T) {
 	}
 }
 
-// TestRulesAreGone: of an epoch before the oldest of a log that has lost its beginning the rules are gone, and only then.
+// TestRulesAreGone: of an epoch before the oldest of a log that has lost its beginning the rules are gone, and only
+// then.
 func TestRulesAreGone(t *testing.T) {
 	for _, c := range []struct {
 		known         bool

@@ -48,7 +48,8 @@ func sampleAssignedAlone() Context {
 func sampleSlots() Context {
 	c := sampleContext()
 	c.Slots = []Slot{{Name: "hero"}, {Name: "side", Features: []Feature{{Name: "size", Kind: Number, Value: 2}},
-		Actions: []string{"a", "b"}, Baseline: []Share{{"b", 1}}}, {Name: "größe", Baseline: []Share{{"a", .5}, {"b", .5}}}}
+		Actions: []string{"a", "b"}, Baseline: []Share{{"b", 1}}}, {Name: "größe", Baseline: []Share{{"a", .5},
+		{"b", .5}}}}
 	return c
 }
 
@@ -165,8 +166,8 @@ func sampleFeedbackMark() FeedbackMark {
 	return FeedbackMark{
 		V: Version, N: 1000, Time: 1_700_000_000_000_000_000,
 		Positions: []Position{
-			{Partition: 0, Released: 600, Ahead: []int64{602, 700}, DecisionsFrom: 598, DecisionsTime: 5, OutcomesThrough: 900,
-				OutcomesFrom: 850, OutcomesTime: 1_700_000_000_000_000_000},
+			{Partition: 0, Released: 600, Ahead: []int64{602, 700}, DecisionsFrom: 598, DecisionsTime: 5,
+				OutcomesThrough: 900, OutcomesFrom: 850, OutcomesTime: 1_700_000_000_000_000_000},
 			{Partition: 1, Released: 400, DecisionsFrom: 401, OutcomesThrough: 70_000, OutcomesFrom: 65_000},
 		},
 		Epochs: []EpochRef{{Epoch: 1, Offset: 0}, {Epoch: 2, Offset: 500}},
@@ -193,7 +194,8 @@ func sampleCutMark() FeedbackMark {
 
 // newCutMark is the first mark of a log.
 func newCutMark() FeedbackMark {
-	return FeedbackMark{V: cutMarkVersion, From: -1, Memory: -1, Limits: Limits{Heart: 1}, Positions: make([]Position, 1)}
+	return FeedbackMark{V: cutMarkVersion, From: -1, Memory: -1, Limits: Limits{Heart: 1}, Positions: make([]Position,
+		1)}
 }
 
 func sampleCut() Cut {
@@ -253,8 +255,8 @@ func kinds() []kind {
 	all := packedKinds()
 	for _, k := range all {
 		if control, ok := controlOf(k.name); ok {
-			all = append(all, kind{k.name + "-stored", func() []byte { return AppendJSON(nil, control, k.append()) }, k.parse,
-				func(dst []byte, x any) []byte { return AppendJSON(dst, control, k.reappend(nil, x)) }})
+			all = append(all, kind{k.name + "-stored", func() []byte { return AppendJSON(nil, control, k.append()) },
+				k.parse, func(dst []byte, x any) []byte { return AppendJSON(dst, control, k.reappend(nil, x)) }})
 		}
 	}
 	return all

@@ -10,7 +10,8 @@ import (
 // model asks for it: to others the key has always meant what they like.
 func TestUnitCases(t *testing.T) {
 	for raw, want := range map[string]error{
-		`{"unit":"user-17"}`: nil, `{"unit":null}`: nil, `{}`: nil, `{"unit":17}`: errUnitText, `{"unit":["a"]}`: errUnitText,
+		`{"unit":"user-17"}`: nil, `{"unit":null}`: nil, `{}`: nil, `{"unit":17}`: errUnitText,
+		`{"unit":["a"]}`:  errUnitText,
 		`{"unit":"a\tb"}`: errControl, `{"unit":"` + strings.Repeat("u", MaxIDBytes+1) + `"}`: errLong,
 	} {
 		var c Context
@@ -46,9 +47,11 @@ func TestUnitCases(t *testing.T) {
 func TestUnitOrID(t *testing.T) {
 	var o Outcome
 	for raw, want := range map[string][2]string{
-		`{"unit":"u","loss":1}`: {"", "u"}, `{"unit":"u","loss":1,"id":"r"}`: {"r"}, `{"id":"r","unit":5,"loss":1}`: {"r"},
+		`{"unit":"u","loss":1}`: {"", "u"}, `{"unit":"u","loss":1,"id":"r"}`: {"r"},
+		`{"id":"r","unit":5,"loss":1}`: {"r"},
 	} {
-		if err := ParseOutcome(&o, []byte(raw)); err != nil || o.Validate() != nil || o.ID != want[0] || o.Unit != want[1] {
+		if err := ParseOutcome(&o, []byte(raw)); err != nil || o.Validate() != nil || o.ID != want[0] ||
+			o.Unit != want[1] {
 			t.Errorf("%s: %+v, %v", raw, o, err)
 		}
 	}

@@ -31,8 +31,8 @@ func TestLandings(t *testing.T) {
 	for _, l := range All() {
 		logs, err := filepath.Glob(filepath.Join("testdata", "logs", l.Short(), "*.tar.gz"))
 		if err != nil || len(l.Revision) != 40 || len(logs) < 5 {
-			t.Errorf("%+v has golden logs %v: %v; make them: go test ./internal/testkit/landed -run TestMake -make %s", l, logs,
-				err, l.Short())
+			t.Errorf("%+v has golden logs %v: %v; make them: go test ./internal/testkit/landed -run TestMake "+
+				"-make %s", l, logs, err, l.Short())
 		}
 	}
 }

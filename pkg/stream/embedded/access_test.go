@@ -221,7 +221,8 @@ func TestConnectionsAreKept(t *testing.T) {
 	e := open(t, o)
 	defer func() {
 		closeEngine(t, e)
-		if text := log.String(); !strings.Contains(text, " disconnected=") || strings.Contains(text, " disconnected=0") {
+		if text := log.String(); !strings.Contains(text, " disconnected=") || strings.Contains(text, " "+
+			"disconnected=0") {
 			t.Errorf("logged of those who were disconnected:\n%s", text)
 		}
 	}()
