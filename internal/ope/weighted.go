@@ -21,6 +21,20 @@ func (s *Weighted) Add(w, l float64) {
 	s.WWLL += w * w * l * l
 }
 
+// UnitSums are Σw and Σwl of one unit.
+type UnitSums [2]float64
+
+// AddOf adds a value of a unit that has these sums so far: all values of a unit are one term, however they depend on
+// each other.
+func (s *Weighted) AddOf(u *UnitSums, w, l float64) {
+	s.Add(w, l)
+	s.WW += 2 * u[0] * w
+	s.WWL += u[0]*w*l + u[1]*w
+	s.WWLL += 2 * u[1] * w * l
+	u[0] += w
+	u[1] += w * l
+}
+
 // Merge adds other sums (sign 1), or takes them away (−1).
 func (s *Weighted) Merge(o *Weighted, sign float64) {
 	s.N += int64(sign) * o.N
