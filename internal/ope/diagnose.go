@@ -35,7 +35,7 @@ const (
 	minESS      = 100
 	minESSShare = .01
 	minUnits    = 40 // Angrist and Pischke 2009, section 8.2.3
-	maxOff      = 3 // standard errors
+	maxOff      = 3  // standard errors
 	rounding    = 1e-9
 	printed     = 1e-4 // how far a mean weight may be off because propensities were printed with six digits
 )

@@ -70,11 +70,9 @@ type Outcome struct {
 }
 
 // OutcomeOf returns the estimates of a sum of values with weights w = π/p, times the events that a row stands for, of
-// which there are so many.
-func OutcomeOf(name string, s *Weighted, events float64) Outcome {
-	n := float64(s.N)
-	mean := ratio(s.WL, n)
-	se := math.Sqrt(max(0, ratio(s.WWLL/n-mean*mean, n-1)))
-	each := events / n
-	return Outcome{name, s.N, Estimates{Normal("ips", mean/each, se/each), Normal("snips", s.Mean(), s.SE())}}
+// which there are so many. of is the sum of w·value with weight 1; rows are of so many units.
+func OutcomeOf(name string, s, of *Weighted, units, events float64) Outcome {
+	each := events / float64(s.N)
+	se := of.Spread() * math.Sqrt(ratio(units, units-1))
+	return Outcome{name, s.N, Estimates{Normal("ips", of.Mean()/each, se/each), Normal("snips", s.Mean(), s.SE())}}
 }
