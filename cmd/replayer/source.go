@@ -343,6 +343,9 @@ func (s *source) readModel(p *policy, env *replay.Rounds) (err error) {
 	if err := replay.UseActions(p.model, env); err != nil {
 		return daemon.Usagef("%s: %v", s.model, err)
 	}
+	if p.model.Sticky > 0 {
+		s.reading.warn(s.model + ": unit: no draw holds in what is played here: every round is drawn for itself")
+	}
 	p.model.Resolve(env.Columns, len(env.Actions))
 	return nil
 }

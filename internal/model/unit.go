@@ -56,9 +56,15 @@ func (s sticky) canonical() string { return FormatWindow(loop.Window{Nanos: *s.a
 type credit struct{}
 
 func (credit) read(p *parser, n *yaml.Node) {
-	if isWord(n, "last") || isWord(n, "all") {
-		p.errorf(n, "unit.credit: %s comes with a later version of this program: repeats of a draw teach nothing "+
-			"of their own, so that estimates count each draw once; use credit: first", n.Value)
+	switch {
+	case isWord(n, "last"):
+		p.errorf(n, "unit.credit: last would be first: a repeat is no draw and has no propensity of its own, so an "+
+			"outcome can only count for what it repeats, and one that names the unit counts for its last draw; use "+
+			"credit: first")
+		return
+	case isWord(n, "all"):
+		p.errorf(n, "unit.credit: with all what a draw is worth would depend on draws to come, which no estimate here "+
+			"allows; use credit: first, and report an outcome for each draw by its id")
 		return
 	}
 	p.choice(n, "unit.credit", "first")

@@ -39,8 +39,8 @@ func TestUnit(t *testing.T) {
 		"unit: {sticky: 1ms}":   `unit.sticky: expected a duration from 1s to 10 years, found "1ms"`,
 		"unit: {sticky: 9999d}": `unit.sticky: expected a duration from 1s to 10 years, found "9999d"`,
 		"unit: {sticky: 1h, " +
-			"credit: last}": `m.yaml:1:28: unit.credit: last comes with a later version of this program: repeats`,
-		"unit: {sticky: 1h, credit: all}":        `unit.credit: all comes with a later version of this program`,
+			"credit: last}": `m.yaml:1:28: unit.credit: last would be first: a repeat is no draw`,
+		"unit: {sticky: 1h, credit: all}":        `unit.credit: with all what a draw is worth would depend on`,
 		"unit: {sticky: 1h, credit: none}":       `unit.credit: expected`,
 		"unit: {sticky: 1h, for: user}":          `unit: unknown key "for"; expected one of sticky, credit`,
 		"unit: {sticky: 1h}\norder: early":       `m.yaml:1:7: unit: repeats of a draw wait for it; use order: fifo`,

@@ -22,6 +22,11 @@
 // linearised terms c·(x − mean) (Hájek; Särndal, Swensson, Wretman 1992, section 5.7), not
 // that of Σ c rows, which there are not.
 //
+// Rows may be of units, whose rows depend on each other: the terms of a unit are added up, and standard errors and the
+// bootstrap are those of units, with units for rows (Cameron and Miller 2015, A Practitioner's Guide to Cluster-Robust
+// Inference, section II). Values are the same. The interval at any time needs no units: its terms are those of a
+// martingale, whatever rows before have to do with a row.
+//
 // IPS is unbiased where propensities are right and positive wherever π is; DR then, too,
 // with a q̂ of other rows (cross-fitting), and up to O(1/n) with one of the same rows. DM is
 // as wrong as q̂, and the last three give bias for variance where λ cuts a weight. Such
