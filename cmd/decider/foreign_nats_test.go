@@ -329,6 +329,23 @@ func (p *onThreeNATS) damaged(c *chaos, change func(data []byte)) {
 	p.servers[0].Restart()
 }
 
+// clocks gives the servers clocks that are an hour apart, and has each of them lead in turn: log time jumps forward
+// by an hour, and stands still where a leader's clock is behind.
+func (p *onThreeNATS) clocks(c *chaos) {
+	exe := natstest.OtherClock(p.t)
+	for turn := range 2 {
+		for i, s := range p.servers {
+			if turn == 0 {
+				s.SetClock(exe, time.Duration(1-i)*time.Hour)
+			}
+			s.Kill()
+			c.goesOn()
+			s.Restart()
+			c.goesOn()
+		}
+	}
+}
+
 var lossAudit = (*chaos).auditLoss
 
 // TestForeignNATS strikes three nats-servers.
@@ -377,6 +394,7 @@ func TestForeignNATS(t *testing.T) {
 				c.goesOn()
 			}
 		}}, natstest.Options{}},
+		{foreignFault{name: "clocks an hour apart", strike: func(c *chaos) { p.clocks(c) }}, natstest.Options{}},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			p = newOnThreeNATS(t, f.o)
