@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
@@ -32,11 +31,8 @@ type legality struct {
 type stretch struct{ from, to int64 }
 
 func newLegality(v *verification, inputs int) legality {
-	l := legality{v: v, seen: make([]int64, inputs+1), clocks: make([]int64, inputs+1), was: make([]int64, inputs)}
-	if !v.OneClock {
-		l.skew = int64(10 * time.Second)
-	}
-	return l
+	return legality{v: v, skew: int64(v.Skew), seen: make([]int64, inputs+1), clocks: make([]int64, inputs+1),
+		was: make([]int64, inputs)}
 }
 
 // pass takes note of a record's log time.
