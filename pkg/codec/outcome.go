@@ -92,6 +92,7 @@ func ParseLargeOutcome(dst *Outcome, b []byte) error {
 func (r *reader) outcome(o *Outcome) {
 	*o = Outcome{Values: o.Values[:0]}
 	var seen uint32
+	var otherUnit bool
 	for s := r.open(tokMap); r.more(&s); {
 		key := r.key()
 		switch key {
@@ -126,7 +127,7 @@ func (r *reader) outcome(o *Outcome) {
 			o.OutcomeID = r.textOrNull()
 		case "unit":
 			r.once(&seen, 9)
-			o.Unit, _ = r.contextUnit()
+			o.Unit, otherUnit = r.contextUnit()
 		default:
 			if key == cloudMark && r.json && !r.inner {
 				r.cloud = true
@@ -143,6 +144,10 @@ func (r *reader) outcome(o *Outcome) {
 		o.Unit = "" // of an outcome that names its round it says nothing
 	}
 	if o.Unit == "" {
+		if otherUnit && seen&(1<<5) == 0 && r.err == nil {
+			r.fail(errUnitText)
+			r.in("unit")
+		}
 		r.require(seen>>5, idKeys)
 	}
 	if o.Kind == 0 {
