@@ -85,6 +85,9 @@ func Source(m *model.Model, files map[string][]byte) (*follow.Source, error) {
 	if _, err := m.Build(files); err != nil {
 		return nil, err
 	}
+	if _, err := m.Judging(files); err != nil {
+		return nil, err
+	}
 	s := &follow.Source{Name: m.Name, Version: m.Version, Mode: m.Mode, Warm: m.Warm, Files: files, Order: m.Files()}
 	m.Mode = codec.Live
 	s.Model = m.Canonical()
