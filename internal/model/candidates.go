@@ -156,6 +156,20 @@ func (m *Model) candidateProblems(add adder) {
 	}
 }
 
+// Rejudged returns the next version of the model, which goes on with its learner and judges other candidates. Both
+// texts are JSON, as the model file may have it. promote "null": the rule stays.
+func (m *Model) Rejudged(candidates, promote []byte) (*Model, error) {
+	c := m.Clone()
+	c.Version, c.Warm = m.Version+1, Warm{Keep: true}
+	c.Candidates, c.Early = nil, false // a list makes order: fifo the default
+	lines := fmt.Appendf(nil, "candidates: %s\n", candidates)
+	if string(promote) != "null" {
+		c.Promote = loop.Promotion{}
+		lines = fmt.Appendf(lines, "promote: %s\n", promote)
+	}
+	return ParseLogged("candidates", append(c.Canonical(), lines...))
+}
+
 // Judging returns what the model says about events, with each policy of the files that it names as candidates. files
 // are those of [Model.Files].
 func (m *Model) Judging(files map[string][]byte) (*loop.Rules, error) {
