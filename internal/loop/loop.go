@@ -142,9 +142,10 @@ type Rules struct {
 
 	Slots []SlotRule // that a context may have; nil: any
 
-	Candidates []Candidate // that are judged on what is played
-	Promote    Promotion   // of one of them
-	HoldOut    float64     // share of ids that the baseline answers in live mode, in [0,1)
+	Candidates []Candidate    // that are judged on what is played
+	Policies   []FilePolicies // those of them that are of files, by their places
+	Promote    Promotion      // of one of them
+	HoldOut    float64        // share of ids that the baseline answers in live mode, in [0,1)
 
 	Provisional *Provisional // what is learned before it is final; nil: nothing
 
