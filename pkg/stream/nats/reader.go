@@ -57,6 +57,14 @@ type reader struct {
 
 // Read implements [stream.Log].
 func (l *Log) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
+	if l.o.Direct != nil {
+		return l.o.Direct(ctx, l, topic, partition, from)
+	}
+	return l.ReadServed(ctx, topic, partition, from)
+}
+
+// ReadServed is Read from the servers, whatever [Options].Direct is.
+func (l *Log) ReadServed(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
 	p, err := l.place("read", topic, partition)
 	if err != nil {
 		return nil, err
