@@ -18,111 +18,98 @@ const unknownLoss = 0.5
 // input given as a Vector is matched by position. Validate that rounds list
 // [LinearClass.Actions] only: any other action is predicted 1/2. A class has
 // scratch space and is not safe for concurrent use.
-type LinearClass struct{ parametric }
-
-// LogisticClass is a finite class of functions σ(w_ia·x + b_ia), σ the
-// [Sigmoid]; in all else it is a [LinearClass].
-type LogisticClass struct{ parametric }
+//
+// A logistic class has the [Sigmoid] σ(w_ia·x + b_ia) in place of the clip.
+type LinearClass struct {
+	names
+	logistic bool
+	size     int
+	w        []float64 // [action][function][feature…, intercept]
+	z        []float64 // scratch: the input's columns
+}
 
 var (
-	_ Class = (*LinearClass)(nil)
-	_ Mixer = (*LinearClass)(nil)
-	_ Class = (*LogisticClass)(nil)
-	_ Mixer = (*LogisticClass)(nil)
+	_ Class  = (*LinearClass)(nil)
+	_ Mixer  = (*LinearClass)(nil)
+	_ Picker = (*LinearClass)(nil)
 )
 
 // NewLinearClass returns a class of |F| = len(w) functions; w[i][a] holds the
 // len(features) coefficients of function i for actions[a], then the intercept.
 func NewLinearClass(features, actions []string, w [][][]float64) (*LinearClass, error) {
-	p, err := newParametric(features, actions, w)
-	if err != nil {
-		return nil, fmt.Errorf("linear class: %w", err)
-	}
-	return &LinearClass{p}, nil
+	return newLinearClass("linear class: %w", false, features, actions, w)
 }
 
-// NewLogisticClass returns a class of |F| = len(w) functions; w is that of
+// NewLogisticClass returns a class of |F| = len(w) logistic functions; w is that of
 // [NewLinearClass].
-func NewLogisticClass(features, actions []string, w [][][]float64) (*LogisticClass, error) {
-	p, err := newParametric(features, actions, w)
-	if err != nil {
-		return nil, fmt.Errorf("logistic class: %w", err)
-	}
-	return &LogisticClass{p}, nil
+func NewLogisticClass(features, actions []string, w [][][]float64) (*LinearClass, error) {
+	return newLinearClass("logistic class: %w", true, features, actions, w)
 }
 
-// Eval implements [Class].
-func (c *LinearClass) Eval(dst []float64, x *Input, action int) {
-	if c.affine(dst, x, action) {
-		for i, v := range dst {
-			dst[i] = clip01(v)
-		}
-	}
-}
-
-// Eval implements [Class].
-func (c *LogisticClass) Eval(dst []float64, x *Input, action int) {
-	if c.affine(dst, x, action) {
-		for i, v := range dst {
-			dst[i] = Sigmoid(v)
-		}
-	}
-}
-
-// Mix implements [Mixer].
-func (c *LinearClass) Mix(dst, q []float64, x *Input) { c.mix(dst, q, x, clip01) }
-
-// Mix implements [Mixer].
-func (c *LogisticClass) Mix(dst, q []float64, x *Input) { c.mix(dst, q, x, Sigmoid) }
-
-// parametric is what linear and logistic classes share.
-type parametric struct {
-	names
-	size int
-	w    []float64 // [action][function][feature…, intercept]
-	z    []float64 // scratch: the input's columns
-}
-
-func newParametric(features, actions []string, w [][][]float64) (parametric, error) {
+func newLinearClass(in string, logistic bool, features, actions []string, w [][][]float64) (*LinearClass, error) {
 	n, err := newNames(features, actions)
-	if err != nil {
-		return parametric{}, err
+	if err == nil && len(w) == 0 {
+		err = errors.New("no functions")
 	}
-	if len(w) == 0 {
-		return parametric{}, errors.New("no functions")
+	if err != nil {
+		return nil, fmt.Errorf(in, err)
 	}
 	d := len(features)
-	p := parametric{
-		names: n, size: len(w), z: make([]float64, d),
-		w: make([]float64, len(actions)*len(w)*(d+1)),
-	}
+	p := &LinearClass{names: n, logistic: logistic, size: len(w), z: make([]float64, d),
+		w: make([]float64, len(actions)*len(w)*(d+1))}
 	for i, rows := range w {
-		if len(rows) != len(actions) {
-			return parametric{}, fmt.Errorf("function %d has %d rows for %d actions", i, len(rows), len(actions))
+		if err := checkRows(rows, len(actions), "for %d actions", d); err != nil {
+			return nil, fmt.Errorf(in, fmt.Errorf("function %d: %w", i, err))
 		}
 		for a, row := range rows {
-			if len(row) != d+1 {
-				return parametric{}, fmt.Errorf("function %d, action %q: %d numbers for %d features and an "+
-					"intercept", i, actions[a], len(row), d)
-			}
-			for _, v := range row {
-				if v-v != 0 {
-					return parametric{}, fmt.Errorf("function %d, action %q: coefficient %v is not finite", i,
-						actions[a], v)
-				}
-			}
 			copy(p.w[(a*p.size+i)*(d+1):], row)
 		}
 	}
 	return p, nil
 }
 
+// checkRows reports what is wrong with the rows of a function, each of d numbers and an intercept.
+func checkRows(rows [][]float64, n int, expected string, d int) error {
+	if len(rows) != n {
+		return fmt.Errorf("%d rows "+expected, len(rows), n)
+	}
+	for i, row := range rows {
+		if err := finite(row, d+1); err != nil {
+			return fmt.Errorf("row %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
 // Size implements [Class].
-func (p *parametric) Size() int { return p.size }
+func (p *LinearClass) Size() int { return p.size }
+
+// Eval implements [Class].
+func (p *LinearClass) Eval(dst []float64, x *Input, action int) {
+	switch known := p.affine(dst, x, action); {
+	case !known:
+	case p.logistic:
+		for i, v := range dst {
+			dst[i] = Sigmoid(v)
+		}
+	default:
+		for i, v := range dst {
+			dst[i] = clip01(v)
+		}
+	}
+}
+
+// link returns what is made of w·x + b.
+func (p *LinearClass) link() func(float64) float64 {
+	if p.logistic {
+		return Sigmoid
+	}
+	return clip01
+}
 
 // affine sets dst[i] = w_ia·x + b_ia; false: the action is unknown, and dst holds
 // the final values.
-func (p *parametric) affine(dst []float64, x *Input, action int) bool {
+func (p *LinearClass) affine(dst []float64, x *Input, action int) bool {
 	a := p.action(action, x.Actions[action].Name)
 	dst = dst[:p.size]
 	if a < 0 {
@@ -142,7 +129,9 @@ func (p *parametric) affine(dst []float64, x *Input, action int) bool {
 	return true
 }
 
-func (p *parametric) mix(dst, q []float64, x *Input, link func(float64) float64) {
+// Mix implements [Mixer].
+func (p *LinearClass) Mix(dst, q []float64, x *Input) {
+	link := p.link()
 	p.columns(p.z, x)
 	d := len(p.z)
 	q = q[:p.size]
@@ -165,5 +154,25 @@ func (p *parametric) mix(dst, q []float64, x *Input, link func(float64) float64)
 			s += float64(v * link(dot(p.z, row)+row[d]))
 		}
 		dst[k] = s
+	}
+}
+
+// EvalSome implements [Picker].
+func (p *LinearClass) EvalSome(dst []float64, which []int32, x *Input, action int) {
+	link := p.link()
+	dst = dst[:len(which)]
+	a := p.action(action, x.Actions[action].Name)
+	if a < 0 {
+		for j := range dst {
+			dst[j] = unknownLoss
+		}
+		return
+	}
+	p.columns(p.z, x)
+	d := len(p.z)
+	w := p.w[a*p.size*(d+1) : (a+1)*p.size*(d+1)]
+	for j, i := range which {
+		row := w[int(i)*(d+1) : (int(i)+1)*(d+1)]
+		dst[j] = link(dot(p.z, row) + row[d])
 	}
 }

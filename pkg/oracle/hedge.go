@@ -176,6 +176,34 @@ func (h *Hedge) Update(x *Input, action int, loss float64) {
 	h.normalise()
 }
 
+// Values returns the |F| values f_i(x, x.Actions[action]), to read, until the next
+// call of h.
+func (h *Hedge) Values(x *Input, action int) []float64 {
+	h.class.Eval(h.f, x, action)
+	return h.f
+}
+
+// Mean returns the prediction Σ q_i f_i of the values of all functions, to the same
+// bits as Predict.
+func (h *Hedge) Mean(f []float64) float64 {
+	s := 0.0
+	f = f[:len(h.q)]
+	for i, w := range h.q {
+		if w != 0 {
+			s += float64(w * f[i])
+		}
+	}
+	return clip01(s)
+}
+
+// UpdateValues is Update with the values of all functions at the example, which
+// another use of them has computed.
+func (h *Hedge) UpdateValues(f []float64, loss float64) {
+	hedgeStep(h.logWeight, h.loss, f[:len(h.logWeight)], h.eta, loss)
+	h.fed++
+	h.normalise()
+}
+
 // hedgeStep adds e_i = (f_i − y)² to the loss of each function and takes η·e_i from
 // its log-weight: one pass over three slices of the same length.
 func hedgeStep(logWeight, loss, f []float64, eta, y float64) {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// MixedFunction is one function of a [MixedClass]: exactly one of its fields is given.
+// MixedFunction is one function of a [MixedClass] or a [SharedClass]: exactly one of its fields is given.
 type MixedFunction struct {
-	Linear   [][]float64 // [K][d+1]: a row an action, then the intercept; clipped to [0,1]
+	Linear   [][]float64 // [K][d+1]: a row an action: of numbers a column, then the intercept; clipped to [0,1]
 	Logistic [][]float64 // [K][d+1]: the same under σ
 	Trees    []Tree      // their mean, clipped to [0,1]
 }
@@ -68,46 +68,37 @@ func NewMixedClass(features, actions []string, functions []MixedFunction) (*Mixe
 	return c, nil
 }
 
-var errMixed = errors.New("expected exactly one of linear, logistic and trees")
-
 func (c *MixedClass) add(f *MixedFunction) error {
-	if !exactlyOne(f.Linear, f.Logistic, f.Trees) {
-		return errMixed
-	}
-	m := mixedFunction{rows: f.Linear, link: clip01, trees: f.Trees}
-	if f.Logistic != nil {
-		m.rows, m.link = f.Logistic, Sigmoid
-	}
 	k, d := len(c.Actions()), len(c.Features())
-	if f.Trees == nil {
-		if len(m.rows) != k {
-			return fmt.Errorf("%d rows for %d actions", len(m.rows), k)
-		}
-		for a, row := range m.rows {
-			if err := finite(row, d+1); err != nil {
-				return fmt.Errorf("action %q: %w", c.Actions()[a], err)
-			}
-		}
-	}
-	for i := range m.trees {
-		if err := m.trees[i].check(d, k); err != nil {
-			return fmt.Errorf("tree %d: %w", i, err)
-		}
+	m, err := f.read(k, "for %d actions", d, d, k)
+	if err != nil {
+		return err
 	}
 	c.leaves = append(c.leaves, make([][]float64, max(0, len(m.trees)-len(c.leaves)))...)
 	c.functions = append(c.functions, m)
 	return nil
 }
 
-// exactlyOne reports whether a function is given in one way.
-func exactlyOne(linear, logistic [][]float64, trees []Tree) bool {
-	given := 0
-	for _, has := range [...]bool{linear != nil, logistic != nil, trees != nil} {
-		if has {
-			given++
+// read returns a function as it is evaluated, with rows of d columns and an intercept each, or trees over a number
+// of columns with a number of outputs. It reports what is wrong.
+func (f *MixedFunction) read(rows int, expected string, d, columns, outputs int) (m mixedFunction, err error) {
+	switch linear, logistic := f.Linear != nil, f.Logistic != nil; {
+	case linear && !logistic && f.Trees == nil:
+		m.rows, m.link = f.Linear, clip01
+	case logistic && !linear && f.Trees == nil:
+		m.rows, m.link = f.Logistic, Sigmoid
+	case len(f.Trees) > 0 && !linear && !logistic:
+		m.trees = f.Trees
+		for i := range m.trees {
+			if err := m.trees[i].check(columns, outputs); err != nil {
+				return m, fmt.Errorf("tree %d: %w", i, err)
+			}
 		}
+		return m, nil
+	default:
+		return m, errors.New("expected exactly one of linear, logistic and trees")
 	}
-	return given == 1 && (trees == nil || len(trees) > 0)
+	return m, checkRows(m.rows, rows, expected, d)
 }
 
 func finite(row []float64, n int) error {
