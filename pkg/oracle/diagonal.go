@@ -309,3 +309,79 @@ func (d *diagonals) resetAll() {
 		d.reset(int32(n))
 	}
 }
+
+// AppendBinary implements [Regressor].
+func (o *Diagonal) AppendBinary(b []byte) ([]byte, error) { return appendState(b, o) }
+
+// UnmarshalBinary implements [Regressor].
+func (o *Diagonal) UnmarshalBinary(b []byte) error {
+	n := &Diagonal{features: o.features.fresh(), o: o.o, byAction: map[string]int32{}, beginning: o.beginning,
+		wide: diagonals{places: o.wide.places, lambda: o.wide.lambda}}
+	return readState(b, "diagonal", o, n)
+}
+
+// code begins with the version of what is computed.
+func (o *Diagonal) code(c *Coder) {
+	c.Version(byte(o.version), Newest, "another version of what is computed")
+	c.Same("other parameters", o.o.Beta, o.o.Lambda, o.o.Places, o.most)
+	c.Ints(&o.fed, &o.resets, &o.strange, &o.dropped)
+	columns, actions := c.Count(len(o.cols)-1, 4), c.Count(len(o.names), 1)
+	c.losses(&o.sumLoss, &o.regret, o.fed)
+	if !c.Must(columns <= o.most && actions <= o.o.MaxActions && (o.fed > 0 || actions == 0) && o.regret >= 0,
+		"damaged header") {
+		return
+	}
+	o.codeColumns(c, columns, &o.watches, o.fed)
+	if c.Reading() {
+		o.names = make([]string, actions)
+	}
+	for i := range o.names {
+		c.String(&o.names[i])
+		if c.Reading() {
+			o.byAction[o.names[i]] = int32(i)
+		}
+	}
+	c.Must(len(o.byAction) == actions, "damaged action")
+	o.wide.code(c, columns+1)
+	if c.Must(len(o.wide.actions) == actions, "damaged regression") && c.Reading() {
+		for i, name := range o.names {
+			o.wide.begin(int32(i), o.about[name])
+		}
+	}
+}
+
+// code is the weights of all regressions, of at most so many columns.
+func (d *diagonals) code(c *Coder, columns int) {
+	n := c.Count(len(d.actions), 2)
+	if c.Reading() {
+		d.actions = make([]diagonal, n)
+	}
+	for i := range d.actions {
+		a := &d.actions[i]
+		d.codeWeights(c, &a.cols)
+		d.codePlaces(c, &a.terms)
+		c.Must(len(a.cols) <= columns, "damaged diagonal regression")
+	}
+	d.codePlaces(c, &d.own)
+}
+
+func (d *diagonals) codePlaces(c *Coder, w *[]weight) {
+	d.codeWeights(c, w)
+	c.Must(*w == nil || len(*w) == d.places, "damaged diagonal regression")
+}
+
+func (d *diagonals) codeWeights(c *Coder, w *[]weight) {
+	n := c.Count(len(*w), 16)
+	if c.Reading() {
+		if *w = nil; n > 0 {
+			*w = make([]weight, n)
+		}
+	}
+	for i := range *w {
+		x := &(*w)[i]
+		c.Float(math.Inf(-1), &x.w, &x.v)
+		if c.Reading() && !c.Must(x.v > 0 && x.v <= 1/d.lambda, "damaged diagonal regression") {
+			return
+		}
+	}
+}

@@ -1,10 +1,10 @@
 package oracle
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Step sizes of [Hedge].
@@ -327,52 +327,39 @@ func (h *Hedge) OrderFree() bool { return true }
 const hedgeVersion = 1
 
 // AppendBinary implements [Regressor].
-func (h *Hedge) AppendBinary(b []byte) ([]byte, error) {
-	b = append(b, hedgeVersion)
-	b = appendFloat(b, h.eta)
-	b = binary.AppendUvarint(b, uint64(h.fed))
-	b = binary.AppendUvarint(b, uint64(len(h.q)))
-	b = appendFloats(b, h.logPrior)
-	b = appendFloats(b, h.logWeight)
-	return appendFloats(b, h.loss), nil
-}
+func (h *Hedge) AppendBinary(b []byte) ([]byte, error) { return appendState(b, h) }
 
 // UnmarshalBinary implements [Regressor].
-func (h *Hedge) UnmarshalBinary(b []byte) error {
-	r := wireReader{b: b}
-	if v := r.byte(); v != hedgeVersion {
-		return versionError("hedge", v, hedgeVersion)
+func (h *Hedge) UnmarshalBinary(b []byte) error { return readState(b, "hedge", h, h.fresh()) }
+
+// fresh returns an oracle whose state can be read without changing h.
+func (h *Hedge) fresh() *Hedge {
+	c, n := *h, len(h.q)
+	c.logWeight, c.loss, c.q = make([]float64, n), make([]float64, n), make([]float64, n)
+	return &c
+}
+
+func (h *Hedge) code(c *Coder) {
+	c.Version(hedgeVersion, hedgeVersion, "")
+	eta := h.eta
+	c.Float(math.Inf(-1), &eta)
+	c.Ints(&h.fed)
+	n, slowed := c.Count(len(h.q), 24), h.slows && eta > 0 && eta <= DefaultEta
+	if !c.Must(n == len(h.q) && (eta == h.eta || slowed), "other step size or class size") {
+		return
 	}
-	eta, fed := r.float(), r.int64()
-	n := r.count(24)
-	slowed := h.slows && eta > 0 && eta <= DefaultEta
-	if r.bad || eta != h.eta && !slowed || n != len(h.q) {
-		return snapshotError("hedge", "other step size or class size")
+	if c.Reading() {
+		h.eta = eta
 	}
 	for _, p := range h.logPrior {
-		if r.float() != p {
-			return snapshotError("hedge", "other prior")
-		}
+		c.Same("other prior", p)
 	}
-	weight, loss := make([]float64, n), make([]float64, n)
-	r.floats(weight)
-	r.floats(loss)
-	if r.bad || len(r.b) != 0 {
-		return snapshotError("hedge", "wrong length")
+	c.Floats(h.logWeight)
+	c.FloatsFrom(0, h.loss)
+	if c.Must(true, "damaged weights, or a negative loss") &&
+		c.Must(slices.Max(h.logWeight) == 0, "weights not normalised") && c.Reading() {
+		h.normalise()
 	}
-	top := math.Inf(-1)
-	for i, v := range weight {
-		top = math.Max(top, v)
-		if loss[i] < 0 {
-			return snapshotError("hedge", "negative loss")
-		}
-	}
-	if top != 0 {
-		return snapshotError("hedge", "weights not normalised")
-	}
-	h.eta, h.fed, h.logWeight, h.loss = eta, fed, weight, loss
-	h.normalise()
-	return nil
 }
 
 // Vovk's substitution (Vovk 2001, Competitive On-line Statistics, section 2.4; for

@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // SharedOptions are the parameters of [NewShared].
@@ -212,4 +213,37 @@ func (o *Shared) OrderFree() bool { return false }
 // Counts returns the current counts; no action is ever dropped, and none is counted.
 func (o *Shared) Counts() LinearCounts {
 	return LinearCounts{Fed: o.fed, Columns: o.dim(), FeaturesDropped: o.dropped, Resets: o.resets}
+}
+
+// AppendBinary implements [Regressor].
+func (o *Shared) AppendBinary(b []byte) ([]byte, error) {
+	return appendState(slices.Grow(b, 8*(len(o.ridge.w)+len(o.ridge.p))), o)
+}
+
+// UnmarshalBinary implements [Regressor].
+func (o *Shared) UnmarshalBinary(b []byte) error {
+	return readState(b, "shared", o, &Shared{features: o.features.fresh(), o: o.o, keys: []uint64{0}})
+}
+
+// code begins with the version of what is computed.
+func (o *Shared) code(c *Coder) {
+	c.Version(byte(o.version), Newest, "another version of what is computed")
+	c.Same("other parameters", o.o.Hybrid, o.o.Beta, o.o.Lambda, o.o.Hashed, o.most)
+	c.Ints(&o.fed, &o.resets, &o.dropped)
+	columns := c.Count(len(o.cols)-1, 4)
+	c.losses(&o.sumLoss, &o.regret, o.fed)
+	if !c.Must(columns <= o.most, "damaged header") {
+		return
+	}
+	o.codeColumns(c, columns, &o.watches, o.fed)
+	if c.Reading() {
+		if !c.Must(len(c.b) == 8*(o.o.Hashed+packedLen(o.o.Hashed)), "wrong length") {
+			return
+		}
+		o.ridge.grow(o.o.Hashed, o.o.Lambda)
+		o.scratch()
+		o.grow()
+	}
+	c.Bits(o.ridge.w) // any bits, as in Linear
+	c.Bits(o.ridge.p)
 }
