@@ -271,3 +271,40 @@ func (e *EXP4) Learned() int64 { return e.learned }
 // NeedsFIFO implements [Learner]. In FIFO order the guarantee holds for delays that
 // look at the losses, in the order of arrival for those that do not.
 func (e *EXP4) NeedsFIFO() bool { return false }
+
+// AppendBinary implements [Learner].
+func (e *EXP4) AppendBinary(b []byte) ([]byte, error) {
+	c := oracle.NewWriter(b)
+	e.code(&c)
+	return c.Bytes(), nil
+}
+
+// UnmarshalBinary implements [Learner].
+func (e *EXP4) UnmarshalBinary(b []byte) error {
+	c, n := newReader(b), *e
+	n.losses, n.w = make([]float64, len(e.losses)), make([]float64, len(e.w))
+	n.code(&c)
+	if err := c.Err(); err != nil {
+		return err
+	}
+	n.weigh()
+	*e = n
+	return nil
+}
+
+func (e *EXP4) code(c *oracle.Coder) {
+	t := &e.tally
+	codeHeader(c, kindEXP4, &e.learned)
+	t.counts.code(c)
+	c.Float(0, &t.loss, &t.measured, &t.apriori, &t.actions)
+	c.Same("exp4: other parameters", e.eta, e.breadth, e.plain)
+	c.Float(0, &e.spent)
+	if !c.Same("exp4: another number of policies", oracle.Word(len(e.losses))) {
+		return
+	}
+	c.FloatsFrom(0, e.losses)
+	for _, v := range e.logPrior {
+		c.Same("exp4: other prior", v)
+	}
+	c.Must((e.spent > 0) == (e.learned > 0), "exp4: sums that no run leaves")
+}

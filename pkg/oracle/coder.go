@@ -68,9 +68,13 @@ func (c *Coder) Err() error {
 	return c.err
 }
 
-// Take reads n bytes, which it does not copy; nil after a fault.
-func (c *Coder) Take(n int) []byte {
-	if n < 0 || n > len(c.b) {
+// Raw are n bytes. What it reads it does not copy; nil after a fault.
+func (c *Coder) Raw(b []byte, n int) []byte {
+	switch {
+	case !c.reading:
+		c.b = append(c.b, b...)
+		return b
+	case n > len(c.b):
 		c.fault()
 		return nil
 	}
@@ -79,11 +83,14 @@ func (c *Coder) Take(n int) []byte {
 	return p
 }
 
+// Blob are bytes behind their length, a varint.
+func (c *Coder) Blob(b []byte) []byte { return c.Raw(b, c.Count(len(b), 1)) }
+
 // Byte is the next byte.
 func (c *Coder) Byte(v *byte) {
 	if !c.reading {
 		c.b = append(c.b, *v)
-	} else if p := c.Take(1); len(p) == 1 {
+	} else if p := c.Raw(nil, 1); len(p) == 1 {
 		*v = p[0]
 	} else {
 		*v = 0
@@ -162,7 +169,7 @@ func (c *Coder) Words(v ...*int64) {
 	for _, v := range v {
 		if !c.reading {
 			c.b = binary.LittleEndian.AppendUint64(c.b, uint64(*v))
-		} else if p := c.Take(8); p == nil {
+		} else if p := c.Raw(nil, 8); p == nil {
 			*v = 0
 		} else if *v = int64(binary.LittleEndian.Uint64(p)); *v < 0 {
 			c.fault()
@@ -189,7 +196,7 @@ func (c *Coder) Bits(v []float64) {
 		}
 		return
 	}
-	p := c.Take(8 * len(v))
+	p := c.Raw(nil, 8*len(v))
 	if p == nil {
 		clear(v)
 		return
@@ -224,13 +231,9 @@ func (c *Coder) Float(low float64, v ...*float64) {
 
 // Text is a text, which what is read does not copy.
 func (c *Coder) Text(s *string) {
-	n := c.Count(len(*s), 1)
-	if !c.reading {
-		c.b = append(c.b, *s...)
-		return
+	if p := c.Blob(unsafe.Slice(unsafe.StringData(*s), len(*s))); c.reading {
+		*s = unsafe.String(unsafe.SliceData(p), len(p))
 	}
-	p := c.Take(n)
-	*s = unsafe.String(unsafe.SliceData(p), len(p))
 }
 
 // String is a text.
@@ -280,7 +283,7 @@ func (c *Coder) Same(what string, parameters ...any) bool {
 // Part is a state behind its length of 8 bytes. It returns what is read of it.
 func (c *Coder) Part(state encoding.BinaryAppender) []byte {
 	if c.reading {
-		return c.Take(c.Length(0, 1))
+		return c.Raw(nil, c.Length(0, 1))
 	}
 	at := len(c.b)
 	b, err := state.AppendBinary(binary.LittleEndian.AppendUint64(c.b, 0))

@@ -93,10 +93,11 @@ func (f *Factored) code(c *Coder) {
 		if !c.Reading() {
 			state, _ = h.AppendBinary(nil)
 		}
-		n := c.Count(len(state), 1)
+		state = c.Blob(state)
 		if !c.Reading() {
-			c.b = append(c.b, state...)
-		} else if err := h.UnmarshalBinary(c.Take(n)); err != nil {
+			continue
+		}
+		if err := h.UnmarshalBinary(state); err != nil {
 			c.Fail(err)
 			return
 		}
