@@ -141,13 +141,10 @@ func (o *Linear) changed(n int32, f, y float64) (from, to int32) {
 }
 
 // Changes returns the changes that it noticed; ok is false in version 1, which watches for none.
-func (o *Linear) Changes() (c Changes, ok bool) { return o.changes, o.version > 1 }
+func (o *fitted) Changes() (c Changes, ok bool) { return o.changes, o.version > 1 }
 
 // Changes returns the changes that it noticed, as [Linear.Changes].
 func (o *Aggregate) Changes() (c Changes, ok bool) { return o.lin.Changes() }
-
-// Changes returns the changes that it noticed, as [Linear.Changes].
-func (o *Shared) Changes() (c Changes, ok bool) { return o.changes, o.version > 1 }
 
 // renew starts cores 1 and 3 and the diagonal member of an action anew. Core 2 goes on and forgets by itself: where
 // only the noise grew, what it knows still holds. q, which Overhead is about, goes on too.

@@ -37,19 +37,12 @@ func DiagonalBytes(k, n int) float64 { return float64(k) * 16 * float64(n) }
 // common, and needs more examples than [Linear] where columns are few. A round takes as many steps as x has elements;
 // a matrix of 4,096 columns would take 8 million.
 type Diagonal struct {
-	features
+	fitted
 	o        DiagonalOptions
 	wide     diagonals
 	byAction map[string]int32
 	names    []string
-	watches
 	beginning
-
-	fed     int64
-	sumLoss float64
-	regret  float64 // Σ e²u/(1+u)
-	resets  int64
-	strange int64 // examples of actions for which there was no room
 }
 
 var _ Regressor = (*Diagonal)(nil)
@@ -59,29 +52,19 @@ func NewDiagonal(o DiagonalOptions) (*Diagonal, error) {
 	if o.Lambda == 0 {
 		o.Lambda = DiagonalLambda
 	}
-	if o.MaxFeatures == 0 {
-		o.MaxFeatures = DefaultMaxFeatures
-	}
 	if o.MaxActions == 0 {
 		o.MaxActions = math.MaxInt32
 	}
+	f, err := newFitted(&o.MaxFeatures, o.Beta, o.Lambda, false, o.Schema, o.Version)
 	switch {
-	case !(o.Beta >= 0 && o.Beta <= 1):
-		return nil, fmt.Errorf("diagonal: beta is %v: it must be in [0,1]", o.Beta)
-	case !(o.Lambda >= 1e-9 && o.Lambda <= 1e9):
-		return nil, fmt.Errorf("diagonal: lambda is %v: it must be in [1e-9, 1e9]", o.Lambda)
-	case o.MaxFeatures < 0 || o.MaxFeatures > 1<<16:
-		return nil, fmt.Errorf("diagonal: max features is %d: it must be in [1, 65536]", o.MaxFeatures)
+	case err != nil:
+		return nil, fmt.Errorf("diagonal: %w", err)
 	case o.Places < 0 || o.Places > MaxPlaces:
 		return nil, fmt.Errorf("diagonal: %d places: it must be in [0, %d]", o.Places, MaxPlaces)
 	case o.MaxActions < 0:
 		return nil, errors.New("diagonal: max actions is negative")
 	}
-	f, err := newFeatures(o.MaxFeatures, o.Schema, o.Version)
-	if err != nil {
-		return nil, fmt.Errorf("diagonal: %w", err)
-	}
-	return &Diagonal{features: f, o: o, wide: diagonals{places: o.Places, lambda: o.Lambda},
+	return &Diagonal{fitted: f, o: o, wide: diagonals{places: o.Places, lambda: o.Lambda},
 		byAction: map[string]int32{}}, nil
 }
 
@@ -153,19 +136,8 @@ func (o *Diagonal) Update(x *Input, action int, loss float64) {
 	o.regret += float64(float64(e*e)*u) / (1 + u)
 }
 
-// Regret returns Σ e²u/(1+u): a measured figure and not a bound.
-func (o *Diagonal) Regret() float64 { return o.regret }
-
-// OrderFree implements [Regressor]: the running statistics depend on the order.
-func (o *Diagonal) OrderFree() bool { return false }
-
 // Counts returns the current counts; places of terms are no columns.
-func (o *Diagonal) Counts() LinearCounts {
-	return LinearCounts{o.fed, o.dim(), len(o.names), o.dropped, o.strange, o.resets}
-}
-
-// Changes returns the changes that it noticed, as [Linear.Changes].
-func (o *Diagonal) Changes() (c Changes, ok bool) { return o.changes, o.version > 1 }
+func (o *Diagonal) Counts() LinearCounts { return o.counts(len(o.names)) }
 
 // weight is one coefficient: its mean and its variance.
 type weight struct{ w, v float64 }
@@ -315,7 +287,7 @@ func (o *Diagonal) AppendBinary(b []byte) ([]byte, error) { return appendState(b
 
 // UnmarshalBinary implements [Regressor].
 func (o *Diagonal) UnmarshalBinary(b []byte) error {
-	n := &Diagonal{features: o.features.fresh(), o: o.o, byAction: map[string]int32{}, beginning: o.beginning,
+	n := &Diagonal{fitted: fitted{features: o.features.fresh()}, o: o.o, byAction: map[string]int32{}, beginning: o.beginning,
 		wide: diagonals{places: o.wide.places, lambda: o.wide.lambda}}
 	return readState(b, "diagonal", o, n)
 }
@@ -326,12 +298,10 @@ func (o *Diagonal) code(c *Coder) {
 	c.Same("other parameters", o.o.Beta, o.o.Lambda, o.o.Places, o.most)
 	c.Ints(&o.fed, &o.resets, &o.strange, &o.dropped)
 	columns, actions := c.Count(len(o.cols)-1, 4), c.Count(len(o.names), 1)
-	c.losses(&o.sumLoss, &o.regret, o.fed)
-	if !c.Must(columns <= o.most && actions <= o.o.MaxActions && (o.fed > 0 || actions == 0) && o.regret >= 0,
-		"damaged header") {
+	if !c.Must(actions <= o.o.MaxActions && (o.fed > 0 || actions == 0), "damaged header") ||
+		!o.fitted.code(c, columns) || !c.Must(o.regret >= 0, "damaged header") {
 		return
 	}
-	o.codeColumns(c, columns, &o.watches, o.fed)
 	if c.Reading() {
 		o.names = make([]string, actions)
 	}

@@ -45,7 +45,7 @@ func (o *Linear) fresh() *Linear {
 	n := &Linear{
 		o: o.o, beta: o.o.Beta, lambda: o.o.Lambda, aggregated: o.aggregated, places: o.places, room: o.room,
 		forget: o.forget, maxActions: o.maxActions, byAction: map[string]int32{}, fourier: o.fourier.fresh(),
-		features: o.features.fresh(), beginning: o.beginning,
+		fitted: fitted{features: o.features.fresh()}, beginning: o.beginning,
 	}
 	if n.sober {
 		n.beta = 0
@@ -69,11 +69,9 @@ func (o *Linear) code(c *Coder) {
 	c.Must(most <= int64(o.maxActions), "more actions")
 	c.Ints(&o.fed, &o.resets, &o.strange, &o.dropped)
 	columns, actions := c.Count(len(o.cols)-1, 4), c.Count(len(o.actions), 10)
-	c.losses(&o.sumLoss, &o.regret, o.fed)
-	if !c.Must(columns <= o.most && actions <= o.maxActions, "damaged header") {
+	if !c.Must(actions <= o.maxActions, "damaged header") || !o.fitted.code(c, columns) {
 		return
 	}
-	o.codeColumns(c, columns, &o.watches, o.fed)
 	if c.Reading() {
 		o.fourier.grow(&o.features)
 	}
@@ -82,13 +80,6 @@ func (o *Linear) code(c *Coder) {
 	if c.Must(actions < o.maxActions || o.fed > 0, "wrong length") && c.Reading() {
 		o.size()
 	}
-}
-
-// losses are what examples lost, in [0,1] each, and the regret of any bits: rounding may have broken a regression.
-func (c *Coder) losses(lost, regret *float64, fed int64) {
-	c.Float(0, lost)
-	c.Bits(unsafe.Slice(regret, 1))
-	c.Must(*lost <= float64(fed), "damaged header")
 }
 
 // stateBytes is at least what the state takes, so that room is made for it once: it may be
@@ -110,16 +101,22 @@ func (o *Linear) stateBytes() int {
 	return n
 }
 
-// codeColumns is what an oracle over features watches that was fed so many examples, and its dictionary of columns.
-func (f *features) codeColumns(c *Coder, columns int, w *watches, fed int64) {
-	if f.version > 1 {
-		w.code(c, fed)
+// code is what an oracle over features lost, watches, and its dictionary of so many columns.
+func (o *fitted) code(c *Coder, columns int) bool {
+	c.Float(0, &o.sumLoss)
+	c.Bits(unsafe.Slice(&o.regret, 1)) // any bits: rounding may have broken a regression
+	if !c.Must(columns <= o.most && o.sumLoss <= float64(o.fed), "damaged header") {
+		return false
 	}
-	for i := 0; i < columns && f.codeColumn(c, 1+i); i++ {
+	if o.version > 1 {
+		o.watches.code(c, o.fed)
+	}
+	for i := 0; i < columns && o.codeColumn(c, 1+i); i++ {
 	}
 	if c.Reading() {
-		f.begun[ofContext] = fed > 0
+		o.begun[ofContext] = o.fed > 0
 	}
+	return c.Must(true, "damaged column")
 }
 
 func (f *features) codeColumn(c *Coder, i int) bool {
