@@ -87,36 +87,28 @@ func (r *reader) assigned(a *Assigned) {
 		return
 	}
 	var seen uint32
-	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+	s := r.entries()
+	for r.entry(&s) {
+		switch s.key {
 		case "action":
-			r.once(&seen, 0)
-			if a.Action = r.text(); a.Action == "" {
+			if a.Action = r.once(&seen, 0).text(); a.Action == "" {
 				r.fail(errEmpty)
 			}
 		case "propensity":
-			r.once(&seen, 1)
-			if r.null() {
+			if r.once(&seen, 1).null() {
 				break
 			}
 			if a.Propensity = r.float(); !(a.Propensity > 0 && a.Propensity <= 1) {
 				r.fail(errPossible)
 			}
 		case "propensities":
-			r.once(&seen, 2)
-			if !r.null() {
+			if !r.once(&seen, 2).null() {
 				a.Law = r.shares(a.Law)
 			}
 		case "by":
-			r.once(&seen, 3)
-			a.By = r.textOrNull()
+			a.By = r.once(&seen, 3).textOrNull()
 		default:
-			r.stray("assigned.", key)
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
+			r.stray("assigned.", s.key)
 		}
 	}
 	r.require(seen, assignedKeys)

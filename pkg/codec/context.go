@@ -174,51 +174,38 @@ func (r *reader) context(c *Context) {
 	c.Assigned, c.Slots, c.Unit, c.unitOther = Assigned{Law: c.Assigned.Law[:0]}, c.Slots[:0], "", false
 	r.numbers = &c.numbers
 	var seen uint32
-	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+	s := r.entries()
+	for r.entry(&s) {
+		switch s.key {
 		case "v":
-			r.once(&seen, 0)
-			r.version()
+			r.once(&seen, 0).version()
 		case "id":
-			r.once(&seen, 1)
-			c.ID = r.textOrNull()
+			c.ID = r.once(&seen, 1).textOrNull()
 		case "features":
-			r.once(&seen, 2)
-			r.contextFeatures(c)
+			r.once(&seen, 2).contextFeatures(c)
 		case "actions":
-			r.once(&seen, 3)
-			if !r.null() {
+			if !r.once(&seen, 3).null() {
 				c.Actions = r.actions(actions)
 			}
 		case "baseline":
-			r.once(&seen, 4)
-			c.Baseline = r.baseline(c.Baseline)
+			c.Baseline = r.once(&seen, 4).baseline(c.Baseline)
 		case "logged_propensity":
-			r.once(&seen, 5)
-			if !r.null() {
+			if !r.once(&seen, 5).null() {
 				c.LoggedPropensity = r.float()
 			}
 		case "assigned":
-			r.once(&seen, 6)
-			r.assigned(&c.Assigned)
+			r.once(&seen, 6).assigned(&c.Assigned)
 		case "slots":
-			r.once(&seen, 7)
-			c.Slots = r.slots(c.Slots)
+			c.Slots = r.once(&seen, 7).slots(c.Slots)
 		case "unit":
-			r.once(&seen, 8)
-			c.Unit, c.unitOther = r.contextUnit()
+			c.Unit, c.unitOther = r.once(&seen, 8).contextUnit()
 		default:
-			if key == cloudMark && r.json && !r.inner {
+			if s.key == cloudMark && r.json && !r.inner {
 				r.cloud = true
 				c.Actions = actions // keep the memory for its data
 				return
 			}
-			r.stray("", key)
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
+			r.stray("", s.key)
 		}
 	}
 }
@@ -391,26 +378,20 @@ func (r *reader) actions(dst []Action) []Action {
 }
 
 func (r *reader) action(a *Action) {
-	var seen uint32
 	byID := false
-	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+	var seen uint32
+	s := r.entries()
+	for r.entry(&s) {
+		switch s.key {
 		case "name":
-			r.once(&seen, 0)
-			a.Name = r.text()
+			a.Name = r.once(&seen, 0).text()
 		case "features":
-			r.once(&seen, 1)
-			if !r.null() {
+			if !r.once(&seen, 1).null() {
 				a.Features = r.namedFeatures(a.Features)
 			}
 		default:
-			byID = byID || key == "id"
-			r.stray("actions.", key)
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
+			byID = byID || s.key == "id"
+			r.stray("actions.", s.key)
 		}
 	}
 	if byID && seen&1 == 0 {

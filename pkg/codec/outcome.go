@@ -92,51 +92,37 @@ func ParseLargeOutcome(dst *Outcome, b []byte) error {
 func (r *reader) outcome(o *Outcome) {
 	*o = Outcome{Values: o.Values[:0]}
 	var seen uint32
-	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+	s := r.entries()
+	for r.entry(&s) {
+		switch s.key {
 		case "v":
-			r.once(&seen, 0)
-			r.version()
+			r.once(&seen, 0).version()
 		case "loss":
-			r.once(&seen, int(Loss))
-			r.worth(o, Loss)
+			r.once(&seen, int(Loss)).worth(o, Loss)
 		case "reward":
-			r.once(&seen, int(Reward))
-			r.worth(o, Reward)
+			r.once(&seen, int(Reward)).worth(o, Reward)
 		case "withdrawn":
-			r.once(&seen, int(Withdrawn))
-			r.said(o, Withdrawn)
+			r.once(&seen, int(Withdrawn)).said(o, Withdrawn)
 		case "activated":
-			r.once(&seen, int(Activated))
-			r.said(o, Activated)
+			r.once(&seen, int(Activated)).said(o, Activated)
 		case "outcomes":
-			r.once(&seen, 8)
-			if o.Values = r.values(o.Values); len(o.Values) > 0 {
+			if o.Values = r.once(&seen, 8).values(o.Values); len(o.Values) > 0 {
 				r.kindOnce(o, Named)
 			}
 		case "id":
-			r.once(&seen, 5)
-			o.ID = r.text()
+			o.ID = r.once(&seen, 5).text()
 		case "action":
-			r.once(&seen, 6)
-			o.Action = r.textOrNull()
+			o.Action = r.once(&seen, 6).textOrNull()
 		case "outcome_id":
-			r.once(&seen, 7)
-			o.OutcomeID = r.textOrNull()
+			o.OutcomeID = r.once(&seen, 7).textOrNull()
 		case "unit":
-			r.once(&seen, 9)
-			o.Unit, _ = r.contextUnit()
+			o.Unit, _ = r.once(&seen, 9).contextUnit()
 		default:
-			if key == cloudMark && r.json && !r.inner {
+			if s.key == cloudMark && r.json && !r.inner {
 				r.cloud = true
 				return
 			}
 			r.skip(0)
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
 		}
 	}
 	if seen&(1<<5) != 0 {

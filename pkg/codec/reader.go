@@ -55,6 +55,13 @@ type span struct {
 	comma bool // JSON: an entry was read
 }
 
+// entries is what is left of a map whose keys entry reads.
+type entries struct {
+	span
+	key string // of the entry at hand
+	met bool   // there is one
+}
+
 // newReader returns a reader at the first value of b.
 func newReader(b []byte) reader {
 	if IsMap(b) {
@@ -132,12 +139,13 @@ func (r *reader) end(event string) error {
 	return wrong(event, r.field, fmt.Errorf("%w (at byte %d)", r.err, r.at))
 }
 
-// once notes that a key was met, and fails if it was met before.
-func (r *reader) once(seen *uint32, bit int) {
+// once notes that a key was met, fails if it was met before, and returns r, which reads its value.
+func (r *reader) once(seen *uint32, bit int) *reader {
 	if *seen&(1<<bit) != 0 {
 		r.fail(errTwice)
 	}
 	*seen |= 1 << bit
+	return r
 }
 
 // require fails if one of keys was not met; key i has bit i.
@@ -226,6 +234,30 @@ func (r *reader) more(s *span) bool {
 	}
 	s.left--
 	return s.left >= 0
+}
+
+// entries starts a map.
+func (r *reader) entries() entries { return entries{span: r.open(tokMap)} }
+
+// entry is more of a map; it reads the key too. What failed in the entry before is named by its key.
+func (r *reader) entry(s *entries) bool {
+	switch {
+	case r.err != nil:
+		if s.met {
+			r.inKey(s.key)
+		}
+		s.met = false
+	case r.json:
+		if s.met = r.jsonMore(&s.span); s.met {
+			s.key = r.jsonKey()
+		}
+	case s.left > 0: // without more and key, which costs a tenth
+		s.left--
+		s.key, s.met = r.text(), true
+	default:
+		s.met = false
+	}
+	return s.met
 }
 
 // key reads the key of a map's entry and moves to its value.
