@@ -50,31 +50,17 @@ func (u Unknown) Fill(law []float64, action int, p float64) Unknown {
 // known reports whether the propensity of an action is.
 func (u Unknown) known(drawn bool) bool { return u == 0 || u == UnknownRest && drawn }
 
-func (a *Assigned) keys() int {
-	n := 1
-	if a.Propensity != 0 {
-		n++
-	}
-	if len(a.Law) > 0 {
-		n++
-	}
-	if a.By != "" {
-		n++
-	}
-	return n
-}
-
 func appendAssigned(dst []byte, a *Assigned) []byte {
-	dst = appendMap(appendKey(dst, "assigned"), a.keys())
-	dst = appendText(appendKey(dst, "action"), a.Action)
+	head := len(dst)
+	dst = appendText(appendKey(appendMap(dst, 1), "action"), a.Action)
 	if a.Propensity != 0 {
-		dst = appendFloat(appendKey(dst, "propensity"), a.Propensity)
+		dst = appendFloat(another(dst, head, "propensity"), a.Propensity)
 	}
 	if len(a.Law) > 0 {
-		dst = appendShares(appendKey(dst, "propensities"), a.Law)
+		dst = appendShares(another(dst, head, "propensities"), a.Law)
 	}
 	if a.By != "" {
-		dst = appendText(appendKey(dst, "by"), a.By)
+		dst = appendText(another(dst, head, "by"), a.By)
 	}
 	return dst
 }

@@ -8,65 +8,45 @@ import (
 
 // AppendContext appends c as MessagePack. c is valid ([Context.Validate]).
 func AppendContext(dst []byte, c *Context) []byte {
-	n := 1
+	head, version := len(dst), int64(Version)
+	if c.Assigned.Action != "" || len(c.Slots) > 0 || c.Unit != "" {
+		version = assignedVersion
+	}
+	dst = appendInt(appendKey(appendMap(dst, 1), "v"), version)
 	if c.ID != "" {
-		n++
+		dst = appendText(another(dst, head, "id"), c.ID)
 	}
-	if len(c.Features) > 0 || len(c.Vector) > 0 {
-		n++
-	}
-	if c.Actions != nil {
-		n++
-	}
-	if len(c.Baseline) > 0 {
-		n++
-	}
-	if c.LoggedPropensity != 0 {
-		n++
-	}
-	version := int64(Version)
-	if c.Assigned.Action != "" {
-		n, version = n+1, assignedVersion
-	}
-	if len(c.Slots) > 0 {
-		n, version = n+1, slotsVersion
-	}
-	if c.Unit != "" {
-		n, version = n+1, unitVersion
-	}
-	dst = appendMap(dst, n)
-	dst = appendInt(appendKey(dst, "v"), version)
-	if c.ID != "" {
-		dst = appendText(appendKey(dst, "id"), c.ID)
-	}
-	if len(c.Vector) > 0 {
-		dst = appendList(appendKey(dst, "features"), len(c.Vector))
-		for _, x := range c.Vector {
-			dst = appendFloat(dst, x)
-		}
-	} else if len(c.Features) > 0 {
-		dst = appendFeatures(appendKey(dst, "features"), c.Features)
+	switch {
+	case len(c.Vector) > 0:
+		dst = appendFloats(another(dst, head, "features"), c.Vector)
+	case len(c.Features) > 0:
+		dst = appendFeatures(another(dst, head, "features"), c.Features)
 	}
 	if len(c.Baseline) > 0 {
 		dst = appendBaseline(dst, c.Baseline)
+		dst[head]++
 	}
 	if c.LoggedPropensity != 0 {
-		dst = appendFloat(appendKey(dst, "logged_propensity"), c.LoggedPropensity)
+		dst = appendFloat(another(dst, head, "logged_propensity"), c.LoggedPropensity)
 	}
 	if c.Actions != nil {
-		dst = appendActions(dst, c.Actions)
+		dst = appendActions(another(dst, head, "actions"), c.Actions)
 	}
 	if c.Assigned.Action != "" {
-		dst = appendAssigned(dst, &c.Assigned)
+		dst = appendAssigned(another(dst, head, "assigned"), &c.Assigned)
 	}
 	if len(c.Slots) > 0 {
 		dst = appendSlots(dst, c.Slots)
+		dst[head]++
 	}
-	return appendUnit(dst, c.Unit, RoundRef{})
+	if c.Unit != "" {
+		dst = appendText(another(dst, head, "unit"), c.Unit)
+	}
+	return dst
 }
 
 func appendActions(dst []byte, actions []Action) []byte {
-	dst = appendList(appendKey(dst, "actions"), len(actions))
+	dst = appendList(dst, len(actions))
 	for i := range actions {
 		a := &actions[i]
 		if len(a.Features) == 0 {

@@ -62,9 +62,13 @@ func appendMode(dst []byte, m Mode, would []float64) []byte {
 	if len(would) == 0 {
 		return dst
 	}
-	dst = appendList(appendKey(dst, "would"), len(would))
-	for _, p := range would {
-		dst = appendFloat(dst, p)
+	return appendFloats(appendKey(dst, "would"), would)
+}
+
+func appendFloats(dst []byte, list []float64) []byte {
+	dst = appendList(dst, len(list))
+	for _, x := range list {
+		dst = appendFloat(dst, x)
 	}
 	return dst
 }

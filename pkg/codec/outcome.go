@@ -19,14 +19,7 @@ func (k OutcomeKind) String() string {
 
 // AppendOutcome appends o as MessagePack. o is valid ([Outcome.Validate]).
 func AppendOutcome(dst []byte, o *Outcome) []byte {
-	n := 3
-	if o.Action != "" {
-		n++
-	}
-	if o.OutcomeID != "" {
-		n++
-	}
-	version := int64(Version)
+	head, version := len(dst), int64(Version)
 	if o.Kind == Named {
 		version = namedVersion
 	}
@@ -34,8 +27,7 @@ func AppendOutcome(dst []byte, o *Outcome) []byte {
 	if o.ID == "" && o.Unit != "" {
 		key, whose, version = "unit", o.Unit, unitVersion
 	}
-	dst = appendMap(dst, n)
-	dst = appendInt(appendKey(dst, "v"), version)
+	dst = appendInt(appendKey(appendMap(dst, 3), "v"), version)
 	dst = appendText(appendKey(dst, key), whose)
 	dst = appendKey(dst, o.Kind.String())
 	switch o.Kind {
@@ -47,10 +39,10 @@ func AppendOutcome(dst []byte, o *Outcome) []byte {
 		dst = appendBool(dst, true)
 	}
 	if o.Action != "" {
-		dst = appendText(appendKey(dst, "action"), o.Action)
+		dst = appendText(another(dst, head, "action"), o.Action)
 	}
 	if o.OutcomeID != "" {
-		dst = appendText(appendKey(dst, "outcome_id"), o.OutcomeID)
+		dst = appendText(another(dst, head, "outcome_id"), o.OutcomeID)
 	}
 	return dst
 }
