@@ -1,6 +1,9 @@
 package codec
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // feedbackKeys are the keys of a feedback in the order of the wire. A key's index
 // is its bit in the set of keys seen.
@@ -56,14 +59,6 @@ func AppendFeedback(dst []byte, f *Feedback) []byte {
 		dst = appendInt(appendKey(dst, "stage"), int64(f.Stage))
 	}
 	return appendUnit(dst, f.Unit, f.First)
-}
-
-// name is String without the memory for a fate that does not exist.
-func (f Fate) name() string {
-	if f < Observed || f > WithdrawnRound {
-		return "unknown"
-	}
-	return f.String()
 }
 
 // ParseFeedback parses what [AppendFeedback] wrote, in any form that MessagePack or JSON
@@ -155,16 +150,9 @@ func (r *reader) ending(f *Feedback, key string, seen *uint32) {
 }
 
 func (r *reader) fate() Fate {
-	switch r.text() {
-	case "observed":
-		return Observed
-	case "imputed":
-		return Imputed
-	case "skipped":
-		return Skipped
-	case "withdrawn":
-		return WithdrawnRound
+	f := slices.Index(fateNames[1:], r.text()) + 1
+	if f == 0 {
+		r.fail(errFateName)
 	}
-	r.fail(errFateName)
-	return 0
+	return Fate(f)
 }

@@ -24,10 +24,7 @@ func (r *reader) values(dst []Value) []Value {
 	for r.entry(&s) {
 		v := Value{Name: s.key}
 		if v.Withdrawn = r.null(); !v.Withdrawn {
-			v.X = r.float()
-		}
-		if !finite(v.X) {
-			r.fail(errRange)
+			v.X = r.finite()
 		}
 		if dst = append(dst, v); len(dst) > MaxOutcomes {
 			r.fail(errManyOutcomes)

@@ -1,9 +1,6 @@
 package codec
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
 // outcomeKeys are the keys of the kinds.
 var outcomeKeys = [...]string{Loss: "loss", Reward: "reward", Withdrawn: "withdrawn", Activated: "activated",
@@ -135,10 +132,7 @@ func (r *reader) worth(o *Outcome, kind OutcomeKind) {
 	if r.null() {
 		return
 	}
-	o.Value = r.float()
-	if math.IsNaN(o.Value) || math.IsInf(o.Value, 0) {
-		r.fail(errRange)
-	}
+	o.Value = r.finite()
 	r.kindOnce(o, kind)
 }
 

@@ -3,6 +3,7 @@ package codec
 import (
 	"bytes"
 	"fmt"
+	"math/bits"
 	"unsafe"
 )
 
@@ -150,12 +151,9 @@ func (r *reader) once(seen *uint32, bit int) *reader {
 
 // require fails if one of keys was not met; key i has bit i.
 func (r *reader) require(seen uint32, keys []string) {
-	if r.err != nil {
-		return
-	}
-	if key := firstMissing(seen, keys); key != "" {
+	if i := bits.TrailingZeros32(^seen); i < len(keys) && r.err == nil {
 		r.fail(errMissing)
-		r.in(key)
+		r.in(keys[i])
 	}
 }
 
