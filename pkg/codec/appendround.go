@@ -124,7 +124,7 @@ func AppendRound(dst []byte, o *Round) []byte {
 		}
 	}
 	if len(o.Values)+len(o.Arms) > 0 {
-		dst[start+len("???\xa1v")] = namedVersion // of the context: the first entry of the map
+		dst[start+len("???\xa1v")] = saysMore // of the context: the first entry of the map
 	}
 	if len(o.Values) > 0 {
 		key("outcomes")

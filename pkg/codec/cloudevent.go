@@ -28,23 +28,15 @@ func (r *reader) isCloudEvent() bool {
 		return r.cloud
 	}
 	again := newReader(r.b)
-	for s := again.open(tokMap); again.more(&s); {
-		if again.key() == cloudMark {
-			return true
-		}
-		again.skip(0)
-	}
-	return false
+	s := again.open(tokMap)
+	return again.find(&s, 0, cloudMark)
 }
 
 // MediaType returns the media type of an event that a client wrote.
 func MediaType(event []byte) string {
 	r := newReader(event)
-	for s := r.open(tokMap); r.json && r.more(&s); {
-		if r.key() == cloudMark {
-			return "application/cloudevents+json"
-		}
-		r.skip(contextDepth)
+	if s := r.open(tokMap); r.json && r.find(&s, contextDepth, cloudMark) {
+		return "application/cloudevents+json"
 	}
 	return EncodingOf(event).ContentType()
 }

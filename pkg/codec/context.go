@@ -10,7 +10,7 @@ import (
 func AppendContext(dst []byte, c *Context) []byte {
 	head, version := len(dst), int64(Version)
 	if c.Assigned.Action != "" || len(c.Slots) > 0 || c.Unit != "" {
-		version = assignedVersion
+		version = saysMore
 	}
 	dst = appendInt(appendKey(appendMap(dst, 1), "v"), version)
 	if c.ID != "" {
@@ -104,7 +104,7 @@ const (
 func AppendContextJSON(dst []byte, c *Context) []byte {
 	dst = asJSON(AppendContext(dst, c), len(dst))
 	if c.Assigned.Action != "" || len(c.Slots) > 0 || c.Unit != "" {
-		dst = append(jsonInt(jsonKey(dst[:len(dst)-1], "v"), assignedVersion), '}')
+		dst = append(jsonInt(jsonKey(dst[:len(dst)-1], "v"), saysMore), '}')
 	}
 	return dst
 }

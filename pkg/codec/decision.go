@@ -17,13 +17,10 @@ func AppendDecision(dst []byte, d *Decision) []byte {
 		n++
 	}
 	if len(d.Prices) > 0 {
-		n, version = n+1, namedVersion
+		n, version = n+1, saysMore
 	}
-	if d.Mode == External {
-		version = assignedVersion
-	}
-	if d.Unit != "" {
-		n, version = n+unitKeys(d.Unit, d.First), unitVersion
+	if n += unitKeys(d.Unit, d.First); d.Mode == External || d.Unit != "" {
+		version = saysMore
 	}
 	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), version)

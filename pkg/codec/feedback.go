@@ -21,16 +21,13 @@ const fateKeys uint32 = 1<<12 | 1<<13 | 1<<14 | 1<<15 | 1<<16
 func AppendFeedback(dst []byte, f *Feedback) []byte {
 	n, version := len(feedbackKeys)+modeKeys(f.Mode, f.Would), int64(Version)
 	if len(f.Outcomes) > 0 {
-		n, version = n+1, namedVersion
+		n, version = n+1, saysMore
 	}
 	if f.Stage > 0 {
-		n, version = n+1-bits.OnesCount32(fateKeys), namedVersion
+		n, version = n+1-bits.OnesCount32(fateKeys), saysMore
 	}
-	if f.Mode == External {
-		version = assignedVersion
-	}
-	if f.Unit != "" {
-		n, version = n+unitKeys(f.Unit, f.First), unitVersion
+	if n += unitKeys(f.Unit, f.First); f.Mode == External || f.Unit != "" {
+		version = saysMore
 	}
 	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), version)

@@ -18,11 +18,11 @@ func (k OutcomeKind) String() string {
 func AppendOutcome(dst []byte, o *Outcome) []byte {
 	head, version := len(dst), int64(Version)
 	if o.Kind == Named {
-		version = namedVersion
+		version = saysMore
 	}
 	key, whose := "id", o.ID
 	if o.ID == "" && o.Unit != "" {
-		key, whose, version = "unit", o.Unit, unitVersion
+		key, whose, version = "unit", o.Unit, saysMore
 	}
 	dst = appendInt(appendKey(appendMap(dst, 3), "v"), version)
 	dst = appendText(appendKey(dst, key), whose)

@@ -243,11 +243,8 @@ func checkCRC(b []byte) error {
 // versionOf returns the version that a record says; 0 if it says none.
 func versionOf(b []byte) int64 {
 	r := newReader(b)
-	for s := r.open(tokMap); r.more(&s); {
-		if r.key() == "v" {
-			return r.int()
-		}
-		r.skip(0)
+	if s := r.open(tokMap); r.find(&s, 0, "v") {
+		return r.int()
 	}
 	return 0
 }

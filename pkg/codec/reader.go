@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/bits"
+	"slices"
 	"unsafe"
 )
 
@@ -251,11 +252,24 @@ func (r *reader) entry(s *entries) bool {
 		}
 	case s.left > 0: // without more and key, which costs a tenth
 		s.left--
-		s.key, s.met = r.text(), true
+		if s.key, s.met = r.shortText(); !s.met {
+			s.key, s.met = r.text(), true
+		}
 	default:
 		s.met = false
 	}
 	return s.met
+}
+
+// find is more of a map up to the next entry that has one of some keys. It skips the others, which lie at a depth.
+func (r *reader) find(s *span, depth int, keys ...string) bool {
+	for r.more(s) {
+		if slices.Contains(keys, r.key()) {
+			return true
+		}
+		r.skip(depth)
+	}
+	return false
 }
 
 // key reads the key of a map's entry and moves to its value.
@@ -272,14 +286,22 @@ func (r *reader) text() string {
 	if r.json {
 		return r.jsonString()
 	}
-	if rest := r.b[r.i:]; len(rest) > 0 && rest[0]&0xe0 == 0xa0 { // short, as most are
-		if n := int(rest[0] & 31); n < len(rest) {
-			r.i += 1 + n
-			return unsafe.String(unsafe.SliceData(rest[1:]), n)
-		}
+	if s, ok := r.shortText(); ok {
+		return s
 	}
 	b := r.packBytes(errWantText)
 	return unsafe.String(unsafe.SliceData(b), len(b))
+}
+
+// shortText reads a text of MessagePack of at most 31 bytes, as most are.
+func (r *reader) shortText() (string, bool) {
+	rest := r.b[r.i:]
+	if len(rest) == 0 || rest[0]&0xe0 != 0xa0 || int(rest[0]&31) >= len(rest) {
+		return "", false
+	}
+	n := int(rest[0] & 31)
+	r.i += 1 + n
+	return unsafe.String(unsafe.SliceData(rest[1:]), n), true
 }
 
 // bytes reads a bin, or text, and returns an alias of it; of JSON, what its text is the base64 of.

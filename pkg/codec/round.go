@@ -93,11 +93,8 @@ func ParseRound(dst *Round, b []byte) error {
 // cloudTime returns the time of a CloudEvent.
 func cloudTime(b []byte) int64 {
 	r := newReader(b)
-	for s := r.open(tokMap); r.more(&s); {
-		if r.key() == "time" && r.kind() == tokText {
-			return r.roundTime()
-		}
-		r.skip(0)
+	if s := r.open(tokMap); r.find(&s, 0, "time") && r.kind() == tokText {
+		return r.roundTime()
 	}
 	return NoTime
 }
