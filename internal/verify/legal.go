@@ -94,10 +94,7 @@ func (l *legality) check(c *logCursor, r *stream.Record, cut *codec.Cut, batches
 func (l *legality) take(i int, first bool, offset, t int64, heart *loop.Joiner,
 	wrong func(field string, want, got any) Difference) {
 	if first && t+l.skew < heart.Now() && offset >= l.was[i] {
-		field := fmt.Sprintf("decisions[%d]", i)
-		if i >= l.v.partitions {
-			field = fmt.Sprintf("outcomes[%d]", i-l.v.partitions)
-		}
+		field := fmt.Sprintf("%s[%d]", [...]string{"decisions", "outcomes"}[i/l.v.partitions], i%l.v.partitions)
 		d := wrong(field, fmt.Sprintf("no record older than %d, to which cut %d has come", heart.Now(),
 			heart.LastCut()), fmt.Sprintf("one at %d, at offset %d", t, offset))
 		l.v.suspect(d, nil, func() bool {
