@@ -112,7 +112,7 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	d.follower.Apart = d.unlocked
 	d.snapped, d.snapAt = d.follower.Replica().LearnedThrough(), time.Now()
 	damaged, size, at := d.follower.Found()
-	d.m.SnapshotsDamaged(damaged)
+	d.m.Snapshots[watch.SnapshotDamaged].Add(float64(damaged))
 	if err := d.readTail(ctx, tail); err != nil {
 		return err
 	}

@@ -379,9 +379,9 @@ func TestTwoDaemons(t *testing.T) {
 		part.Age(time.Now())
 		part.Certificate(&certify.Figures{Functions: 1}) // of a class
 		part.Weights(weighted{})
-		part.Provisional(0) // of a model with early
-		part.Changes(0)     // of an oracle that watches for them
-		part.Missed(false)  // of a model with budgets
+		part.Provisional.Set(0) // of a model with early
+		part.Changes.Set(0)     // of an oracle that watches for them
+		part.Missed(false)      // of a model with budgets
 		guard := &loop.Guard{}
 		guard.Begin(1, false, &loop.Rules{Guard: loop.GuardRules{Margin: .1, Alpha: .05, LoseAtMost: .1}})
 		a.config.Metrics.Joiner().Guard(guard, false)

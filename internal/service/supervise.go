@@ -80,7 +80,7 @@ func (s *supervised) run(ctx context.Context, open func(context.Context) (run fu
 	err error)) error {
 	defer s.part.Leave()
 	defer context.AfterFunc(ctx, s.part.End)()
-	work := s.metrics.AtWork(s.role)
+	work := s.metrics.AtWork.WithLabelValues(s.role)
 	wait, why := firstRetry, ""
 	for {
 		start := time.Now()
