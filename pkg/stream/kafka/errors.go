@@ -3,7 +3,6 @@ package kafka
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	kafkago "github.com/segmentio/kafka-go"
 
@@ -14,17 +13,6 @@ import (
 var ErrCorrupt = stream.ErrCorrupt
 
 type place = stream.Place
-
-func newPlace(topic string, partition int) (place, error) {
-	p := place{Topic: topic, Partition: partition}
-	if partition < 0 || partition > math.MaxInt32 {
-		return p, stream.ErrNotFound
-	}
-	if err := checkTopic(topic); err != nil {
-		return p, err
-	}
-	return p, nil
-}
 
 // checkTopic reports whether Kafka takes a name.
 func checkTopic(topic string) error {

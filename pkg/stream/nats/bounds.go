@@ -41,14 +41,12 @@ const (
 // follower may answer that, and it says nothing about an empty stream. On a replicated
 // stream it also needs the right to publish there, although nothing is ever stored.
 func (l *Log) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
-	p, err := l.place("bounds", topic, partition)
+	p, err := l.place(topic, partition)
+	defer p.Locate("bounds", -1, &err)
 	if err != nil {
 		return 0, 0, err
 	}
-	if first, next, err = l.bounds(ctx, l.o.BoundsConn, &p); err != nil {
-		return 0, 0, p.Fail("bounds", -1, err)
-	}
-	return first, next, nil
+	return l.bounds(ctx, l.o.BoundsConn, &p)
 }
 
 func (l *Log) bounds(ctx context.Context, conn *natsgo.Conn, p *place) (first, next int64, err error) {

@@ -26,14 +26,11 @@ func newPlace(topic string, partition int) (place, error) {
 	return p, checkTopic(topic)
 }
 
-// place returns a place for the operation op, or its error.
-func (l *Log) place(op, topic string, partition int) (place, error) {
+// place checks a place and that the log is open.
+func (l *Log) place(topic string, partition int) (place, error) {
 	p, err := newPlace(topic, partition)
 	if err == nil && l.isClosed() {
 		err = stream.ErrClosed
-	}
-	if err != nil {
-		err = p.Fail(op, -1, err)
 	}
 	return p, err
 }

@@ -19,24 +19,18 @@ import (
 const politeOpens = 4
 
 // Open implements [stream.Log].
-func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender,
-	stream.Tail, error) {
-	p, err := l.place("open", topic, partition)
-	if err != nil {
-		return nil, stream.Tail{}, err
+func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (a stream.Appender,
+	tail stream.Tail, err error) {
+	p, err := l.place(topic, partition)
+	defer p.Locate("open", -1, &err)
+	for try, again := 1, err == nil; again; try++ {
+		a, tail, err = l.openOnce(ctx, p, o, try <= politeOpens)
+		again = errors.Is(err, errOpenAgain)
 	}
-	for try := 1; ; try++ {
-		a, tail, err := l.openOnce(ctx, p, o, try <= politeOpens)
-		if err == nil {
-			return a, tail, nil
-		}
-		if !errors.Is(err, errOpenAgain) {
-			return nil, stream.Tail{}, p.Fail("open", -1, err)
-		}
-	}
+	return a, tail, err
 }
 
-func (l *Log) openOnce(ctx context.Context, p place, o stream.OpenOptions, polite bool) (*appender,
+func (l *Log) openOnce(ctx context.Context, p place, o stream.OpenOptions, polite bool) (stream.Appender,
 	stream.Tail, error) {
 	i, err := l.info(ctx, l.conn, &p)
 	if err != nil {
@@ -53,8 +47,11 @@ func (l *Log) openOnce(ctx context.Context, p place, o stream.OpenOptions, polit
 		return nil, stream.Tail{}, err
 	}
 	a.first = offset + 1
+	if err := a.start(); err != nil {
+		return nil, stream.Tail{}, err
+	}
 	first, _ := i.bounds()
-	return a, stream.Tail{First: first, Open: int64(offset), Next: int64(offset) + 1}, a.start()
+	return a, stream.Tail{First: first, Open: int64(offset), Next: int64(offset) + 1}, nil
 }
 
 // errOpenAgain is the answer to an open record that came too late.
@@ -152,19 +149,21 @@ func (l *Log) maxBytes(i *streamInfo) int {
 }
 
 // Writer implements [stream.Log].
-func (l *Log) Writer(ctx context.Context, topic string, partition int, ack stream.AckFunc) (stream.Appender, error) {
-	p, err := l.place("writer", topic, partition)
+func (l *Log) Writer(ctx context.Context, topic string, partition int, ack stream.AckFunc) (_ stream.Appender,
+	err error) {
+	p, err := l.place(topic, partition)
+	defer p.Locate("writer", -1, &err)
 	if err != nil {
 		return nil, err
 	}
 	i, err := l.info(ctx, l.conn, &p)
 	if err != nil {
-		return nil, p.Fail("writer", -1, err)
+		return nil, err
 	}
 	a := &appender{place: p, log: l, ack: ack, maxBytes: l.maxBytes(i)}
 	a.replicate(i)
 	if err := a.start(); err != nil {
-		return nil, p.Fail("writer", -1, err)
+		return nil, err
 	}
 	return a, nil
 }

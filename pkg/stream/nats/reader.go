@@ -56,8 +56,9 @@ type reader struct {
 }
 
 // Read implements [stream.Log].
-func (l *Log) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
-	p, err := l.place("read", topic, partition)
+func (l *Log) Read(ctx context.Context, topic string, partition int, from int64) (_ stream.Reader, err error) {
+	p, err := l.place(topic, partition)
+	defer p.Locate("read", from, &err)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func (l *Log) Read(ctx context.Context, topic string, partition int, from int64)
 	if err != nil {
 		r.release()
 		r.cancel()
-		return nil, p.Fail("read", from, err)
+		return nil, err
 	}
 	l.readers[r] = struct{}{}
 	return r, nil
