@@ -57,7 +57,7 @@ func (l *Log) bounds(ctx context.Context, conn *natsgo.Conn, p *place) (first, n
 	var i streamInfo
 	if single(reply.Data) {
 		var ok bool
-		if i.State.First, i.State.Last, ok = scanState(reply.Data); ok {
+		if i.State.FirstSeq, i.State.LastSeq, ok = scanState(reply.Data); ok {
 			first, next = i.bounds()
 			return first, next, nil
 		}
@@ -150,7 +150,7 @@ func takenIn(data []byte) (int64, error) {
 
 // fresh reports whether there is a leader, and most replicas spoke to it of late.
 func (i *streamInfo) fresh() bool {
-	if i.Cluster.Leader == "" {
+	if i.Cluster == nil || i.Cluster.Leader == "" { // the server that answers may lag behind
 		return false
 	}
 	heard := 1

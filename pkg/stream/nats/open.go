@@ -63,7 +63,7 @@ func (l *Log) publishOpen(ctx context.Context, a *appender, i *streamInfo, o str
 	polite bool) (uint64, error) {
 	var nonce [6]byte
 	_, _ = rand.Read(nonce[:]) // never fails
-	a.prefix = fmt.Sprintf("%d.%x-", i.State.Last+1, nonce)
+	a.prefix = fmt.Sprintf("%d.%x-", i.State.LastSeq+1, nonce)
 	a.lastID = a.prefix + "0"
 	m, err := openMessage(a, &o)
 	if err != nil {
@@ -71,7 +71,7 @@ func (l *Log) publishOpen(ctx context.Context, a *appender, i *streamInfo, o str
 	}
 	m.Header[headerMsgID] = []string{a.lastID}
 	if polite {
-		m.Header[headerExpectedSeq] = []string{strconv.FormatUint(i.State.Last, 10)}
+		m.Header[headerExpectedSeq] = []string{strconv.FormatUint(i.State.LastSeq, 10)}
 	}
 	reply, err := l.askOpen(ctx, m)
 	if err != nil {
@@ -142,7 +142,7 @@ func (l *Log) askOpen(ctx context.Context, m *natsgo.Msg) (*natsgo.Msg, error) {
 // maxBytes is the largest record a stream takes, chain and headers apart.
 func (l *Log) maxBytes(i *streamInfo) int {
 	n := l.conn.MaxPayload()
-	if m := i.Config.MaxMsgSize; m > 0 && m < n {
+	if m := int64(i.Config.MaxMsgSize); m > 0 && m < n {
 		n = m
 	}
 	return int(n) - headerReserve

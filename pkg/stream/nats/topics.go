@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"hindsight/pkg/stream"
 )
 
@@ -37,10 +39,10 @@ func (l *Log) createOne(ctx context.Context, p *place, partitions int, o stream.
 		return err
 	}
 	text := fmt.Sprintf("Hindsight: partition %d of %d of %s", p.Partition, partitions, p.Topic)
-	c := streamConfig{Name: p.stream, Text: text, Subjects: []string{p.subject}, Retention: "limits", Storage: "file",
-		Discard: "old", MaxAge: time.Duration(o.MaxAge), MaxBytes: -1, MaxMsgs: -1, MaxMsgSize: -1, Consumers: -1,
-		Replicas: l.o.Replicas, Duplicates: duplicateWindow, Direct: true, DenyDelete: true, DenyPurge: !o.Trimmable,
-		Atomic: l.o.Replicas > 1, Metadata: map[string]string{partitionsKey: strconv.Itoa(partitions)}}
+	c := jetstream.StreamConfig{Name: p.stream, Description: text, Subjects: []string{p.subject}, MaxMsgs: -1,
+		MaxAge: time.Duration(o.MaxAge), MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, MaxConsumers: -1,
+		Replicas: l.o.Replicas, Duplicates: duplicateWindow, AllowDirect: true, DenyDelete: true,
+		DenyPurge: !o.Trimmable, AllowAtomicPublish: l.o.Replicas > 1, Metadata: map[string]string{partitionsKey: strconv.Itoa(partitions)}}
 	if o.MaxAge > 0 {
 		c.MaxAge = max(c.MaxAge, duplicateWindow) // the server wants no longer window than age
 	}
@@ -48,7 +50,7 @@ func (l *Log) createOne(ctx context.Context, p *place, partitions int, o stream.
 		c.MaxBytes = o.MaxBytes
 	}
 	if o.RejectWhenFull {
-		c.Discard = "new"
+		c.Discard = jetstream.DiscardNew
 	}
 	err := l.call(ctx, l.conn, "STREAM.CREATE."+p.stream, &c, nil)
 	var e *apiError
