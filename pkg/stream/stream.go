@@ -135,6 +135,15 @@ type OpenOptions struct {
 	Value []byte  // payload of the open record
 }
 
+// Record returns the open record.
+func (o *OpenOptions) Record() *Record {
+	r := &Record{Type: TypeOpen, Value: o.Value}
+	if o.Owner != "" {
+		r.Headers = []Header{{Key: HeaderOwner, Value: o.Owner}}
+	}
+	return r
+}
+
 // Tail is what an Open found: all records before Next are final, no earlier
 // owner can add to them. The open record itself lies at Open, the last one before
 // Next.

@@ -3,6 +3,7 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"regexp"
 
 	kafkago "github.com/segmentio/kafka-go"
 
@@ -19,15 +20,13 @@ func checkTopic(topic string) error {
 	if topic == "" || len(topic) > 249 || topic == "." || topic == ".." {
 		return fmt.Errorf("topic %q: a name has 1 to 249 characters", topic)
 	}
-	for i := range len(topic) {
-		switch c := topic[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_', c == '-':
-		default:
-			return fmt.Errorf("topic %q: a name has letters, digits, '.', '_' and '-' only", topic)
-		}
+	if !topicName.MatchString(topic) {
+		return fmt.Errorf("topic %q: a name has letters, digits, '.', '_' and '-' only", topic)
 	}
 	return nil
 }
+
+var topicName = regexp.MustCompile(`^[\w.-]+$`)
 
 // codeError is an error of a broker with the contract's beside it.
 type codeError struct {

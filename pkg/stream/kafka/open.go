@@ -189,16 +189,13 @@ func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (i
 
 // openBatch returns a batch of one open record, not sealed yet, and its random number.
 func (a *appender) openBatch(o stream.OpenOptions) (b *batch, nonce string, err error) {
-	r := stream.Record{Type: stream.TypeOpen, Value: o.Value}
-	if o.Owner != "" {
-		r.Headers = []stream.Header{{Key: stream.HeaderOwner, Value: o.Owner}}
-	}
+	r := o.Record()
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
 	nonce = hex.EncodeToString(random[:])
 	b = new(batch)
 	b.reset()
-	b.add(&r, append(slices.Clip(a.more(&r)), stream.Header{Key: headerNonce, Value: nonce}))
+	b.add(r, append(slices.Clip(a.more(r)), stream.Header{Key: headerNonce, Value: nonce}))
 	if len(b.b) > a.hard {
 		err = fmt.Errorf("%w: %d bytes, the limit is %d", stream.ErrTooLarge, len(b.b), a.hard)
 	}

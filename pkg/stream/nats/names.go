@@ -2,6 +2,7 @@ package nats
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -20,10 +21,13 @@ func newPlace(topic string, partition int) (place, error) {
 	n := strconv.Itoa(partition)
 	p := place{stream.Place{Topic: topic, Partition: partition}, strings.ReplaceAll(topic, ".", "_") + "_" + n,
 		topic + "." + n}
-	if partition < 0 {
+	switch {
+	case partition < 0:
 		return p, stream.ErrNotFound
+	case !topicName.MatchString(topic):
+		return p, fmt.Errorf("topic %q: only letters, digits, - and _ in parts joined by single dots", topic)
 	}
-	return p, checkTopic(topic)
+	return p, nil
 }
 
 // place checks a place and that the log is open.
@@ -35,15 +39,4 @@ func (l *Log) place(topic string, partition int) (place, error) {
 	return p, err
 }
 
-// checkTopic allows letters, digits, '-' and '_' in parts joined by single dots.
-func checkTopic(topic string) error {
-	bad := topic == "" || topic[0] == '.' || topic[len(topic)-1] == '.' || strings.Contains(topic, "..")
-	for _, c := range []byte(topic) {
-		ok := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
-		bad = bad || !ok
-	}
-	if bad {
-		return fmt.Errorf("topic %q: only letters, digits, - and _ in parts joined by single dots", topic)
-	}
-	return nil
-}
+var topicName = regexp.MustCompile(`^[\w-]+(\.[\w-]+)*$`)

@@ -82,15 +82,12 @@ func (l *Log) publishOpen(ctx context.Context, a *appender, i *streamInfo, o str
 
 // openMessage makes the open record.
 func openMessage(a *appender, o *stream.OpenOptions) (*natsgo.Msg, error) {
-	r := stream.Record{Type: stream.TypeOpen, Value: o.Value}
-	if o.Owner != "" {
-		r.Headers = []stream.Header{{Key: stream.HeaderOwner, Value: o.Owner}}
-	}
-	if recordSize(&r) > a.maxBytes {
+	r := o.Record()
+	if recordSize(r) > a.maxBytes {
 		return nil, stream.ErrTooLarge
 	}
 	m := &natsgo.Msg{Subject: a.subject, Header: natsgo.Header{}, Data: o.Value}
-	return m, setHeaders(m.Header, &r)
+	return m, setHeaders(m.Header, r)
 }
 
 // openedAt returns where the open record is stored.
