@@ -286,19 +286,23 @@ func TestMetricsOfFences(t *testing.T) {
 	})
 }
 
+// slowToStop is a worker that ends in its own time.
+type slowToStop func()
+
+func (f slowToStop) Run(context.Context) error { f(); return nil }
+func (slowToStop) Close()                      {}
+
 // Who was told to stop is not ready while it finishes its work.
 func TestReadinessWhileStopping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDaemon(t, watch.RoleDecider)
 		release := make(chan struct{})
-		s := supervised{role: watch.RoleDecider, logger: d.config.Logger, metrics: d.config.Metrics,
-			part: d.health.Join(watch.RoleDecider, watch.RoleDecider)}
 		ctx, cancel := context.WithCancel(t.Context())
 		stop := d.run(func(context.Context) error {
-			return s.run(ctx, func(context.Context) (func(context.Context) error, func(), error) {
-				s.part.Set(watch.Working, "")
-				return func(context.Context) error { <-release; s.part.Set(watch.Working, ""); return nil }, func() {},
-					nil
+			return d.config.supervise(ctx, watch.RoleDecider, watch.RoleDecider, func(_ context.Context,
+				part *watch.Part) (worker, error) {
+				part.Set(watch.Working, "")
+				return slowToStop(func() { <-release; part.Set(watch.Working, "") }), nil
 			})
 		})
 		pass(time.Second)
