@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hindsight/internal/follow"
+	"hindsight/internal/front"
 	"hindsight/internal/join"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
@@ -202,7 +203,7 @@ func (j *Joiner) Tick(ctx context.Context, now time.Time) error {
 // stop stores the joiner's positions, so that the next one starts there.
 func (j *Joiner) stop(ctx context.Context) error { return j.core.Stop(ctx) }
 
-func (j *Joiner) wake() { signal(j.wakeup) }
+func (j *Joiner) wake() { front.Signal(j.wakeup) }
 
 // Epoch returns the number of the epoch at work.
 func (j *Joiner) Epoch() int64 { return j.epochs.Last.Rec.Epoch }

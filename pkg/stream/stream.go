@@ -201,6 +201,12 @@ type Measured interface {
 	Fill(ctx context.Context, topics ...string) (held, limit int64, err error)
 }
 
+// Lister is implemented by logs that can say which topics they have.
+type Lister interface {
+	// Topics returns the names of all topics, in byte order.
+	Topics(ctx context.Context) ([]string, error)
+}
+
 // Reporter is implemented by logs that show people how far their readers are.
 type Reporter interface {
 	// Report notes that what lies before an offset has been read. It is for information.
