@@ -44,8 +44,7 @@ type sight struct {
 	at       time.Time
 }
 
-// NewKeeper returns a keeper; holder names the process for people. Without a
-// store every lease is held always.
+// NewKeeper returns a keeper; holder names the process for people.
 func NewKeeper(store Store, holder string) *Keeper {
 	return &Keeper{store: store, holder: holder, nonce: rand.Text(), seen: map[string]sight{}}
 }
@@ -53,25 +52,14 @@ func NewKeeper(store Store, holder string) *Keeper {
 // Nonce names the keeper in claims.
 func (k *Keeper) Nonce() string { return k.nonce }
 
-// TTL is how long a lease outlives its holder, 0 if there is no store.
-func (k *Keeper) TTL() time.Duration {
-	if k.store == nil {
-		return 0
-	}
-	return k.store.TTL()
-}
-
-// Always reports whether every lease is held always.
-func (k *Keeper) Always() bool { return k.store == nil }
+// TTL is how long a lease outlives its holder.
+func (k *Keeper) TTL() time.Duration { return k.store.TTL() }
 
 // Beat is how often one looks whether a lease is free.
 func (k *Keeper) Beat() time.Duration { return max(k.TTL()/10, time.Millisecond) }
 
 // Claims returns the leases that are held now, by anybody.
 func (k *Keeper) Claims(ctx context.Context) ([]Claim, error) {
-	if k.store == nil {
-		return nil, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, k.TTL()/2)
 	defer cancel()
 	entries, err := k.store.List(ctx)
@@ -134,18 +122,10 @@ type Held struct {
 // same.
 func (h *Held) Context() context.Context { return h.ctx }
 
-// Lost reports whether the lease was lost.
-func (h *Held) Lost() bool { return errors.Is(context.Cause(h.ctx), ErrLost) }
-
 // Try takes a lease if it is free, and fails with ErrTaken if it is not. Release
 // must be called, even after a loss.
 func (k *Keeper) Try(ctx context.Context, key string) (*Held, error) {
 	h := &Held{key: key, k: k, release: make(chan struct{}), done: make(chan struct{})}
-	if k.store == nil {
-		h.ctx, h.cancel = context.WithCancelCause(ctx)
-		close(h.done)
-		return h, nil
-	}
 	limited, cancel := context.WithTimeout(ctx, k.TTL()/2)
 	defer cancel()
 	sent := time.Now()

@@ -6,8 +6,7 @@
 // of the log ([stream.Log.Open]).
 //
 // Leases lie in a [Store], which drops an entry that was not renewed for its TTL. A
-// [Keeper] renews those of one process and says when one is lost. Without a store
-// (one process owns everything, by a lock on the folder) every lease is held always.
+// [Keeper] renews those of one process and says when one is lost.
 package lease
 
 import (
