@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"sort"
 	"strconv"
@@ -139,16 +138,12 @@ func readTimes(file string, m logs.Mapping) ([]int64, error) {
 	}
 	defer r.Close()
 	var decided, came []int64
-	var rec logs.Record
-	for {
-		err := r.Next(&rec)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
+	err = r.Each(func(rec *logs.Record) error {
 		decided, came = append(decided, rec.Time), append(came, rec.OutcomeTime)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(decided) == 0 {
 		return nil, scan.NoRows(file)

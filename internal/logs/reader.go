@@ -248,6 +248,23 @@ func (r *Reader) Next(rec *Record) error {
 	return r.err
 }
 
+// Each calls f with every event and outcome that is left. The error is f's, or that of [Reader.Next] but for the end.
+func (r *Reader) Each(f func(rec *Record) error) error {
+	var rec Record
+	for {
+		err := r.Next(&rec)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = f(&rec)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 // asLineError returns the [LineError] that err is, or nil.
 func asLineError(err error) *scan.LineError {
 	var bad *scan.LineError

@@ -290,14 +290,7 @@ func survey(path string, o Options) (map[string]columnType, error) {
 	}
 	defer r.Close()
 	types := map[string]columnType{}
-	var rec Record
-	for {
-		switch err := r.Next(&rec); {
-		case errors.Is(err, io.EOF):
-			return types, nil
-		case err != nil:
-			return nil, err
-		}
+	return types, r.Each(func(rec *Record) error {
 		for i := range rec.Features {
 			f := &rec.Features[i]
 			if f.Kind == codec.Text {
@@ -306,5 +299,6 @@ func survey(path string, o Options) (map[string]columnType, error) {
 				types[f.Name] = Number
 			}
 		}
-	}
+		return nil
+	})
 }
