@@ -96,16 +96,11 @@ func Describe(decided, came []int64, pass func(t int)) *Recorded {
 	return out
 }
 
-var (
-	errNotRecorded = errors.New("this data has no times of outcomes; name them with --time-column and " +
-		"--outcome-time-column, or lend those of a file with recorded:FILE")
-	errNoDelays = errors.New("there are no delays in it")
-)
-
 // openOwnDelays opens the delays of a bandit log.
 func openOwnDelays(t *delayTerm, o *Options) error {
 	if o.Came == nil {
-		return errNotRecorded
+		return errors.New("this data has no times of outcomes; name them with --time-column and " +
+			"--outcome-time-column, or lend those of a file with recorded:FILE")
 	}
 	t.decided, t.times = o.Decided, o.Came
 	return nil
@@ -166,7 +161,7 @@ func readDelays(file string, r *bufio.Reader) ([]int64, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s: %w", file, errNoDelays)
+		return nil, fmt.Errorf("%s: there are no delays in it", file)
 	}
 	return out, nil
 }

@@ -32,8 +32,6 @@ type lateness struct {
 var (
 	errNoLesson = errors.New("it does not say which actions were taken: a log of decisions does, in CSV by " +
 		"--action-column")
-	errNotKept = errors.New("the model must go on with what was taught, as its next version: " +
-		"write version: 2, or higher, and warm: keep; the log is taught as the version before")
 )
 
 // NewLesson returns the lesson of a log for a model that goes on with it. Windows are those of
@@ -45,7 +43,8 @@ func NewLesson(env *replay.Rounds, live *model.Model) (*Lesson, error) {
 	case env.Log == nil:
 		return nil, fmt.Errorf("%s: %w", env.Name, errNoLesson)
 	case live.Version < 2 || !live.Warm.Keep:
-		return nil, errNotKept
+		return nil, errors.New("the model must go on with what was taught, as its next version: " +
+			"write version: 2, or higher, and warm: keep; the log is taught as the version before")
 	}
 	m := l.Model
 	m.Version--

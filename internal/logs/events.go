@@ -115,11 +115,8 @@ func (d *rounds) recall() {
 }
 
 var (
-	errLawOfWhat   = errors.New("propensities and actions are not the same actions")
-	errUnknownPlay = errors.New("the action played is not among the actions")
-	errTwoLaws     = errors.New("propensity is not that of the action played in propensities")
-	errWeight      = errors.New("weight is less than 1, or not finite")
-	errNoLawful    = errors.New("the propensity of the action played is not in (0, 1]")
+	errLawOfWhat = errors.New("propensities and actions are not the same actions")
+	errNoLawful  = errors.New("the propensity of the action played is not in (0, 1]")
 )
 
 // event makes an event of a round that was decided.
@@ -154,7 +151,7 @@ func (d *rounds) event(r *Record) error {
 	}
 	if o.Weight != 0 {
 		if !(o.Weight >= 1) || math.IsInf(o.Weight, 0) {
-			return errWeight
+			return errors.New("weight is less than 1, or not finite")
 		}
 		r.Weight = o.Weight
 	}
@@ -211,7 +208,7 @@ func (d *rounds) law(r *Record) error {
 			return errors.New("a baseline without actions")
 		}
 	} else if r.Chosen = actionIndex(r.Actions, o.Action, 0); r.Chosen < 0 {
-		return errUnknownPlay
+		return errors.New("the action played is not among the actions")
 	}
 	if len(o.Propensities) > 0 {
 		if len(o.Propensities) != len(r.Actions) {
@@ -233,7 +230,7 @@ func (d *rounds) law(r *Record) error {
 		if p := r.Propensities[r.Chosen]; r.Propensity == 0 {
 			r.Propensity = p
 		} else if math.Abs(p-r.Propensity) > Printed {
-			return errTwoLaws
+			return errors.New("propensity is not that of the action played in propensities")
 		}
 		if r.Propensity == 0 {
 			return errNoLawful

@@ -151,8 +151,6 @@ func (d *topicReader) next(r *Record) (class, string, error) {
 	return class, "", nil
 }
 
-var errNoLaw = errors.New("a decision whose actions and propensities do not fit each other")
-
 // AssignedBare is why a decision of another system is no event.
 const AssignedBare = "assigned without a propensity"
 
@@ -181,7 +179,7 @@ func (d *topicReader) decision(r *Record, rec *stream.Record) error {
 		return err
 	}
 	if o.Action < 0 || o.Action >= len(o.Actions) || len(o.Propensities) != len(o.Actions) {
-		return errNoLaw
+		return errors.New("a decision whose actions and propensities do not fit each other")
 	}
 	if err := codec.ParseContext(&d.asked, o.Context); err != nil {
 		return fmt.Errorf("context: %w", err)

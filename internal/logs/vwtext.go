@@ -62,10 +62,7 @@ type cbLabel struct {
 	known, shared     bool
 }
 
-var (
-	errNoBar   = errors.New("there is no | behind the label")
-	errCBLabel = errors.New("expected a label action:cost:probability")
-)
+var errCBLabel = errors.New("expected a label action:cost:probability")
 
 // vwKinds are the kinds of labels that are known by name and not read.
 var vwKinds = map[string]string{"slates": "slates", "ca": "continuous actions"}
@@ -120,7 +117,7 @@ func parseLabel(text []byte) (l cbLabel, err error) {
 func (d *vwText) single(r *Record) (class, string, error) {
 	label, rest, ok := bytes.Cut(d.text, []byte("|"))
 	if !ok {
-		return 0, "", &scan.LineError{Line: r.Line, Msg: errNoBar.Error()}
+		return 0, "", &scan.LineError{Line: r.Line, Msg: "there is no | behind the label"}
 	}
 	l, err := parseLabel(label)
 	if err == nil && l.known && (l.action < 1 || l.action > 1<<31) {

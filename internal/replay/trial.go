@@ -154,13 +154,11 @@ func UsePolicies(m *model.Model, r *Rounds) error {
 	case m.Oracle.Kind == model.Hedge:
 		x.Policies = m.Oracle.Class
 	default:
-		return errNoPolicies
+		return errors.New("exp4dale needs policies, and this data brings none; name a policy file in a model " +
+			"file: learner: {kind: exp4dale, policies: FILE}")
 	}
 	return nil
 }
-
-var errNoPolicies = errors.New("exp4dale needs policies, and this data brings none; name a policy file in a model " +
-	"file: learner: {kind: exp4dale, policies: FILE}")
 
 // UseActions gives a model the actions of the data where it lists none and the contexts
 // do not bring theirs, and reports one that cannot play what the data needs.
