@@ -129,7 +129,6 @@ func (c *convert) write(w logs.Writer, r *logs.Record) error {
 	return nil
 }
 
-// report writes the account.
 func (c *convert) report(w io.Writer, a *logs.Account) error {
 	if c.json {
 		return json.NewEncoder(w).Encode(struct {

@@ -28,7 +28,6 @@ func newEventColumns(files *spill.Files) *eventColumns {
 		data: spill.Column[byte]{In: files}}
 }
 
-// dropped reports whether row t is not replayed.
 func (c *eventColumns) dropped(t int) bool { return c.flags.All[t]&(rowInactive|rowWithdrawn) != 0 }
 
 // keptRows are the rows that are replayed.
@@ -53,7 +52,6 @@ func (c *eventColumns) pick(rows []int32) *eventColumns {
 	return out
 }
 
-// timedRow is a row with its time.
 type timedRow struct {
 	at  int64
 	row int32

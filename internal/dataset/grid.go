@@ -46,7 +46,6 @@ func (g *gridLoader) add(b *Table, features []codec.Feature) {
 	g.cells.Add(g.row...)
 }
 
-// text returns the cell of a text of column i.
 func (g *gridLoader) text(b *Table, i int, text string) cell {
 	c := &b.columns[i]
 	if c.ngrams {

@@ -96,7 +96,6 @@ func Describe(decided, came []int64, pass func(t int)) *Recorded {
 	return out
 }
 
-// openOwnDelays opens the delays of a bandit log.
 func openOwnDelays(t *delayTerm, o *Options) error {
 	if o.Came == nil {
 		return errors.New("this data has no times of outcomes; name them with --time-column and " +
@@ -106,7 +105,6 @@ func openOwnDelays(t *delayTerm, o *Options) error {
 	return nil
 }
 
-// openFileDelays opens the delays of a file.
 func openFileDelays(t *delayTerm, o *Options) (err error) {
 	f, err := bounded.Open(t.file, bounded.Any)
 	if err != nil {
@@ -146,7 +144,6 @@ func readTimes(file string, m logs.Mapping) ([]int64, error) {
 	return recorded(decided, came), nil
 }
 
-// readDelays reads a delay a line.
 func readDelays(file string, r *bufio.Reader) ([]int64, error) {
 	var out []int64
 	lines := bufio.NewScanner(r)

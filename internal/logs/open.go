@@ -142,7 +142,6 @@ func (in *input) decompress(r io.Reader) error {
 	return fmt.Errorf("%s: compressed more than %d times", in.name, maxLayers-1)
 }
 
-// counted counts what is read.
 type counted struct {
 	r io.Reader
 	n *int64

@@ -165,7 +165,6 @@ func (r *Reader) Schema() *Schema {
 	return &r.table.Schema
 }
 
-// open opens the next file.
 func (r *Reader) openFile() error {
 	in, err := openInput(r.paths[0], r.o.Stdin)
 	if err != nil {

@@ -73,7 +73,6 @@ type plan struct {
 	conclude func(f *Finding)
 }
 
-// job is one run.
 type job struct {
 	rounds int // what it costs, for progress bars
 	run    func(ctx context.Context) error

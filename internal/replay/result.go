@@ -113,7 +113,6 @@ func (f *Fates) addReject(reason string) bool {
 	return true
 }
 
-// rounds returns the number of rounds that have a fate.
 func (f *Fates) rounds() int64 { return f.Observed + f.Imputed + f.Skipped + f.Withdrawn }
 
 // Rejected returns the number of outcomes that were not used.
