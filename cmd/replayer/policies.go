@@ -191,7 +191,8 @@ func (b *backtest) judgeAll(ctx context.Context, off *judge.OffPolicy, specs []s
 	err := g.Wait()
 	bar.finish()
 	for i, e := range out.Policies {
-		if e != nil && isSnapshot(specs[i]) && b.policies.trained.log == b.source.data {
+		kind, _, _ := strings.Cut(judge.Mixed(specs[i]), ":")
+		if e != nil && kind == "snapshot" && b.policies.trained.log == b.source.data {
 			e.Flags = append(e.Flags, "it learned from rows of this very log: on those the estimates flatter it; "+
 				"judge it on rows that came later")
 		}
@@ -201,12 +202,6 @@ func (b *backtest) judgeAll(ctx context.Context, off *judge.OffPolicy, specs []s
 		fmt.Fprintf(b.env.Stderr, "%d of %d policies are judged%s\n", len(out.Policies), len(specs), hint(b.journal))
 	}
 	return out, err
-}
-
-// isSnapshot reports whether a specification names a learner of a live system.
-func isSnapshot(spec string) bool {
-	kind, _, _ := strings.Cut(judge.Mixed(spec), ":")
-	return kind == "snapshot"
 }
 
 // progressive returns a learner, or that of a model file, as a policy to be judged.

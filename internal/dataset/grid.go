@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,7 @@ func (g *gridLoader) add(b *Table, features []codec.Feature) {
 	for i := range b.columns {
 		v := absent
 		if all || len(features) > 0 && features[0].Name == b.columns[i].name {
-			if v = numberCell(features[0].Value); !b.columns[i].number {
+			if v = cell(math.Float64bits(features[0].Value)); !b.columns[i].number {
 				v = g.text(b, i, features[0].Text)
 			}
 			features = features[1:]

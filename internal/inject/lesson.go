@@ -153,10 +153,8 @@ func (l *Lesson) complete(c *codec.Context, t int) {
 	if log.Props != nil {
 		c.LoggedPropensity = log.Props[row]
 	}
-	if slices.EqualFunc(c.Actions, l.Model.Actions, isBare) {
+	bare := func(a codec.Action, name string) bool { return a.Name == name && len(a.Features) == 0 }
+	if slices.EqualFunc(c.Actions, l.Model.Actions, bare) {
 		c.Actions = nil
 	}
 }
-
-// isBare reports whether an action is no more than its name.
-func isBare(a codec.Action, name string) bool { return a.Name == name && len(a.Features) == 0 }

@@ -60,7 +60,8 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	elapsed := time.Since(start)
 	r := t.result(trace)
 	r.Candidates = b.joiner.Judge().Estimates()
-	r.Certificate = certify.Of(l, r.certifyOptions(t.Model))
+	r.Certificate = certify.Of(l, certify.Options{Rounds: r.Rounds - r.Fates.Withdrawn, Arrival: t.Model.Arrival,
+		Early: t.Model.Early, Late: &r.LateLosses})
 	r.RoundsPerSecond = float64(r.Rounds) / elapsed.Seconds()
 	r.Contexts = trace.match.WorstContexts()
 	return r, nil
