@@ -39,6 +39,11 @@ type pageFlag struct {
 	Text  string
 }
 
+// flag adds one.
+func (p *Page) flag(l level, format string, args ...any) {
+	p.Flags = append(p.Flags, pageFlag{l, fmt.Sprintf(format, args...)})
+}
+
 // tile is a figure in large type.
 type tile struct{ Label, Value, Note string }
 
