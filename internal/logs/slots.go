@@ -95,7 +95,7 @@ func (e *several) next(r *Record, ctx *codec.Context, kind codec.OutcomeKind) (c
 	}
 	if err != nil {
 		e.reset()
-		return 0, "", &scan.LineError{Line: r.Line, Msg: fmt.Sprintf("slot %d: %v", i+1, err)}
+		return 0, "", fmt.Errorf("slot %d: %w", i+1, err)
 	}
 	return isEvent, "", nil
 }
@@ -254,7 +254,7 @@ func (d *vwText) ccb(r *Record) (class, string, error) {
 		n++
 	}
 	if len(r.Actions) == 0 || len(d.several.slots) == 0 {
-		return 0, "", &scan.LineError{Line: r.Line, Msg: "an example without actions or without slots"}
+		return 0, "", errors.New("an example without actions or without slots")
 	}
 	d.several.begin(r)
 	return d.several.next(r, &d.ctx, codec.Loss)
