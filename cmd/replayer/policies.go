@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/sync/errgroup"
 
+	"hindsight/internal/cores"
 	"hindsight/internal/daemon"
 	"hindsight/internal/judge"
 	"hindsight/internal/loop"
@@ -173,22 +172,13 @@ func (b *backtest) judgeAll(ctx context.Context, off *judge.OffPolicy, specs []s
 		fmt.Fprintf(b.env.Stderr, "%d of %d policies were judged before\n", before, len(specs))
 	}
 	bar := newProgress(b.env.Stderr, int64((len(specs)-before)*out.Settings.Rows), "policies")
-	g, judging := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, spec := range specs {
-		if out.Policies[i] != nil {
-			continue
-		}
-		g.Go(func() (err error) {
-			if judging.Err() != nil {
-				return judging.Err()
-			}
-			out.Policies[i], err = off.Evaluate(spec, o)
+	err := cores.Each(ctx, len(specs), func(_ context.Context, i int) (err error) {
+		if out.Policies[i] == nil {
+			out.Policies[i], err = off.Evaluate(specs[i], o)
 			bar.add(int64(out.Settings.Rows))
-			return err
-		})
-	}
-	err := g.Wait()
+		}
+		return err
+	})
 	bar.finish()
 	for i, e := range out.Policies {
 		kind, _, _ := strings.Cut(judge.Mixed(specs[i]), ":")
