@@ -215,7 +215,7 @@ func Epoch(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 	if err != nil {
 		return loop.Epoch{}, err
 	}
-	if rec.ByRule() {
+	if rec.Shares() {
 		rules.HoldOut = max(rules.HoldOut, 1-rules.Promote.Share)
 	}
 	if c, ok := l.(interface{ Oracle() oracle.Regressor }); ok && rules.Actions == nil {

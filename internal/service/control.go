@@ -134,7 +134,7 @@ func (c *Control) judgeOthers(ctx context.Context, candidates, promote []byte) (
 	}
 	epoch, err = c.ask(ctx, false, func(ctx context.Context, j *Joiner) (int64, error) {
 		last := j.epochs.Last
-		if last.Rules.Promote.Share < 1 && last.Rec.ByRule() {
+		if last.Rules.Promote.Share < 1 && last.Rec.Shares() {
 			return 0, fmt.Errorf("%w: the rule of promotion shares the ids of this epoch: switch the mode first",
 				follow.ErrModel)
 		}
@@ -217,7 +217,7 @@ func (j *Joiner) overtaken() error {
 func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int64, error) {
 	last := j.epochs.Last
 	asked := codec.Epoch{Cause: cause}
-	if last.Rules.Mode == mode && (last.Rec.Alarm() == 0 && !last.Rec.ByRule() || asked.Alarm() > 0 || asked.ByRule()) {
+	if last.Rules.Mode == mode && (last.Rec.Alarm() == 0 && !last.Rec.Shares() || asked.Alarm() > 0 || asked.ByRule()) {
 		return last.Rec.Epoch, nil
 	}
 	if err := j.goOn(ctx, last.Rec.Epoch+1, mode, cause); err != nil {
