@@ -40,7 +40,6 @@ func sparse(c *spill.Column[int32], t int, value int32) {
 	c.Add(value)
 }
 
-// dropped reports whether row t is not replayed.
 func (c *eventColumns) dropped(t int) bool { return c.flags.All[t]&(rowInactive|rowWithdrawn) != 0 }
 
 // keptRows are the rows that are replayed.
@@ -52,39 +51,22 @@ type keptRows struct {
 
 // pick returns the columns of some rows, in their order.
 func (c *eventColumns) pick(rows []int32) *eventColumns {
-	out := newEventColumns(c.files)
+	out := &eventColumns{files: c.files, action: c.action.Pick(rows), slots: c.slots.Pick(rows), value: c.value.Pick(rows),
+		props: c.props.Pick(rows), weights: c.weights.Pick(rows), decided: c.decided.Pick(rows), came: c.came.Pick(rows),
+		places: c.places.Pick(rows)}
 	for _, o := range c.outcomes {
 		o.fill(len(c.action.All))
-		picked := &namedColumn{name: o.name, value: spill.Column[float64]{In: c.files},
-			came: spill.Column[int64]{In: c.files}}
-		for i, t := range rows {
-			c.files.Pass(i)
-			picked.value.Add(o.value.All[t])
-			picked.came.Add(o.came.All[t])
-		}
-		out.outcomes = append(out.outcomes, picked)
+		out.outcomes = append(out.outcomes, &namedColumn{o.name, o.value.Pick(rows), o.came.Pick(rows)})
 	}
-	for i, t := range rows {
-		c.files.Pass(i)
-		out.action.Add(c.action.All[t])
-		out.slots.Add(c.slots.All[t])
-		out.value.Add(c.value.All[t])
-		out.props.Add(c.props.All[t])
-		out.weights.Add(c.weights.All[t])
-		out.decided.Add(c.decided.All[t])
-		out.came.Add(c.came.All[t])
-		out.places.Add(c.places.All[t])
-		if len(c.baseline.All) > 0 {
-			out.baseline.Add(c.baseline.All[t])
-		}
-		if len(c.unit.All) > 0 {
-			out.unit.Add(c.unit.All[t])
-		}
+	if len(c.baseline.All) > 0 {
+		out.baseline = c.baseline.Pick(rows)
+	}
+	if len(c.unit.All) > 0 {
+		out.unit = c.unit.Pick(rows)
 	}
 	return out
 }
 
-// timedRow is a row with its time.
 type timedRow struct {
 	at  int64
 	row int32

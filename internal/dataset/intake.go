@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -81,8 +80,6 @@ func (in *Intake) noRows(file string) error {
 	return scan.NoRows(file)
 }
 
-var errNoEvents = errors.New("there is no event in it that can be replayed")
-
 // nothing is the error of a log without a row.
 func (in *Intake) nothing(name string) error {
 	why := append(in.ReasonTexts(), in.Summary())
@@ -92,5 +89,5 @@ func (in *Intake) nothing(name string) error {
 	if in.Malformed > 0 && in.Malformed == in.Read && in.Format != logs.Msgpack && in.Format != logs.Parquet {
 		why = append(why, "a record is a line: of JSON that is spread over several, jq -c . FILE > NEW makes lines")
 	}
-	return fmt.Errorf("%s: %w (%s)", name, errNoEvents, strings.Join(why, "; "))
+	return fmt.Errorf("%s: there is no event in it that can be replayed (%s)", name, strings.Join(why, "; "))
 }

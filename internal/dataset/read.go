@@ -3,7 +3,6 @@ package dataset
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"path/filepath"
 	"strconv"
@@ -126,23 +125,17 @@ func Read(name string, r *logs.Reader, o Options) (b *Table, err error) {
 	for _, a := range l.o.Actions {
 		l.actionIndex(a)
 	}
-	var rec logs.Record
-	for {
-		err := r.Next(&rec)
-		if errors.Is(err, io.EOF) {
-			break
+	err = r.Each(func(rec *logs.Record) error {
+		switch {
+		case files.Err != nil:
+			return files.Err
+		case rec.Kind == logs.Outcome:
+			return l.outcome(rec)
 		}
-		if err == nil && rec.Kind == logs.Outcome {
-			err = l.outcome(&rec)
-		} else if err == nil {
-			err = l.event(&rec)
-		}
-		if err == nil {
-			err = files.Err
-		}
-		if err != nil {
-			return nil, err
-		}
+		return l.event(rec)
+	})
+	if err != nil {
+		return nil, err
 	}
 	l.in.Account = *r.Account()
 	l.in.FirstMalformed = l.in.Errors()

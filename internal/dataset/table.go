@@ -234,7 +234,7 @@ func (b *Table) Words(feature string) bool {
 func (b *Table) Text(row int, feature string) string {
 	if b.rows == nil {
 		i := slices.IndexFunc(b.columns, func(c logColumn) bool { return c.name == feature })
-		switch v := b.cell(row, i); {
+		switch v := b.cells[row*len(b.columns)+i]; {
 		case v == absent:
 			return ""
 		case b.columns[i].number:

@@ -330,7 +330,7 @@ func (d *parquetReader) raw() []byte { return d.text }
 func (d *parquetReader) next(r *Record) (class class, reason string, err error) {
 	if d.at == len(d.rows) {
 		if err := d.fill(); err != nil {
-			return 0, "", err
+			return 0, "", ended{err}
 		}
 	}
 	x := &d.rows[d.at]
@@ -344,10 +344,7 @@ func (d *parquetReader) next(r *Record) (class class, reason string, err error) 
 	if err == nil {
 		class, err = d.record(x, r)
 	}
-	if err != nil {
-		return 0, "", &scan.LineError{Line: d.n, Msg: err.Error()}
-	}
-	return class, "", nil
+	return class, "", err
 }
 
 // fill reads more rows. The library may panic on damaged bytes.

@@ -29,7 +29,9 @@ func NewWriter(w io.Writer, format string) (Writer, error) {
 	out := bufio.NewWriterSize(w, scan.BufferBytes)
 	switch format {
 	case JSONL:
-		return &eventWriter{w: out, append: appendRoundLine}, nil
+		return &eventWriter{w: out, append: func(dst []byte, o *codec.Round) []byte {
+			return append(codec.AppendRoundJSON(dst, o), '\n')
+		}}, nil
 	case Msgpack:
 		return &eventWriter{w: out, append: codec.AppendRound}, nil
 	case Dsjson:
@@ -58,10 +60,6 @@ type eventWriter struct {
 	names  []string
 	base   []string
 	buf    []byte
-}
-
-func appendRoundLine(dst []byte, o *codec.Round) []byte {
-	return append(codec.AppendRoundJSON(dst, o), '\n')
 }
 
 func (e *eventWriter) Write(r *Record) error {
