@@ -99,9 +99,7 @@ func (v *verification) newFates(feedback, rejects *logCursor) *fateCheck {
 	f := &fateCheck{v: v, feedback: feedback, n: -1, models: follow.NewEpochs(v.Build), marks: map[int64]markPlace{},
 		epochs: map[int64]bool{}, rejects: newOutcomeRejects(v, rejects), losses: latelosses.ByOutcome{}}
 	f.rules = f.models.Rules
-	f.history = join.History{Log: v.Log, Partitions: v.partitions, Seed: 1, Epochs: knownEpochs{f},
-		Topics: join.Topics{Decisions: v.topics.Decisions, Outcomes: v.topics.Outcomes, Feedback: v.topics.Feedback,
-			Rejects: v.topics.Rejects}}
+	f.history = join.History{Log: v.Log, Partitions: v.partitions, Seed: 1, Epochs: knownEpochs{f}, Topics: v.topics}
 	f.legal = newLegality(v, 2*v.partitions)
 	return f
 }
