@@ -296,7 +296,7 @@ func (f *fateCheck) forward(r *stream.Record, topic string, first int, ranges []
 func (f *fateCheck) fail(ctx context.Context, r *stream.Record, err error) error {
 	place := (*stream.Error)(nil)
 	switch {
-	case newer(err):
+	case follow.Newer(err):
 		return f.feedback.failed(r.Offset, err)
 	case broken(err):
 		return err
