@@ -48,14 +48,12 @@ checked, and some records are too old for that, 4 could not run.`,
 	v.flags(f, "log to verify", true)
 	f.DurationVar(&v.skew, "clock-skew", 10*time.Second, "by how much clocks of the log's servers differ at most;\n"+
 		"a larger one finds fewer outcomes that were left out")
+	daemon.Bounds{"clock-skew": {0, 48 * float64(time.Hour)}}.Set(f)
 	f.BoolVar(&v.json, "json", false, "one JSON object on standard output")
 	return cmd
 }
 
 func (v *verification) run(ctx context.Context) error {
-	if v.skew < 0 {
-		return daemon.Usagef("--clock-skew must not be negative")
-	}
 	e, seed, err := v.openRecorded(ctx)
 	if err != nil {
 		return err

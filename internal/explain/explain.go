@@ -62,18 +62,10 @@ func (x *explainer) run(ctx context.Context, id string) (err error) {
 		return err
 	}
 	x.decided()
-	if err := x.arrival(ctx); err != nil {
-		return err
-	}
-	if err := x.findFeedback(ctx); err != nil {
-		return err
-	}
-	x.closed()
-	if err := x.findCut(ctx); err != nil {
-		return err
-	}
-	if err := x.findRejects(ctx); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{x.arrival, x.findFeedback, x.findCut, x.findRejects} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
 	rules, err := x.recompute(ctx)
 	if err != nil {
@@ -162,9 +154,6 @@ func (x *explainer) unread(rules *loop.Rules) {
 
 // closed fills in what became of the round.
 func (x *explainer) closed() {
-	if x.fedRec == nil {
-		return
-	}
 	f := &x.fed
 	x.e.Feedback = &feedback{N: f.N, Offset: x.fedRec.Offset, LogTime: logTime(x.fedRec.Time), Fate: f.Fate.String(),
 		Reason: f.Reason,

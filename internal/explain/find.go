@@ -112,6 +112,7 @@ func (x *explainer) findFeedback(ctx context.Context) error {
 		}
 		if x.tell(&f); f.Stage == 0 {
 			x.fed, x.fedRec = f, c
+			x.closed()
 		}
 		f = codec.Feedback{}
 	}, func() bool { return x.fedRec != nil })
@@ -246,8 +247,7 @@ func readOutcome(b []byte) (o outcome) {
 	}
 	o.Action, o.Kind = strings.Clone(c.Action), c.Kind.String()
 	if c.Kind == codec.Loss || c.Kind == codec.Reward {
-		value := c.Value
-		o.Value = &value
+		o.Value = new(c.Value)
 	}
 	for _, v := range c.Values {
 		n := value{Name: strings.Clone(v.Name)}

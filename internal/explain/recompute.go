@@ -171,25 +171,17 @@ func (x *explainer) why(l *loop.Look, model codec.Mode) {
 			out.Actions[i].Predicted = &l.Predicted[i]
 		}
 	}
-	if n := x.dec.First.N; n > 0 {
-		out.Why = fmt.Sprintf("one unit has one draw for a time, and this repeats that of round %d of partition %d", n,
-			x.dec.First.Partition)
-		return
-	}
-	if model == codec.Live && x.dec.Mode == codec.Shadow {
+	switch mu, ok := barrier(l); {
+	case x.dec.First.N > 0:
+		out.Why = fmt.Sprintf("one unit has one draw for a time, and this repeats that of round %d of partition %d",
+			x.dec.First.N, x.dec.First.Partition)
+	case model == codec.Live && x.dec.Mode == codec.Shadow:
 		out.Why = "the guard held the learner back: its law, which would have been drawn from without lose_at_most, " +
 			"was mixed into the baseline's"
-		return
-	}
-	if x.dec.Mode == codec.External {
+	case x.dec.Mode == codec.External:
 		out.Why = "another system decided, and the propensities are those that it gave"
-		return
-	}
-	if x.dec.Mode != codec.Live {
+	case x.dec.Mode != codec.Live:
 		out.Why = "the model was in this mode: the baseline answered, and the propensities are its own"
-		return
-	}
-	switch mu, ok := barrier(l); {
 	case len(l.Law) == 1:
 		out.Why = "there was one action"
 	case ok:

@@ -38,10 +38,7 @@ func (r *reader) assign() error {
 	if said.action < 0 {
 		return codec.ContextError("assigned.action", fmt.Errorf("%w: %q", errAssignedAction, a.Action))
 	}
-	said.law, said.unknown = said.law[:0], 0
-	for range actions {
-		said.law = append(said.law, 0)
-	}
+	said.law, said.unknown = appendZeros(said.law[:0], len(actions)), 0
 	if len(a.Law) > 0 {
 		return r.assignLaw()
 	}

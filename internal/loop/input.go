@@ -273,15 +273,7 @@ func (r *reader) played(names []string) (*oracle.Input, error) {
 }
 
 func sameNames(actions []oracle.Action, names []string) bool {
-	if len(actions) != len(names) {
-		return false
-	}
-	for i, name := range names {
-		if !equalText(actions[i].Name, name) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(actions, names, func(a oracle.Action, name string) bool { return equalText(a.Name, name) })
 }
 
 // known returns the features that the model lists.

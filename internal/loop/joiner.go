@@ -431,11 +431,17 @@ func (j *Joiner) release() {
 
 // expire closes a round if its window has ended.
 func (j *Joiner) expire(p *pending) {
-	if deadline, known := j.endOf(p, p.rules.Window); known && j.now > deadline {
-		j.close(p, deadline, "")
-	} else if j.now == End {
-		j.close(p, End, "")
+	if at, over := j.ended(p, p.rules.Window); over {
+		j.close(p, at, "")
 	}
+}
+
+// ended returns when a window of p ended, if it did: the end of all time ends each.
+func (j *Joiner) ended(p *pending, w Window) (at int64, over bool) {
+	if at, known := j.endOf(p, w); known && j.now > at {
+		return at, true
+	}
+	return End, j.now == End
 }
 
 // close ends the wait of a round at a log time, and that for outcomes whose windows ended before.

@@ -207,10 +207,7 @@ func (j *Judge) law(i int, c Candidate, actions []string, learner []float64) []f
 	case c.Kind == LearnerCandidate:
 		return nil
 	}
-	p := j.scratch[i][:0]
-	for range actions {
-		p = append(p, 0)
-	}
+	p := appendZeros(j.scratch[i][:0], len(actions))
 	if c.Kind == PolicyCandidate {
 		p[j.advice[i]] = 1
 	} else if a := slices.Index(actions, c.Action); c.Kind == AlwaysCandidate && a >= 0 {

@@ -32,9 +32,7 @@ type Baseline struct {
 // eligible counts, in proportion; if that is nothing, for it is masked, all are alike.
 func (r *reader) baseline(dst []float64) []float64 {
 	in, own, b, n := &r.in, r.ctx.Baseline, &r.rules.Baseline, len(dst)
-	for range in.Actions {
-		dst = append(dst, 0)
-	}
+	dst = appendZeros(dst, len(in.Actions))
 	p := dst[n:]
 	switch {
 	case len(own) > 0:
@@ -54,6 +52,13 @@ func (r *reader) baseline(dst []float64) []float64 {
 	}
 	normalise(p)
 	learner.Law(p, p)
+	return dst
+}
+
+func appendZeros(dst []float64, n int) []float64 {
+	for range n {
+		dst = append(dst, 0)
+	}
 	return dst
 }
 

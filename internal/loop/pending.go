@@ -69,17 +69,7 @@ func (p *pending) copy(d *codec.Decision, listed bool) {
 }
 
 // equalTexts reports whether two lists of names are equal.
-func equalTexts(a, b []string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i, text := range a {
-		if !equalText(text, b[i]) {
-			return false
-		}
-	}
-	return true
-}
+func equalTexts(a, b []string) bool { return slices.EqualFunc(a, b, equalText) }
 
 // equalText reports whether two texts are equal: of most rounds both are the model's own, which to
 // see by their address takes half the time.

@@ -85,13 +85,11 @@ func (j *Joiner) settleSoon() {
 func (j *Joiner) tellSoon(p *pending, fate codec.Fate, loss float64, at outPos) {
 	p.told++
 	p.guess = loss
-	j.n++
-	j.early = append(j.early, j.n)
 	n := len(j.closed)
 	j.closed = append(j.closed, codec.Closed{Name: codec.Loss.String(), Fate: fate, Value: loss,
 		Partition: at.partition, Offset: at.offset, ClosedAt: at.time})
-	f := j.record(p)
-	f.Stage, f.ClosedAt, f.Outcomes = p.told, at.time, j.closed[n:len(j.closed):len(j.closed)]
+	f := j.recordEarly(p)
+	f.ClosedAt, f.Outcomes = at.time, j.closed[n:len(j.closed):len(j.closed)]
 }
 
 // retellSoon sets what provisional records told of a round that is taken again.

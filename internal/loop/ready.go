@@ -80,6 +80,15 @@ func (j *Joiner) leave(p *pending) {
 	j.judge.Add(f)
 }
 
+// recordEarly is record of a stage.
+func (j *Joiner) recordEarly(p *pending) *codec.Feedback {
+	j.n++
+	j.early = append(j.early, j.n)
+	f := j.record(p)
+	f.Stage = p.told
+	return f
+}
+
 // record appends the feedback of a round, as yet without what became of it, to those that are ready.
 func (j *Joiner) record(p *pending) *codec.Feedback {
 	d := &p.d

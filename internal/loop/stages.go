@@ -92,10 +92,8 @@ func (j *Joiner) firstOf(stage int) *pending {
 func (j *Joiner) settleStages() {
 	for s := range j.lines {
 		for p := j.firstOf(s + 1); p != nil; p = j.firstOf(s + 1) {
-			if deadline, known := j.endOf(p, p.window(s+1)); known && j.now > deadline {
-				p.closeStage(p.rules, s+1, deadline)
-			} else if j.now == End {
-				p.closeStage(p.rules, s+1, End)
+			if at, over := j.ended(p, p.window(s+1)); over {
+				p.closeStage(p.rules, s+1, at)
 			}
 			if p.told < s || !p.isReady(s+1) {
 				break
@@ -110,10 +108,8 @@ func (j *Joiner) settleStages() {
 func (j *Joiner) tellStage(p *pending) {
 	p.tell()
 	j.weigh(p)
-	j.n++
-	j.early = append(j.early, j.n)
-	f := j.record(p)
-	f.Stage, f.Outcomes = p.told, j.closedOf(p, p.told)
+	f := j.recordEarly(p)
+	f.Outcomes = j.closedOf(p, p.told)
 	for i := range f.Outcomes {
 		f.ClosedAt = max(f.ClosedAt, f.Outcomes[i].ClosedAt)
 	}

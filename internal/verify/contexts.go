@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -108,7 +109,7 @@ func (l *decisionLane) refused(r *stream.Record, epoch func() int64, passed int6
 	id := header
 	var c codec.Context
 	err := codec.ParseContext(&c, r.Value)
-	if newer(err) && info.reason != codec.ReasonMalformed { // somebody could read it
+	if follow.Newer(err) && info.reason != codec.ReasonMalformed { // somebody could read it
 		return Tally{}, l.contexts.failed(r.Offset, err)
 	}
 	if err == nil && c.ID != "" {

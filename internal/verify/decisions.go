@@ -196,7 +196,7 @@ func (d *decisionCheck) again(l *decisionLane, heart *loop.Decider, src loop.Sou
 	if res.Err != nil {
 		what = res.Err.Error()
 	}
-	if newer(res.Err) {
+	if follow.Newer(res.Err) {
 		return false, l.decisions.failed(l.rec.Offset, res.Err)
 	}
 	l.wrong("context", "one that can be decided", what)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"hindsight/internal/follow"
 	"hindsight/internal/join"
@@ -99,9 +98,7 @@ func (v *verification) newFates(feedback, rejects *logCursor) *fateCheck {
 	f := &fateCheck{v: v, feedback: feedback, n: -1, models: follow.NewEpochs(v.Build), marks: map[int64]markPlace{},
 		epochs: map[int64]bool{}, rejects: newOutcomeRejects(v, rejects), losses: latelosses.ByOutcome{}}
 	f.rules = f.models.Rules
-	f.history = join.History{Log: v.Log, Partitions: v.partitions, Seed: 1, Epochs: knownEpochs{f},
-		Topics: join.Topics{Decisions: v.topics.Decisions, Outcomes: v.topics.Outcomes, Feedback: v.topics.Feedback,
-			Rejects: v.topics.Rejects}}
+	f.history = join.History{Log: v.Log, Partitions: v.partitions, Seed: 1, Epochs: knownEpochs{f}, Topics: v.topics}
 	f.legal = newLegality(v, 2*v.partitions)
 	return f
 }
@@ -298,7 +295,7 @@ func (f *fateCheck) forward(r *stream.Record, topic string, first int, ranges []
 func (f *fateCheck) fail(ctx context.Context, r *stream.Record, err error) error {
 	place := (*stream.Error)(nil)
 	switch {
-	case newer(err):
+	case follow.Newer(err):
 		return f.feedback.failed(r.Offset, err)
 	case broken(err):
 		return err
@@ -306,9 +303,11 @@ func (f *fateCheck) fail(ctx context.Context, r *stream.Record, err error) error
 		field, input, offset := "sum", -1, int64(0)
 		if errors.As(err, &place) {
 			offset = place.Offset
-			kind := strings.TrimPrefix(place.Topic, f.v.Name+".")
-			if input = f.history.Input(kind, place.Partition); input >= 0 {
-				field = fmt.Sprintf("%s[%d].sum", kind, place.Partition)
+			for i, t := range []string{f.v.topics.Decisions, f.v.topics.Outcomes} {
+				if t == place.Topic {
+					field = fmt.Sprintf("%s[%d].sum", [...]string{"decisions", "outcomes"}[i], place.Partition)
+					input = i*f.v.partitions + place.Partition
+				}
 			}
 		}
 		if input >= 0 && f.dropped(ctx, input) {

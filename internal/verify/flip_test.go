@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"hindsight/internal/envelope"
+	"hindsight/internal/follow"
 	"hindsight/internal/model"
 	"hindsight/internal/testkit"
 	"hindsight/pkg/codec"
@@ -346,7 +347,7 @@ func testFlips(t *testing.T, encoding codec.Encoding, parts, step int) {
 		r, err := Run(w.ctx, Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
 		restore()
 		switch {
-		case newer(err) && strings.HasSuffix(f.path, ".v"):
+		case follow.Newer(err) && strings.HasSuffix(f.path, ".v"):
 			found++
 		case err != nil:
 			t.Errorf("%s[%d]@%d %s: %s: %v", f.topic, f.partition, f.offset, f.kind, f.path, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -82,7 +83,7 @@ func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.Feed
 	}
 	if err != nil {
 		f.v.count(&f.v.report.Marks, Tally{TooOld: 1})
-		if !newer(err) && !f.begun && f.shortened(ctx) {
+		if !follow.Newer(err) && !f.begun && f.shortened(ctx) {
 			return nil
 		}
 		if f.lost && !opens {

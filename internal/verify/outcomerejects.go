@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"hindsight/internal/follow"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -132,7 +133,7 @@ func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Recor
 		return again || slices.ContainsFunc(x.tails[behind:], func(offset int64) bool { return offset < m.Rejects })
 	}
 	for place, rej := range x.unmet {
-		if err := codec.ParseOutcome(new(codec.Outcome), rej.Bytes); newer(err) { // a newer joiner could read it
+		if err := codec.ParseOutcome(new(codec.Outcome), rej.Bytes); follow.Newer(err) { // a newer joiner could read it
 			return c.failed(r.Offset, err)
 		}
 		if x.c.cut() && len(x.met) == 0 {

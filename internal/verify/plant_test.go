@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/follow"
 	"hindsight/internal/join/testkit"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -110,7 +111,7 @@ func TestReplayFlips(t *testing.T) {
 				changed[i].Value = b
 				v, err := tryReplay(w, made.with(at, changed))
 				flips++
-				if newer(err) && at[0] != 'd' && at[0] != 'o' {
+				if follow.Newer(err) && at[0] != 'd' && at[0] != 'o' {
 					continue // it says so
 				} else if err != nil {
 					t.Fatal(err)

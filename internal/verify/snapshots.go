@@ -47,7 +47,7 @@ func (v *verification) readSnapshots(ctx context.Context, fates *follow.Epochs) 
 		if err == nil {
 			err = v.addModel(s, models, fates)
 		}
-		if newer(err) {
+		if follow.Newer(err) {
 			return c.failed(s.Offset, err)
 		}
 		if err != nil {
@@ -92,7 +92,8 @@ func (d *decisionCheck) snapshot(ctx context.Context, s *snapshotInfo) error {
 		return nil
 	}
 	wrong := func(field, want, got string) {
-		v.differ(Difference{Topic: v.topics.Snapshots, Offset: s.offset, Time: s.time, Field: field, Want: want, Got: got})
+		v.differ(Difference{Topic: v.topics.Snapshots, Offset: s.offset, Time: s.time, Field: field, Want: want,
+			Got: got})
 	}
 	if _, err := d.follow(ctx, s.place); err != nil || d.dead != nil {
 		return err

@@ -147,9 +147,6 @@ func TestTwice(t *testing.T) {
 			t.Errorf("%v, want %v", l.twice, want)
 		}
 	}
-	if other := newLegality(&verification{}, 2); other.skew != 10e9 {
-		t.Errorf("skew %d", other.skew)
-	}
 }
 
 // TestEpochGone: where retention has dropped the epoch meanwhile that recomputing was to begin at, the log is

@@ -13,7 +13,6 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
-	"hindsight/pkg/oracle"
 	"hindsight/pkg/stream"
 
 	"golang.org/x/sync/errgroup"
@@ -237,18 +236,12 @@ func (v *verification) step(n int) {
 // log or the program.
 func damaged(err error) bool {
 	e := (*codec.Error)(nil)
-	return !newer(err) && (errors.As(err, &e) || errors.Is(err, codec.ErrCorrupt))
-}
-
-// newer reports whether an error says that a newer program wrote what could not be read:
-// whether it is right is for that program to say.
-func newer(err error) bool {
-	return errors.Is(err, codec.ErrVersion) || errors.Is(err, oracle.ErrNewer)
+	return !follow.Newer(err) && (errors.As(err, &e) || errors.Is(err, codec.ErrCorrupt))
 }
 
 // unread notes a record that cannot be read; that of a newer program ends the verification.
 func (v *verification) unread(c *logCursor, r *stream.Record, field, want string, err error, n int64) error {
-	if newer(err) {
+	if follow.Newer(err) {
 		return c.failed(r.Offset, err)
 	}
 	d := at(c, r, field, want, err).in(n, "")

@@ -56,79 +56,61 @@ func (o *Round) bare() bool {
 		o.Propensity == 0 && o.Time == NoTime
 }
 
-type roundFlag struct {
-	name string
-	on   bool
-}
-
-func (o *Round) flags() [3]roundFlag {
-	return [...]roundFlag{{"inactive", o.Inactive}, {"defaulted", o.Defaulted}, {"activated", o.Activated}}
-}
-
 func roundTimeJSON(dst []byte, ns int64) []byte {
 	return append(time.Unix(0, ns).UTC().AppendFormat(append(dst, '"'), time.RFC3339Nano), '"')
 }
 
 // AppendRound appends o as MessagePack. Its context and outcome are valid.
 func AppendRound(dst []byte, o *Round) []byte {
-	start := len(dst)
+	start, head := len(dst), len(dst)+2
 	dst = AppendContext(append(dst, mpMap16, 0), &o.Context) // the head of its map becomes the last byte of this one's
-	dst[start+2] &= 15
-	key := func(name string) { dst = another(dst, start+2, name) }
+	dst[head] &= 15
 	if o.Time != NoTime {
-		key("time")
-		dst = appendInt(dst, o.Time)
+		dst = appendInt(another(dst, head, "time"), o.Time)
 	}
 	if o.Action != "" {
-		key("action")
-		dst = appendText(dst, o.Action)
+		dst = appendText(another(dst, head, "action"), o.Action)
 	}
 	if o.Propensity != 0 {
-		key("propensity")
-		dst = appendFloat(dst, o.Propensity)
+		dst = appendFloat(another(dst, head, "propensity"), o.Propensity)
 	}
 	if len(o.Propensities) > 0 {
-		key("propensities")
-		dst = appendMap(dst, len(o.Propensities))
+		dst = appendMap(another(dst, head, "propensities"), len(o.Propensities))
 		for i, p := range o.Propensities {
 			dst = appendFloat(appendText(dst, o.LawActions[i]), p)
 		}
 	}
 	switch o.Kind {
 	case Loss, Reward:
-		key(o.Kind.String())
-		dst = appendFloat(dst, o.Value)
+		dst = appendFloat(another(dst, head, o.Kind.String()), o.Value)
 	case Withdrawn:
-		key("withdrawn")
-		dst = appendBool(dst, true)
+		dst = appendBool(another(dst, head, "withdrawn"), true)
 	}
 	if o.OutcomeTime != NoTime {
-		key("outcome_time")
-		dst = appendInt(dst, o.OutcomeTime)
+		dst = appendInt(another(dst, head, "outcome_time"), o.OutcomeTime)
 	}
 	if o.Weight != 0 && o.Weight != 1 || o.bare() {
-		key("weight")
-		dst = appendFloat(dst, max(o.Weight, 1))
+		dst = appendFloat(another(dst, head, "weight"), max(o.Weight, 1))
 	}
 	if len(o.Baseline) > 0 {
-		key("baseline")
-		dst = appendList(dst, len(o.Baseline))
+		dst = appendList(another(dst, head, "baseline"), len(o.Baseline))
 		for _, name := range o.Baseline {
 			dst = appendText(dst, name)
 		}
 	}
-	for _, f := range o.flags() {
+	for _, f := range [...]struct {
+		name string
+		on   bool
+	}{{"inactive", o.Inactive}, {"defaulted", o.Defaulted}, {"activated", o.Activated}} {
 		if f.on {
-			key(f.name)
-			dst = appendBool(dst, true)
+			dst = appendBool(another(dst, head, f.name), true)
 		}
 	}
 	if len(o.Values)+len(o.Arms) > 0 {
 		dst[start+len("???\xa1v")] = saysMore // of the context: the first entry of the map
 	}
 	if len(o.Values) > 0 {
-		key("outcomes")
-		dst = appendMap(dst, len(o.Values))
+		dst = appendMap(another(dst, head, "outcomes"), len(o.Values))
 		for i := range o.Values {
 			v := &o.Values[i]
 			if dst = appendText(dst, v.Name); v.Time != NoTime {
@@ -143,8 +125,7 @@ func AppendRound(dst []byte, o *Round) []byte {
 		}
 	}
 	if len(o.Arms) > 0 {
-		key("arms")
-		dst = appendMap(dst, len(o.Arms))
+		dst = appendMap(another(dst, head, "arms"), len(o.Arms))
 		for _, a := range o.Arms {
 			dst = appendValues(appendText(dst, a.Action), a.Values)
 		}

@@ -178,20 +178,13 @@ func (r *reader) jsonHex() rune {
 		r.fail(errSyntax)
 		return 0
 	}
-	var u rune
-	for _, c := range r.b[r.i+2 : r.i+6] {
-		switch {
-		case c >= '0' && c <= '9':
-			u = u<<4 | rune(c-'0')
-		case c|0x20 >= 'a' && c|0x20 <= 'f':
-			u = u<<4 | rune(c|0x20-'a'+10)
-		default:
-			r.fail(errSyntax)
-			return 0
-		}
+	u, err := strconv.ParseUint(unsafe.String(&r.b[r.i+2], 4), 16, 32)
+	if err != nil {
+		r.fail(errSyntax)
+		return 0
 	}
 	r.i += 6
-	return u
+	return rune(u)
 }
 
 // tens are the powers of ten that float64 holds exactly, as far as needed.

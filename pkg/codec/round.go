@@ -131,14 +131,21 @@ func (r *reader) round(o *Round) {
 			asked = true
 			r.roundContext(&o.Context, actions)
 			o.ownBaseline()
+		case "unit":
+			o.Unit, o.unitOther = r.once(&seen, 30).contextUnit()
+		case "first":
+			if r.kind() == tokMap {
+				o.Repeat = r.once(&seen, 31).roundRef().N > 0
+			} else {
+				r.skip(0)
+			}
 		default:
 			if s.key == cloudMark && r.json && !r.inner {
 				r.cloud = true
 				o.Actions = actions
 				return
 			}
-			if !r.ofUnit(o, s.key, &seen) && !r.decided(o, s.key, &seen) && !r.came(o, s.key, &seen) &&
-				!r.named(o, s.key, &seen) {
+			if !r.decided(o, s.key, &seen) && !r.came(o, s.key, &seen) && !r.named(o, s.key, &seen) {
 				r.skip(0)
 			}
 		}
@@ -181,22 +188,6 @@ func (o *Round) ownBaseline() {
 		o.Baseline = append(o.Baseline, o.Context.Baseline[0].Name)
 	}
 	o.Context.Baseline = nil
-}
-
-// ofUnit reads a key that tells of the unit, and reports whether it was one.
-func (r *reader) ofUnit(o *Round, key string, seen *uint32) bool {
-	switch key {
-	case "unit":
-		o.Unit, o.unitOther = r.once(seen, 30).contextUnit()
-	case "first":
-		if r.kind() != tokMap {
-			return false
-		}
-		o.Repeat = r.once(seen, 31).roundRef().N > 0
-	default:
-		return false
-	}
-	return true
 }
 
 // decided reads a key that tells of the decision, and reports whether it was one.

@@ -93,6 +93,14 @@ func (k *Keeper) over(e Entry) bool {
 	return false
 }
 
+// unchanged returns the revision of an entry that was seen, and whether it was over when it was seen last.
+func (k *Keeper) unchanged(key string) (revision uint64, over bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s, ok := k.seen[key]
+	return s.revision, ok && time.Since(s.at) > k.TTL()
+}
+
 // forget drops what was seen of entries that are there no longer.
 func (k *Keeper) forget(there []Entry) {
 	k.mu.Lock()
@@ -131,8 +139,8 @@ func (k *Keeper) Try(ctx context.Context, key string) (*Held, error) {
 	sent := time.Now()
 	var err error
 	if h.revision, err = k.store.Create(limited, key, h.value(0)); errors.Is(err, ErrTaken) {
-		if e, got := k.store.Get(limited, key); got == nil && k.over(e) {
-			h.revision, err = k.store.Update(limited, key, h.value(0), e.Revision)
+		if revision, over := k.unchanged(key); over {
+			h.revision, err = k.store.Update(limited, key, h.value(0), revision)
 		}
 	}
 	if err != nil {
