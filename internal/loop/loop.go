@@ -65,19 +65,10 @@ const (
 
 // String returns the type's name in the model file.
 func (k FeatureKind) String() string {
-	switch k {
-	case NumberFeature:
-		return "number"
-	case TextFeature:
-		return "text"
-	case BoolFeature:
-		return "bool"
-	case NgramsFeature:
-		return "{text: ngrams}"
-	case VectorFeature:
-		return "vector"
+	if k > VectorFeature {
+		k = 0
 	}
-	return "unknown"
+	return [...]string{"unknown", "number", "text", "bool", "{text: ngrams}", "vector"}[k]
 }
 
 // wire returns the kind of the values in a context.

@@ -162,8 +162,8 @@ func (b *backtest) join(t int) error {
 	if err := b.take(e.Time, b.moved[:], nil); err != nil {
 		return err
 	}
-	if b.match.Schedule.Silent {
-		b.over(b.dec.ID)
+	if b.match.Schedule.Silent && b.forgets { // an id that is there again later is a round of its own
+		b.joiner.Over(b.dec.ID)
 	}
 	return b.joinOutcomes(b.match.Schedule.After(t), t)
 }
@@ -193,14 +193,6 @@ func (b *backtest) take(time int64, decisions, outcomes []codec.Range) error {
 	b.cut.Cut++
 	b.cut.Time, b.cut.Decisions, b.cut.Outcomes = time, decisions, outcomes
 	return b.joiner.Take(&b.cut, b.batch[:len(decisions)+len(outcomes)])
-}
-
-// over lets the joiner forget a round of which no outcome is to come. An id that is there
-// again later, which the reader of a log has forgotten, is a round of its own.
-func (b *backtest) over(id string) {
-	if b.forgets {
-		b.joiner.Over(id)
-	}
 }
 
 // learn takes what was released and rejected.

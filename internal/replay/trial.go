@@ -64,7 +64,8 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	elapsed := time.Since(start)
 	r := t.result(trace)
 	r.Candidates = b.joiner.Judge().Estimates()
-	r.Certificate = certify.Of(l, r.certifyOptions(t.Model))
+	r.Certificate = certify.Of(l, certify.Options{Rounds: r.Rounds - r.Fates.Withdrawn, Arrival: t.Model.Arrival,
+		Early: t.Model.Early, Late: &r.LateLosses})
 	r.RoundsPerSecond = float64(r.Rounds) / elapsed.Seconds()
 	r.Contexts = trace.match.WorstContexts()
 	return r, nil
@@ -158,13 +159,11 @@ func UsePolicies(m *model.Model, r *Rounds) error {
 	case m.Oracle.Kind == model.Hedge:
 		x.Policies = m.Oracle.Class
 	default:
-		return errNoPolicies
+		return errors.New("exp4dale needs policies, and this data brings none; name a policy file in a model " +
+			"file: learner: {kind: exp4dale, policies: FILE}")
 	}
 	return nil
 }
-
-var errNoPolicies = errors.New("exp4dale needs policies, and this data brings none; name a policy file in a model " +
-	"file: learner: {kind: exp4dale, policies: FILE}")
 
 // UseActions gives a model the actions of the data where it lists none and the contexts
 // do not bring theirs, and reports one that cannot play what the data needs.

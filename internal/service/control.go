@@ -235,7 +235,7 @@ func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int
 	} else if asked.ByRule() {
 		by = watch.CauseRule
 	}
-	j.cfg.Metrics.Switch(by)
+	j.cfg.Metrics.Switches.WithLabelValues(by).Inc()
 	return n, nil
 }
 
