@@ -22,7 +22,7 @@ func TestAssignedLog(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
 	file := writeFile(t, "shop.yaml", "name: shop\nactions: [a, b, c]\nreward: {min: 0, max: 1}\nwindow: 1h\n")
 	law := map[string]float64{"a": .5, "b": .25, "c": .25}
-	sums, squares, n, bare := map[string]float64{}, map[string]float64{}, 0.0, 0
+	sums, squares, n, bare, missing := map[string]float64{}, map[string]float64{}, 0.0, 0, 0
 	liveOn(t, dir, file, func(e *engine.Engine) {
 		ask := func(subject, body string) string {
 			t.Helper()
@@ -40,6 +40,10 @@ func TestAssignedLog(t *testing.T) {
 			if got := ask("shop.decide", body); !strings.Contains(got, `"mode":"external"`) ||
 				!strings.Contains(got, `"action":"`+action+`"`) {
 				t.Fatalf("%s: %s", body, got)
+			}
+			if i%20 == 7 && said != "" {
+				missing++
+				continue
 			}
 			ask("shop.outcome", fmt.Sprintf(`{"id":"r%d","reward":%d}`, i, reward))
 			if said == "" {
@@ -69,8 +73,22 @@ func TestAssignedLog(t *testing.T) {
 		if got := number(t, p, "ess"); got != squares[name] { // all weights are equal
 			t.Errorf("always:%s: an effective sample of %v, %v by hand", name, got, squares[name])
 		}
-		number(t, p, "estimates.snips.value")
+		if got, want := number(t, p, "overlap"), squares[name]/n; math.Abs(got-want) > 1e-12 { // E min(1, π/p)
+			t.Errorf("always:%s: an overlap of %v, %v by hand", name, got, want)
+		}
+		if got, want := number(t, p, "mean_weight"), squares[name]/law[name]/n; math.Abs(got-want) > 1e-12 ||
+			number(t, p, "support") != 1 {
+			t.Errorf("always:%s: a mean weight of %v, %v by hand; %v", name, got, want, p["support"])
+		}
+		if got, want := number(t, p, "estimates.snips.value"), sums[name]*law[name]/squares[name]; math.Abs(got-
+			want) > 1e-12 {
+			t.Errorf("always:%s: SNIPS %v, %v by hand", name, got, want)
+		}
 		number(t, p, "estimates.dr.value")
+	}
+	if number(t, o, "estimators.without_outcome") != float64(missing) || missing == 0 ||
+		number(t, o, "estimators.rows") != n || number(t, o, "estimators.min_propensity") != .25 {
+		t.Errorf("%d rounds have no outcome: %v", missing, o["estimators"])
 	}
 	if got := fmt.Sprint(need(t, o, "estimators.interval")); !strings.Contains(got, "right:any_time ") ||
 		!strings.Contains(got, "played each action with one probability, and the log of a live system") {

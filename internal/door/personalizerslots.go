@@ -41,9 +41,10 @@ func (d *Door) rankSlots(w http.ResponseWriter, r *http.Request, c client) *prob
 	if p := d.readJSON(w, r, &request, expected, "InvalidRankRequest"); p != nil {
 		return p
 	}
-	if request.DeferActivation {
+	rules := d.rules()
+	if request.DeferActivation && (!rules.Activation || rules.Slots == nil) {
 		return refused(http.StatusBadRequest, "InvalidRankRequest", "deferActivation", "activation of several slots "+
-			"cannot be deferred: rank once for each slot, with the actions that are left")
+			"cannot be deferred: set activation: required in the model file, and list the slots there")
 	}
 	asked, err := request.context()
 	if err != nil {
@@ -57,7 +58,7 @@ func (d *Door) rankSlots(w http.ResponseWriter, r *http.Request, c client) *prob
 	}
 	response := slotsResponse{EventID: asked.ID}
 	for _, s := range asked.Slots {
-		if d.rules().Activation {
+		if rules.Activation && !request.DeferActivation {
 			if p := d.tell(r, c, outcome{ID: loop.SlotID(asked.ID, s.Name), Activated: true}); p != nil {
 				return p
 			}
@@ -143,7 +144,12 @@ func (d *Door) rewardSlots(w http.ResponseWriter, r *http.Request, c client) *pr
 	return noContent(w, nil)
 }
 
-// activateSlots has nothing to do: no event of several slots waits for its activation.
-func (d *Door) activateSlots(w http.ResponseWriter, r *http.Request, _ client) *problem {
-	return noContent(w, checkActivated(r))
+// activateSlots activates the rounds of an event whose activation was deferred: those of the slots of the model, since
+// the call names none. Without a list of slots there no event waits.
+func (d *Door) activateSlots(w http.ResponseWriter, r *http.Request, c client) *problem {
+	p, rules := checkActivated(r), d.rules()
+	for i := 0; p == nil && rules.Activation && i < len(rules.Slots); i++ {
+		p = d.tell(r, c, outcome{ID: loop.SlotID(r.PathValue("id"), rules.Slots[i].Name), Activated: true})
+	}
+	return noContent(w, p)
 }

@@ -126,6 +126,53 @@ func TestPersonalizerSlots(t *testing.T) {
 	}
 }
 
+// TestDeferredSlots: the slots of an event whose activation is deferred are learned if it comes, else withdrawn; of a
+// page whose ids lie in several partitions each slot is joined.
+func TestDeferredSlots(t *testing.T) {
+	w := open(t, setting{partitions: 3, model: "activation: required\nslots: {hero: any, side: any}\nwindow: 300ms\n" +
+		"reward: {min: 0, max: 1}\n"})
+	const root = "/personalizer/v1.1-preview.3/multislot"
+	const pages = 8
+	for i := range pages {
+		body := strings.Replace(rankSlotsOf, "{", fmt.Sprintf(`{"deferActivation":true,"eventId":"e%d",`, i), 1)
+		if got := w.call("POST", root+"/rank", body); got.status != 201 {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+		event := fmt.Sprintf("%s/events/e%d", root, i)
+		for _, c := range [][2]string{{"/reward", `{"reward":[{"slotId":"hero","value":1},{"slotId":"side","value":0}]}`},
+			{"/activate", ""}} {
+			if i%2 > 0 && c[1] == "" {
+				continue
+			}
+			if got := w.call("POST", event+c[0], c[1]); got.status != 204 {
+				t.Fatalf("%d %s", got.status, got.body)
+			}
+		}
+	}
+	fates, partitions := map[string]codec.Fate{}, map[int]bool{}
+	eventually(t, "all slots have their feedback", func() bool {
+		for _, b := range w.records("shop.feedback") {
+			var f codec.Feedback
+			if err := codec.ParseFeedback(&f, b); err != nil {
+				t.Fatal(err)
+			}
+			fates[strings.Clone(f.ID)], partitions[f.Partition] = f.Fate, true
+		}
+		return len(fates) == 2*pages
+	})
+	for i := range pages {
+		for _, slot := range []string{"hero", "side"} {
+			want := [...]codec.Fate{codec.Observed, codec.WithdrawnRound}[i%2]
+			if got := fates[fmt.Sprintf("e%d:%s", i, slot)]; got != want {
+				t.Errorf("e%d:%s: %v, want %v", i, slot, got, want)
+			}
+		}
+	}
+	if len(partitions) != 3 {
+		t.Errorf("slots in the partitions %v", partitions)
+	}
+}
+
 // TestSlotsPage holds that the calls of docs/slots.md are answered.
 func TestSlotsPage(t *testing.T) {
 	w := open(t, setting{model: "reward: {min: 0, max: 1}\n"})

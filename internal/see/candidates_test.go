@@ -34,6 +34,10 @@ func TestBrowserCandidates(t *testing.T) {
 		"played actions" || !slices.Contains(cells, "beaten") {
 		t.Errorf("the table says %q", cells)
 	}
+	if !browsertest.Eval[bool](p, `(([, mean, low, high]) => mean.every((y, i) => low[i] <= y && y <= high[i]))`+
+		`(drawn.candidates.data)`) {
+		t.Error("an estimate is drawn outside its interval")
+	}
 	p.Picture("page-candidates")
 	for _, f := range p.Accessible("page") {
 		t.Error(f)
