@@ -61,12 +61,16 @@ func packedOuterGo(dst, z []float64) {
 	}
 }
 
-// packedForm returns zᵀPz for a packed P, row by row.
+// packedForm returns zᵀPz for a packed P, row by row. Rows where z is 0 add nothing: of
+// hashed columns few are not.
 func packedForm(p, z []float64) float64 {
 	s := 0.0
 	for i, v := range z {
 		row := p[:i+1]
 		p = p[i+1:]
+		if v == 0 {
+			continue
+		}
 		s += float64(v * (float64(2*dot(row[:i], z)) + float64(row[i]*v)))
 	}
 	return s
