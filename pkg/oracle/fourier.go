@@ -80,17 +80,25 @@ func (f *fourier) fill(dst, z []float64, d int) {
 	clear(dst)
 	at := f.at
 	for ; len(at) >= 4; at = at[4:] {
-		w0, w1, w2, w3 := f.w[int(at[0])*m:][:m], f.w[int(at[1])*m:][:m], f.w[int(at[2])*m:][:m], f.w[int(at[3])*m:][:m]
-		z0, z1, z2, z3 := z[at[0]+1], z[at[1]+1], z[at[2]+1], z[at[3]+1]
-		for j := range dst {
-			dst[j] += (float64(z0*w0[j]) + float64(z1*w1[j])) + (float64(z2*w2[j]) + float64(z3*w3[j]))
-		}
+		w := [4][]float64{f.w[int(at[0])*m:][:m], f.w[int(at[1])*m:][:m], f.w[int(at[2])*m:][:m], f.w[int(at[3])*m:][:m]}
+		addFour(dst, &w, &[4]float64{z[at[0]+1], z[at[1]+1], z[at[2]+1], z[at[3]+1]})
 	}
 	for _, c := range at {
 		axpy(dst, z[c+1], f.w[int(c)*m:][:m])
 	}
 	scale := 1 / float64(f.wide*math.Sqrt(float64(d)))
-	phase := f.phase[:m]
+	cosines(dst, f.phase[:m], scale)
+}
+
+// addFourGo adds four vectors w, times z, to dst, from column i on.
+func addFourGo(i int, dst []float64, w *[4][]float64, z *[4]float64) {
+	for j := i; j < len(dst); j++ {
+		dst[j] += (float64(z[0]*w[0][j]) + float64(z[1]*w[1][j])) + (float64(z[2]*w[2][j]) + float64(z[3]*w[3][j]))
+	}
+}
+
+// cosinesGo makes each t of dst √2·cos(2π(t·scale + phase)).
+func cosinesGo(dst, phase []float64, scale float64) {
 	for j, t := range dst {
 		dst[j] = math.Sqrt2 * CosTurns(float64(t*scale)+phase[j])
 	}

@@ -360,3 +360,79 @@ end:
 done:
 	VZEROUPPER
 	RET
+
+// func packedStepAVX2(s *[4]float64, dst, rows, k, z []float64, m *[8]float64)
+//
+// The first len(dst) columns of four rows, a multiple of four. Y0 holds their sums s, a
+// lane a row, and takes products by columns, in ascending order; m is a·k and z of the
+// four rows, which add to dst by pairs, as in Go.
+TEXT ·packedStepAVX2(SB), NOSPLIT, $0-112
+	MOVQ         dst_base+8(FP), DI
+	MOVQ         dst_len+16(FP), BX
+	MOVQ         rows_base+32(FP), R8
+	MOVQ         k_base+56(FP), CX
+	MOVQ         z_base+80(FP), SI
+	MOVQ         m+104(FP), DX
+	NEXT_ROWS(R8, BX)
+	VBROADCASTSD 0(DX), Y8
+	VBROADCASTSD 8(DX), Y9
+	VBROADCASTSD 16(DX), Y10
+	VBROADCASTSD 24(DX), Y11
+	VBROADCASTSD 32(DX), Y12
+	VBROADCASTSD 40(DX), Y13
+	VBROADCASTSD 48(DX), Y14
+	VBROADCASTSD 56(DX), Y15
+	VXORPD       Y0, Y0, Y0
+	XORQ         AX, AX                // j
+
+block:
+	CMPQ       AX, BX
+	JGE        done
+	LOAD_ROWS(R8, AX, Y1, Y2, Y3, Y4)
+	VMOVUPD    (CX)(AX*8), Y7
+	VMULPD     Y7, Y8, Y5
+	VMULPD     Y7, Y9, Y6
+	VSUBPD     Y5, Y1, Y1
+	VSUBPD     Y6, Y2, Y2
+	VMULPD     Y7, Y10, Y5
+	VMULPD     Y7, Y11, Y6
+	VSUBPD     Y5, Y3, Y3
+	VSUBPD     Y6, Y4, Y4
+	VMOVUPD    Y1, (R8)(AX*8)
+	VMOVUPD    Y2, (R9)(AX*8)
+	VMOVUPD    Y3, (R10)(AX*8)
+	VMOVUPD    Y4, (R11)(AX*8)
+	VMULPD     Y12, Y1, Y5
+	VMULPD     Y13, Y2, Y6
+	VADDPD     Y6, Y5, Y5
+	VADDPD     (DI)(AX*8), Y5, Y5
+	VMULPD     Y14, Y3, Y6
+	VMULPD     Y15, Y4, Y7
+	VADDPD     Y7, Y6, Y6
+	VADDPD     Y6, Y5, Y5
+	VMOVUPD    Y5, (DI)(AX*8)
+	VMOVUPD    (SI)(AX*8), Y7
+	VMULPD     Y7, Y1, Y1
+	VMULPD     Y7, Y2, Y2
+	VMULPD     Y7, Y3, Y3
+	VMULPD     Y7, Y4, Y4
+	VUNPCKLPD  Y2, Y1, Y5
+	VUNPCKHPD  Y2, Y1, Y6
+	VUNPCKLPD  Y4, Y3, Y1
+	VUNPCKHPD  Y4, Y3, Y2
+	VPERM2F128 $0x20, Y1, Y5, Y3
+	VPERM2F128 $0x20, Y2, Y6, Y4
+	VPERM2F128 $0x31, Y1, Y5, Y5
+	VPERM2F128 $0x31, Y2, Y6, Y6
+	VADDPD     Y3, Y0, Y0
+	VADDPD     Y4, Y0, Y0
+	VADDPD     Y5, Y0, Y0
+	VADDPD     Y6, Y0, Y0
+	ADDQ       $4, AX
+	JMP        block
+
+done:
+	MOVQ    s+0(FP), DI
+	VMOVUPD Y0, (DI)
+	VZEROUPPER
+	RET

@@ -61,12 +61,16 @@ func packedOuterGo(dst, z []float64) {
 	}
 }
 
-// packedForm returns zᵀPz for a packed P, row by row.
+// packedForm returns zᵀPz for a packed P, row by row. Rows where z is 0 add nothing: of
+// hashed columns few are not.
 func packedForm(p, z []float64) float64 {
 	s := 0.0
 	for i, v := range z {
 		row := p[:i+1]
 		p = p[i+1:]
+		if v == 0 {
+			continue
+		}
 		s += float64(v * (float64(2*dot(row[:i], z)) + float64(row[i]*v)))
 	}
 	return s
@@ -162,23 +166,21 @@ func packedRankOneGo(p []float64, c float64, k []float64) {
 // element is loaded once and stored once. It sets dst = (P − a·k·kᵀ)·z; the slices have
 // the length of P's rows. Two rows are taken together, so that sums run beside each
 // other. With a = 0 it leaves P as it was.
-func packedStep(dst, p []float64, a float64, k, z []float64) {
+func packedStepGo(dst, p []float64, a float64, k, z []float64) {
+	packedStepFrom(0, dst, p, a, k, z)
+}
+
+// packedStepFrom is packedStepGo of the rows from i on, an even number.
+func packedStepFrom(i int, dst, p []float64, a float64, k, z []float64) {
 	n := len(z)
 	dst, k = dst[:n], k[:n]
-	i := 0
 	for ; i+2 <= n; i += 2 {
 		at := packedLen(i)
 		r0, r1 := p[at:][:i+1], p[at+i+1:][:i+2]
 		k0, k1 := float64(a*k[i]), float64(a*k[i+1])
 		z0, z1 := z[i], z[i+1]
-		s0, s1 := packedStepRows(dst[:i], r0[:i], r1[:i], k[:i], z[:i], k0, k1, z0, z1)
-		// The little triangle on the diagonal.
-		r0[i] -= float64(k0 * k[i])
-		r1[i] -= float64(k1 * k[i])
-		r1[i+1] -= float64(k1 * k[i+1])
-		s0 += float64(r0[i]*z0) + float64(r1[i]*z1)
-		s1 += float64(r1[i]*z0) + float64(r1[i+1]*z1)
-		dst[i], dst[i+1] = s0, s1
+		s0, s1 := packedStepRows(0, 0, dst[:i], r0[:i], r1[:i], k[:i], z[:i], k0, k1, z0, z1)
+		packedStepEnds(s0, s1, dst[i:], r0[i:], r1[i:], k[i:], k0, k1, z0, z1)
 	}
 	if i < n {
 		row := p[packedLen(i):][:n]
@@ -195,8 +197,18 @@ func packedStep(dst, p []float64, a float64, k, z []float64) {
 	}
 }
 
-// packedStepRows is packedStep for two rows, but for their ends on the diagonal.
-func packedStepRows(dst, r0, r1, k, z []float64, k0, k1, z0, z1 float64) (s0, s1 float64) {
+// packedStepEnds ends packedStep for two rows with the little triangle on the diagonal.
+func packedStepEnds(s0, s1 float64, dst, r0, r1, k []float64, k0, k1, z0, z1 float64) {
+	r0[0] -= float64(k0 * k[0])
+	r1[0] -= float64(k1 * k[0])
+	r1[1] -= float64(k1 * k[1])
+	dst[0] = s0 + (float64(r0[0]*z0) + float64(r1[0]*z1))
+	dst[1] = s1 + (float64(r1[0]*z0) + float64(r1[1]*z1))
+}
+
+// packedStepRows is packedStep for two rows, but for their ends on the diagonal; s0 and s1
+// are what earlier columns add up to.
+func packedStepRows(s0, s1 float64, dst, r0, r1, k, z []float64, k0, k1, z0, z1 float64) (float64, float64) {
 	n := len(r0)
 	dst, r1, k, z = dst[:n], r1[:n], k[:n], z[:n]
 	for j, w := range k {

@@ -2,6 +2,8 @@
 
 package oracle
 
+import "math"
+
 // avx2 tells whether there is AVX2. It changes no bit of any result.
 var avx2 = hasAVX2()
 
@@ -20,6 +22,15 @@ func packedMulAVX2(dst, p, z []float64)
 
 //go:noescape
 func packedRankOneAVX2(p []float64, c float64, k []float64)
+
+//go:noescape
+func packedStepAVX2(s *[4]float64, dst, rows, k, z []float64, m *[8]float64)
+
+//go:noescape
+func addFourAVX2(dst []float64, w *[4][]float64, z *[4]float64)
+
+//go:noescape
+func cosinesAVX2(dst, phase []float64, scale float64, c *[14][4]float64)
 
 // dot4 sets s[i] = dot(p[i], y), to the bit; each p[i] has at least the length of y. The
 // four do not wait for each other, and y is read once.
@@ -61,3 +72,51 @@ func packedRankOne(p []float64, c float64, k []float64) {
 	}
 	packedRankOneAVX2(p[:packedLen(len(k))], c, k)
 }
+
+// packedStep is packedStepGo, to the bit.
+func packedStep(dst, p []float64, a float64, k, z []float64) {
+	i, n := 0, len(z)
+	dst, k = dst[:n], k[:n]
+	for ; avx2 && i+4 <= n; i += 4 {
+		rows := p[packedLen(i):packedLen(i+4)]
+		var s [4]float64
+		m := [8]float64{a * k[i], a * k[i+1], a * k[i+2], a * k[i+3], z[i], z[i+1], z[i+2], z[i+3]}
+		packedStepAVX2(&s, dst[:i], rows, k[:i], z[:i], &m)
+		end := dst[i : i+4]
+		r0, r1, r2, r3 := rows[i:], rows[2*i+1:], rows[3*i+3:], rows[4*i+6:]
+		packedStepEnds(s[0], s[1], end, r0, r1, k[i:], m[0], m[1], m[4], m[5])
+		s[2], s[3] = packedStepRows(s[2], s[3], end[:2], r2[:2], r3[:2], k[i:], z[i:], m[2], m[3], m[6], m[7])
+		packedStepEnds(s[2], s[3], end[2:], r2[2:], r3[2:], k[i+2:], m[2], m[3], m[6], m[7])
+	}
+	packedStepFrom(i, dst, p, a, k, z)
+}
+
+// addFour is addFourGo, to the bit.
+func addFour(dst []float64, w *[4][]float64, z *[4]float64) {
+	n := 0
+	if avx2 {
+		n = len(dst) &^ 3
+		addFourAVX2(dst[:n], w, z)
+	}
+	addFourGo(n, dst, w, z)
+}
+
+// cosines is cosinesGo, to the bit.
+func cosines(dst, phase []float64, scale float64) {
+	n := 0
+	if avx2 {
+		n = len(dst) &^ 3
+		cosinesAVX2(dst[:n], phase[:n], scale, &cosineTerms)
+	}
+	cosinesGo(dst[n:], phase[n:], scale)
+}
+
+// cosineTerms are the numbers of cosinesGo, in all lanes.
+var cosineTerms = func() (lanes [14][4]float64) {
+	for i, v := range [14]float64{0.5, 0.25, 2 * math.Pi, math.Sqrt2, 1.0 / 51090942171709440000,
+		-1.0 / 121645100408832000, 1.0 / 355687428096000, -1.0 / 1307674368000, 1.0 / 6227020800, -1.0 / 39916800,
+		1.0 / 362880, -1.0 / 5040, 1.0 / 120, -1.0 / 6} {
+		lanes[i] = [4]float64{v, v, v, v}
+	}
+	return lanes
+}()

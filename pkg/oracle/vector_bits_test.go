@@ -94,7 +94,26 @@ func (c *kernelCase) check(t *testing.T) {
 	packedMul(got, p, c.z)
 	compare("packedMul", got, product)
 
+	product = append([]float64(nil), c.matrix[1][:d]...)
 	less := append([]float64(nil), p...)
+	packedStepGo(product, less, c.c, c.k, c.z)
+	got = c.inside(c.matrix[1][:d])
+	packedStep(got, append([]float64(nil), p...), c.c, c.k, c.z)
+	compare("packedStep", got, product)
+	got = c.inside(p)
+	packedStep(append([]float64(nil), c.matrix[1][:d]...), got, c.c, c.k, c.z)
+	compare("the P of packedStep", got, less)
+
+	sums, z := append([]float64(nil), p...), [4]float64{c.c, 2, 3, 4}
+	addFourGo(0, sums, &c.matrix, &z)
+	got = c.inside(p)
+	addFour(got, &c.matrix, &z)
+	compare("addFour", got, sums)
+	cosinesGo(sums, c.matrix[2], c.c)
+	cosines(got, c.matrix[2], c.c)
+	compare("cosines", got, sums)
+
+	less = append([]float64(nil), p...)
 	packedRankOneGo(less, c.c, c.k)
 	got = c.inside(p)
 	packedRankOne(got, c.c, c.k)

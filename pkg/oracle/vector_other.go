@@ -11,3 +11,9 @@ func packedOuter(dst, z []float64) { packedOuterGo(dst, z) }
 func packedMul(dst, p, z []float64) { packedMulGo(dst, p, z) }
 
 func packedRankOne(p []float64, c float64, k []float64) { packedRankOneGo(p, c, k) }
+
+func packedStep(dst, p []float64, a float64, k, z []float64) { packedStepGo(dst, p, a, k, z) }
+
+func addFour(dst []float64, w *[4][]float64, z *[4]float64) { addFourGo(0, dst, w, z) }
+
+func cosines(dst, phase []float64, scale float64) { cosinesGo(dst, phase, scale) }
