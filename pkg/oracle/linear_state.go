@@ -55,7 +55,8 @@ func (o *Linear) fresh() *Linear {
 
 func (o *Linear) code(c *Coder) {
 	layout := o.layout()
-	c.Version(layout, secondLinear, "another version of what is computed, or it forgets or has random features otherwise")
+	c.Version(layout, secondLinear,
+		"another version of what is computed, or it forgets or has random features otherwise")
 	if layout > linearVersion {
 		c.Same("it forgets otherwise", o.forget)
 	}
