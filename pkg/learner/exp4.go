@@ -138,14 +138,23 @@ func (e *EXP4) Learn(r *Round) {
 		return
 	}
 	k := len(r.Propensities)
-	eta := e.Eta()
-	if math.IsInf(eta, 1) {
-		eta = math.Sqrt(e.breadth / float64(k)) // the first round: nothing depends on it but ε
-	}
+	eta := e.rate(k)
 	e.vote(r.Input)
 	e.tally.add(e, r, eta)
-	estimate := r.Loss / e.denominator(r.Propensities[r.Action], e.q[r.Action], eta)
-	played := int32(r.Action)
+	e.take(r, e.denominator(r.Propensities[r.Action], e.q[r.Action], eta), float64(k))
+}
+
+// rate returns η; in the first round, where nothing depends on it but ε, that of k actions.
+func (e *EXP4) rate(k int) float64 {
+	if eta := e.Eta(); !math.IsInf(eta, 1) {
+		return eta
+	}
+	return math.Sqrt(e.breadth / float64(k))
+}
+
+// take charges the policies that play as r did with its loss over a divisor.
+func (e *EXP4) take(r *Round, divisor, spent float64) {
+	estimate, played := r.Loss/divisor, int32(r.Action)
 	losses := e.losses[:len(e.advice)]
 	for i, a := range e.advice {
 		if a == played {
@@ -153,7 +162,7 @@ func (e *EXP4) Learn(r *Round) {
 		}
 	}
 	e.learned++
-	e.spent += float64(k) + float64(max(0, r.N-1-r.LearnedThrough))
+	e.spent += spent + float64(max(0, r.N-1-r.LearnedThrough))
 	e.weigh()
 }
 
@@ -169,27 +178,16 @@ func (e *EXP4) borrow(r *Round) {
 	if r.Fate != Observed && r.Fate != Imputed || slices.Contains(r.Propensities, 0) {
 		return
 	}
-	eta := e.Eta()
-	if math.IsInf(eta, 1) {
-		eta = math.Sqrt(e.breadth / float64(len(r.Propensities)))
-	}
+	eta := e.rate(len(r.Propensities))
 	e.vote(r.Input)
 	q := r.Propensities[r.Action]
 	if e.eta == 0 {
 		q += eta / 2
 	}
-	estimate := r.Loss / q
-	for i, a := range e.advice {
-		if a == int32(r.Action) {
-			e.losses[i] += estimate
-		}
-	}
-	e.learned++
 	for a, p := range r.Propensities {
 		e.spent += e.q[a] / p
 	}
-	e.spent += float64(max(0, r.N-1-r.LearnedThrough))
-	e.weigh()
+	e.take(r, q, 0)
 }
 
 // denominator returns what the loss of an action is divided by that was played with

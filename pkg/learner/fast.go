@@ -110,7 +110,7 @@ func (f *fast) tell(r *Round) {
 	f.reg.Update(r.Input, r.Action, r.Loss)
 	w := waits{r.Decision, f.reg.Mark(r.Input, r.Action), r.Loss, r.Borrowed}
 	q.all = slices.Insert(q.all, q.from+i, w)
-	f.live += w.counts()
+	f.live += counts(w.borrowed)
 }
 
 func (f *fast) amend(r *Round, w *waits, loss float64) {
@@ -118,13 +118,6 @@ func (f *fast) amend(r *Round, w *waits, loss float64) {
 		f.reg.Amend(r.Input, r.Action, w.fed, w.loss, loss)
 		w.loss = loss
 	}
-}
-
-func (w *waits) counts() int64 {
-	if w.borrowed {
-		return 0
-	}
-	return 1
 }
 
 // settle takes the feedback of a round, the first of its partition. One that teaches nothing after all is amended to
@@ -146,7 +139,7 @@ func (f *fast) settle(r *Round) {
 		i++
 	}
 	for k := range i {
-		f.live -= q.items()[k].counts()
+		f.live -= counts(q.items()[k].borrowed)
 	}
 	q.drop(i)
 }
@@ -180,7 +173,7 @@ func (f *fast) code(c *oracle.Coder) (state []byte) {
 				return nil
 			}
 			if last = w.decision; c.Reading() {
-				f.live += w.counts()
+				f.live += counts(w.borrowed)
 			}
 		}
 	}

@@ -79,7 +79,7 @@ func (o *inOrder) hold(m *Models, r *Round) {
 		c := oracle.NewWriter(w.round)
 		codeHeld(&c, r, nil)
 		w.round = c.Bytes()
-		m.waiting += counts(r)
+		m.waiting += counts(r.Borrowed)
 	}
 	at, _ := o.find(w.decision)
 	o.wait = slices.Insert(o.wait, at, w)
@@ -97,7 +97,7 @@ func (o *inOrder) settle(m *Models, n int64) {
 		}
 		if w.round != nil {
 			r := o.held.of(w)
-			m.waiting -= counts(r)
+			m.waiting -= counts(r.Borrowed)
 			m.give(r)
 			o.free = append(o.free, w.round)
 		}
@@ -119,8 +119,8 @@ func (m *Models) give(r *Round) {
 }
 
 // counts is 1 for a round whose regret counts.
-func counts(r *Round) int64 {
-	if r.Borrowed {
+func counts(borrowed bool) int64 {
+	if borrowed {
 		return 0
 	}
 	return 1
@@ -130,7 +130,7 @@ func counts(r *Round) int64 {
 func (o *inOrder) rounds() (n int64) {
 	for i := range o.wait {
 		if w := &o.wait[i]; w.round != nil {
-			n += counts(o.held.of(w))
+			n += counts(o.held.of(w).Borrowed)
 		}
 	}
 	return n

@@ -137,12 +137,17 @@ func (m *Models) Add(r *Round) {
 // for whatever was played, and nothing of R_f.
 func (m *Models) borrow(r *Round) {
 	v := m.values(r.Input, r.Action)
-	if m.alarm != nil && m.alarm.raised == 0 {
-		m.alarm.observe(r, v, m.mixture(v))
-	}
 	for i, x := range v {
 		e := x - r.Loss
 		m.loss[i] += float64(e * e)
+	}
+	m.look(r, v)
+}
+
+// look tells the alarm of a round in the sums, with the values of what was played, and judges at every 16th.
+func (m *Models) look(r *Round, v []float64) {
+	if m.alarm != nil && m.alarm.raised == 0 {
+		m.alarm.observe(r, v, m.mixture(v))
 	}
 	m.evidence++
 	if m.evidence%judgeEvery == 0 {
@@ -178,39 +183,25 @@ func (m *Models) terms(r *Round) (mean, low []float64) {
 func (m *Models) observe(r *Round, h *oracle.Hedge, fhat []float64) (played []float64) {
 	n := len(m.which)
 	mean, low := m.mean[:n], m.low[:n]
+	values := func(a int) []float64 {
+		if h == nil || fhat == nil && a != r.Action {
+			return m.values(r.Input, a)
+		}
+		played = h.Values(r.Input, a)
+		if fhat != nil {
+			fhat[a] = h.Mean(played)
+		}
+		return m.pick(played)
+	}
 	for a, p := range r.Propensities {
-		if a == r.Action {
-			continue
+		if a != r.Action {
+			spread(mean, low, values(a), p, a == 0 || a == 1 && r.Action == 0)
 		}
-		var v []float64
-		if fhat != nil {
-			f := h.Values(r.Input, a)
-			fhat[a] = h.Mean(f)
-			v = m.pick(f)
-		} else {
-			v = m.values(r.Input, a)
-		}
-		spread(mean, low, v, p, a == 0 || a == 1 && r.Action == 0)
 	}
-	var v []float64
-	if h != nil {
-		played = h.Values(r.Input, r.Action)
-		if fhat != nil {
-			fhat[r.Action] = h.Mean(played)
-		}
-		v = m.pick(played)
-	} else {
-		v = m.values(r.Input, r.Action)
-	}
+	v := values(r.Action)
 	spread(mean, low, v, r.Propensities[r.Action], len(r.Propensities) == 1)
-	if m.alarm != nil && m.alarm.raised == 0 {
-		m.alarm.observe(r, v, m.mixture(v))
-	}
 	settle(m.regret, m.loss, mean, low, v, r.Loss)
-	m.evidence++
-	if m.evidence%judgeEvery == 0 {
-		m.judge(r.N)
-	}
+	m.look(r, v)
 	return played
 }
 

@@ -215,10 +215,7 @@ func (o *Aggregate) project() {
 	if m == 0 || len(z) == 1 {
 		return
 	}
-	if n := m + len(z); cap(o.phi) < n {
-		o.phi = make([]float64, n, n+n/2)
-	}
-	o.phi = o.phi[:m+len(z)]
+	o.phi = resize(o.phi, m+len(z))
 	o.fourier.fill(o.phi[:m], z, max(len(z), o.o.Columns))
 	copy(o.phi[m:], z)
 }

@@ -134,7 +134,7 @@ func (o *Linear) changed(n int32, f, y float64) (from, to int32) {
 	case a.watch.add(f, y, changeOne, limitOf(int(n))):
 		a.watch = watch{}
 		clear(o.all.s[:]) // this action explains it
-		o.changes.add(Change{Example: o.fed, Action: a.name})
+		o.changes.add(Change{Example: o.fed, Action: o.known.names[n]})
 		return n, n + 1
 	}
 	return 0, 0

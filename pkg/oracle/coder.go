@@ -118,7 +118,8 @@ func (c *Coder) Version(layout, newest byte, other string) bool {
 	case !c.reading:
 		return true
 	case v > newest:
-		c.Fail(fmt.Errorf("%sversion %d, and this one reads versions up to %d: %w: %w", c.of, v, newest, ErrNewer, c.not))
+		c.Fail(fmt.Errorf("%sversion %d, and this one reads versions up to %d: %w: %w", c.of, v, newest,
+			ErrNewer, c.not))
 	case v < 1:
 		return c.Must(false, fmt.Sprintf("there is no version %d", v))
 	}

@@ -38,10 +38,9 @@ func DiagonalBytes(k, n int) float64 { return float64(k) * 16 * float64(n) }
 // a matrix of 4,096 columns would take 8 million.
 type Diagonal struct {
 	fitted
-	o        DiagonalOptions
-	wide     diagonals
-	byAction map[string]int32
-	names    []string
+	o     DiagonalOptions
+	wide  diagonals
+	known index // names of actions
 	beginning
 }
 
@@ -64,13 +63,12 @@ func NewDiagonal(o DiagonalOptions) (*Diagonal, error) {
 	case o.MaxActions < 0:
 		return nil, errors.New("diagonal: max actions is negative")
 	}
-	return &Diagonal{fitted: f, o: o, wide: diagonals{places: o.Places, lambda: o.Lambda},
-		byAction: map[string]int32{}}, nil
+	return &Diagonal{fitted: f, o: o, wide: diagonals{places: o.Places, lambda: o.Lambda}}, nil
 }
 
 // full reports whether no further action can be learned.
 func (o *Diagonal) full() bool {
-	k := len(o.names)
+	k := len(o.known.names)
 	return k == o.o.MaxActions || DiagonalBytes(k+1, o.dim()+o.o.Places) > maxLinearBytes
 }
 
@@ -81,16 +79,13 @@ func (o *Diagonal) Predict(dst []float64, x *Input) {
 	position := len(x.Features)
 	for i := range dst[:len(x.Actions)] {
 		a := &x.Actions[i]
-		n, ok := o.byAction[a.Name]
-		if !ok {
-			n = -1
-		}
+		n := int32(o.known.at(i, a.Name))
 		o.fillAction(position, a)
 		m, u := o.wide.at(n, o.z, x.Terms, x.own(i))
 		o.unfillAction(position, a)
 		position += len(a.Features)
 		switch {
-		case ok:
+		case n >= 0:
 		case o.full():
 			m, u = o.sumLoss/float64(o.fed), 0
 		default:
@@ -108,17 +103,14 @@ func (o *Diagonal) Update(x *Input, action int, loss float64) {
 	o.fed++
 	o.sumLoss += loss
 	o.learn(x, action)
-	n, ok := o.byAction[x.Actions[action].Name]
-	if !ok {
+	n := int32(o.known.at(action, x.Actions[action].Name))
+	if n < 0 {
 		if o.full() {
 			o.strange++
 			return
 		}
-		n = int32(len(o.names))
-		name := string(append([]byte(nil), x.Actions[action].Name...))
-		o.names = append(o.names, name)
-		o.byAction[name] = n
-		o.wide.begin(n, o.about[name])
+		n = o.known.add(x.Actions[action].Name)
+		o.wide.begin(n, o.about[o.known.names[n]])
 	}
 	own := x.own(action)
 	m, u := o.wide.at(n, o.z, x.Terms, own)
@@ -137,7 +129,7 @@ func (o *Diagonal) Update(x *Input, action int, loss float64) {
 }
 
 // Counts returns the current counts; places of terms are no columns.
-func (o *Diagonal) Counts() LinearCounts { return o.counts(len(o.names)) }
+func (o *Diagonal) Counts() LinearCounts { return o.counts(len(o.known.names)) }
 
 // weight is one coefficient: its mean and its variance.
 type weight struct{ w, v float64 }
@@ -287,7 +279,7 @@ func (o *Diagonal) AppendBinary(b []byte) ([]byte, error) { return appendState(b
 
 // UnmarshalBinary implements [Regressor].
 func (o *Diagonal) UnmarshalBinary(b []byte) error {
-	n := &Diagonal{fitted: fitted{features: o.features.fresh()}, o: o.o, byAction: map[string]int32{}, beginning: o.beginning,
+	n := &Diagonal{fitted: fitted{features: o.features.fresh()}, o: o.o, beginning: o.beginning,
 		wide: diagonals{places: o.wide.places, lambda: o.wide.lambda}}
 	return readState(b, "diagonal", o, n)
 }
@@ -297,24 +289,24 @@ func (o *Diagonal) code(c *Coder) {
 	c.Version(byte(o.version), Newest, "another version of what is computed")
 	c.Same("other parameters", o.o.Beta, o.o.Lambda, o.o.Places, o.most)
 	c.Ints(&o.fed, &o.resets, &o.strange, &o.dropped)
-	columns, actions := c.Count(len(o.cols)-1, 4), c.Count(len(o.names), 1)
+	columns, actions := c.Count(len(o.cols)-1, 4), c.Count(len(o.known.names), 1)
 	if !c.Must(actions <= o.o.MaxActions && (o.fed > 0 || actions == 0), "damaged header") ||
 		!o.fitted.code(c, columns) || !c.Must(o.regret >= 0, "damaged header") {
 		return
 	}
-	if c.Reading() {
-		o.names = make([]string, actions)
-	}
-	for i := range o.names {
-		c.String(&o.names[i])
-		if c.Reading() {
-			o.byAction[o.names[i]] = int32(i)
+	for i := range actions {
+		name := ""
+		if !c.Reading() {
+			name = o.known.names[i]
+		}
+		if c.Text(&name); c.Reading() {
+			o.known.add(name)
 		}
 	}
-	c.Must(len(o.byAction) == actions, "damaged action")
+	c.Must(len(o.known.of) == actions, "damaged action")
 	o.wide.code(c, columns+1)
 	if c.Must(len(o.wide.actions) == actions, "damaged regression") && c.Reading() {
-		for i, name := range o.names {
+		for i, name := range o.known.names {
 			o.wide.begin(int32(i), o.about[name])
 		}
 	}

@@ -51,8 +51,8 @@ func before(x *Input, action int) int {
 
 // Mark implements [Amender].
 func (o *Linear) Mark(x *Input, action int) Fed {
-	n, ok := o.byAction[x.Actions[action].Name]
-	if !ok {
+	n := o.action(action, x.Actions[action].Name)
+	if n < 0 {
 		return Fed{}
 	}
 	return o.mark(o.actions[n].watch.n, o.fed)
@@ -61,8 +61,8 @@ func (o *Linear) Mark(x *Input, action int) Fed {
 // again sets z to an example that was fed and returns the index of its action; -1: it is not in the regression, which
 // began anew since then.
 func (o *Linear) again(x *Input, action int, was Fed) int32 {
-	n, ok := o.byAction[x.Actions[action].Name]
-	if !ok || o.actions[n].watch.n < was.At {
+	n := o.action(action, x.Actions[action].Name)
+	if n < 0 || o.actions[n].watch.n < was.At {
 		return -1
 	}
 	o.refill(x, action, was)
@@ -81,11 +81,9 @@ func (o *Linear) Amend(x *Input, action int, was Fed, from, to float64) {
 func (o *Linear) amend(n int32, by float64) {
 	r, z := &o.actions[n].ridge, o.point()
 	r.grow(len(z), o.lambda)
-	if len(o.k) < len(z) {
-		o.k = make([]float64, len(z)+len(z)/2)
-	}
-	packedMul(o.k[:len(z)], r.p, z)
-	axpy(r.w, by, o.k[:len(z)])
+	o.k = resize(o.k, len(z))
+	packedMul(o.k, r.p, z)
+	axpy(r.w, by, o.k)
 }
 
 // faded returns ρ^age; 1 if ρ is 0, which is no forgetting.
@@ -128,14 +126,7 @@ func (o *Aggregate) Follow(final Regressor) {
 
 // amend moves w by P·z·by.
 func (f *fading) amend(z []float64, by float64, sc *fadingScratch) {
-	n := len(z)
-	if len(sc.v) < n {
-		sc.v, sc.q = make([]float64, n+n/2), make([]float64, n+n/2)
-	}
-	v, q := sc.v[:n], sc.q[:n]
-	for i, x := range z {
-		v[i] = f.s[i] * x
-	}
+	v, q := f.scale(z, sc)
 	packedStep(q, f.p, f.a, f.k, v)
 	f.a = 0 // the last step is in p
 	for i, x := range q {
@@ -174,8 +165,8 @@ func (o *Diagonal) Mark(*Input, int) Fed { return o.mark(o.all.n, o.fed) }
 
 // Amend implements [Amender], roughly: a weight forgets what others did when its example was fed.
 func (o *Diagonal) Amend(x *Input, action int, was Fed, from, to float64) {
-	n, ok := o.byAction[x.Actions[action].Name]
-	if !ok || o.all.n < was.At {
+	n := int32(o.known.at(action, x.Actions[action].Name))
+	if n < 0 || o.all.n < was.At {
 		return
 	}
 	o.refill(x, action, was)

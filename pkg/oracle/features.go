@@ -14,6 +14,13 @@ type FeatureSpec struct {
 	Lo, Hi float64
 }
 
+func (s *FeatureSpec) check() error {
+	if !(s.Lo < s.Hi) || s.Hi-s.Lo > maxNumber {
+		return fmt.Errorf("feature %q has bounds [%v, %v]: give finite ones, the lower first", s.Name, s.Lo, s.Hi)
+	}
+	return nil
+}
+
 // OfActions returns the declaration for the feature of that name of actions: others are of contexts.
 func (s FeatureSpec) OfActions() FeatureSpec {
 	s.Name = actionSpec + s.Name
@@ -102,9 +109,8 @@ func newFeatures(most int, specs []FeatureSpec, version int) (features, error) {
 		if _, twice := f.specs[s.Name]; twice {
 			return features{}, fmt.Errorf("feature %q is declared twice", s.Name)
 		}
-		if !(s.Lo < s.Hi) || s.Hi-s.Lo > maxNumber {
-			return features{}, fmt.Errorf("feature %q has bounds [%v, %v]: give finite ones, the lower first",
-				s.Name, s.Lo, s.Hi)
+		if err := s.check(); err != nil {
+			return features{}, err
 		}
 		f.specs[s.Name] = s
 	}

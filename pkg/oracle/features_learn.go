@@ -8,10 +8,7 @@ import (
 // learn adds columns for what is new in the context and in the played action,
 // moves the running statistics, and leaves z filled with both.
 func (f *features) learn(x *Input, action int) {
-	position := len(x.Features)
-	for i := range action {
-		position += len(x.Actions[i].Features)
-	}
+	position := before(x, action)
 	clear(f.z[1:])
 	f.markAbsent(ofContext, 1)
 	f.take(0, ofContext, x.Features)

@@ -144,10 +144,7 @@ func (o *Linear) project() {
 		o.phi = append(o.phi[:0], 1)
 		return
 	}
-	if n := m + d; cap(o.phi) < n {
-		o.phi = make([]float64, n, n+n/2)
-	}
-	o.phi = o.phi[:m+d]
+	o.phi = resize(o.phi, m+d)
 	o.phi[0] = 1
 	o.fourier.fill(o.phi[1:m+1], o.z, max(d, o.fourier.expected))
 	copy(o.phi[m+1:], o.z[1:])

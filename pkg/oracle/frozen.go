@@ -68,9 +68,8 @@ func NewFrozen(o FrozenOptions) (*Frozen, error) {
 	f := &Frozen{lambda: o.Lambda, specs: o.Features, column: map[string]int{}, action: map[string]int{},
 		models: make([]ridge, len(o.Actions)), marks: make([]logMark, 1), z: make([]float64, d), k: make([]float64, d)}
 	for i, s := range o.Features {
-		if !(s.Lo < s.Hi) || s.Hi-s.Lo > maxNumber {
-			return nil, fmt.Errorf("ridge: feature %q has bounds [%v, %v]: give finite ones, the lower first",
-				s.Name, s.Lo, s.Hi)
+		if err := s.check(); err != nil {
+			return nil, fmt.Errorf("ridge: %w", err)
 		}
 		f.column[s.Name] = i + 1
 	}

@@ -95,11 +95,7 @@ func (h *Heads) Sum(dst []float64, of Weights) {
 // predicted returns what the regression of a head predicts of the input begun.
 func (h *Heads) predicted(k int) []float64 {
 	if !h.done[k] {
-		n := len(h.x.Actions)
-		if cap(h.at[k]) < n {
-			h.at[k] = make([]float64, n, n+n/2)
-		}
-		h.at[k], h.done[k] = h.at[k][:n], true
+		h.at[k], h.done[k] = resize(h.at[k], len(h.x.Actions)), true
 		h.heads[k].Predict(h.at[k], h.x)
 	}
 	return h.at[k]

@@ -82,8 +82,8 @@ func NewHedge(class Class, o HedgeOptions) (*Hedge, error) {
 			"because its stability is not proved", o.Eta)
 	}
 	if o.Outstanding && (o.Eta != DefaultEta || o.Vovk) {
-		return nil, fmt.Errorf("hedge: eta follows what is outstanding from %v on, by the mean: not from %v", DefaultEta,
-			o.Eta)
+		return nil, fmt.Errorf("hedge: eta follows what is outstanding from %v on, by the mean: not from %v",
+			DefaultEta, o.Eta)
 	}
 	h := &Hedge{
 		class: class, eta: o.Eta, proved: o.Eta <= 0.5 && !o.Vovk, vovk: o.Vovk, slows: o.Outstanding,

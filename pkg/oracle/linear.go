@@ -90,11 +90,10 @@ type Linear struct {
 	fourier      fourier
 	maxActions   int
 	beginning
-	actions  []linearAction
-	byAction map[string]int32
+	known   index // names of actions
+	actions []linearAction
 
 	phi   []float64 // scratch: what regressions take, with random features
-	hint  []int32   // scratch, by position: action
 	outer []float64 // scratch: packed outer product of z
 	k     []float64 // scratch
 	s     []float64 // scratch
@@ -104,7 +103,6 @@ type Linear struct {
 
 // linearAction is the regression of one action.
 type linearAction struct {
-	name string
 	ridge
 	watch watch
 }
@@ -136,7 +134,7 @@ func NewLinear(o LinearOptions) (*Linear, error) {
 	}
 	l := &Linear{
 		fitted: f, o: o, room: maxLinearBytes, beta: o.Beta, lambda: o.Lambda, forget: o.Forget, fourier: random,
-		maxActions: o.MaxActions, byAction: map[string]int32{},
+		maxActions: o.MaxActions,
 	}
 	l.size()
 	return l, nil
@@ -193,19 +191,7 @@ func (o *Linear) stranger(name string) float64 {
 }
 
 // action returns the index of the action name that stands at a position, or -1.
-func (o *Linear) action(position int, name string) int32 {
-	if position < len(o.hint) {
-		if h := o.hint[position]; h >= 0 && o.actions[h].name == name {
-			return h
-		}
-	}
-	a, ok := o.byAction[name]
-	if !ok {
-		return -1
-	}
-	o.hint = setHint(o.hint, position, a)
-	return a
-}
+func (o *Linear) action(position int, name string) int32 { return int32(o.known.at(position, name)) }
 
 // Update implements [Regressor].
 func (o *Linear) Update(x *Input, action int, loss float64) {
@@ -249,10 +235,8 @@ func (o *Linear) enter(x *Input, action int, loss float64) int32 {
 // if rounding has broken them it starts the regression anew and reports false.
 func (o *Linear) regress(a *linearAction, y float64) (m, u float64, ok bool) {
 	z := o.point()
-	if len(o.k) < len(z) {
-		o.k = make([]float64, len(z)+len(z)/2)
-	}
-	k := o.k[:len(z)]
+	o.k = resize(o.k, len(z))
+	k := o.k
 	if o.forget > 0 {
 		o.fade(&a.ridge)
 	}
@@ -278,9 +262,7 @@ func (o *Linear) regress(a *linearAction, y float64) (m, u float64, ok bool) {
 
 // fade is P ← DPD of one regression.
 func (o *Linear) fade(r *ridge) {
-	if len(o.s) < len(r.w) {
-		o.s = make([]float64, len(r.w)+len(r.w)/2)
-	}
+	o.s = resize(o.s, len(r.w))
 	most, p := 1/math.Sqrt(o.forget), r.p
 	for i := range r.w {
 		row := p[:i+1]
@@ -296,11 +278,8 @@ func (o *Linear) fade(r *ridge) {
 }
 
 func (o *Linear) addAction(name string) int32 {
-	n := int32(len(o.actions))
-	name = string(append([]byte(nil), name...))
-	o.actions = append(o.actions, linearAction{name: name, ridge: ridge{begin: o.about[name]}})
-	o.byAction[name] = n
-	return n
+	o.actions = append(o.actions, linearAction{ridge: ridge{begin: o.about[name]}})
+	return o.known.add(name)
 }
 
 // fitted is what all regressions over features have.

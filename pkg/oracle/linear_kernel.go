@@ -20,11 +20,8 @@ func (o *Linear) prepare() kernel {
 	if by == sparse || o.beta == 0 || len(z) > maxOuter {
 		return by
 	}
-	n := packedLen(len(z))
-	if len(o.outer) < n {
-		o.outer = make([]float64, n+n/2)
-	}
-	packedOuter(o.outer[:n], z)
+	o.outer = resize(o.outer, packedLen(len(z)))
+	packedOuter(o.outer, z)
 	return shared
 }
 

@@ -44,7 +44,7 @@ func (o *Linear) UnmarshalBinary(b []byte) error { return readState(b, "linear",
 func (o *Linear) fresh() *Linear {
 	n := &Linear{
 		o: o.o, beta: o.o.Beta, lambda: o.o.Lambda, aggregated: o.aggregated, places: o.places, room: o.room,
-		forget: o.forget, maxActions: o.maxActions, byAction: map[string]int32{}, fourier: o.fourier.fresh(),
+		forget: o.forget, maxActions: o.maxActions, fourier: o.fourier.fresh(),
 		fitted: fitted{features: o.features.fresh()}, beginning: o.beginning,
 	}
 	if n.sober {
@@ -55,7 +55,8 @@ func (o *Linear) fresh() *Linear {
 
 func (o *Linear) code(c *Coder) {
 	layout := o.layout()
-	c.Version(layout, secondLinear, "another version of what is computed, or it forgets or has random features otherwise")
+	c.Version(layout, secondLinear,
+		"another version of what is computed, or it forgets or has random features otherwise")
 	if layout > linearVersion {
 		c.Same("it forgets otherwise", o.forget)
 	}
@@ -93,7 +94,7 @@ func (o *Linear) stateBytes() int {
 	}
 	for i := range o.actions {
 		a := &o.actions[i]
-		n += len(a.name) + 8*(len(a.w)+len(a.p))
+		n += len(o.known.names[i]) + 8*(len(a.w)+len(a.p))
 	}
 	for _, c := range o.watches.changes.Last {
 		n += len(c.Action)
@@ -162,21 +163,22 @@ func (f *features) enter(scope byte, name string, v *column) bool {
 }
 
 func (o *Linear) codeAction(c *Coder, i int) bool {
-	a := &linearAction{}
+	a, name := &linearAction{}, ""
 	if !c.Reading() {
-		a = &o.actions[i]
+		a, name = &o.actions[i], o.known.names[i]
 	}
-	c.String(&a.name)
+	c.Text(&name)
 	if o.version > 1 {
 		a.watch.code(c, o.fed, limitOf(i))
 	}
 	d := c.Count(len(a.w), 8)
 	if c.Reading() {
-		if _, twice := o.byAction[a.name]; !c.Must(!twice && o.fits(d) && packedLen(d)+d <= len(c.b)/8, "damaged action") {
+		_, twice := o.known.of[name]
+		if !c.Must(!twice && o.fits(d) && packedLen(d)+d <= len(c.b)/8, "damaged action") {
 			return false
 		}
 		w := a.watch
-		a = &o.actions[o.addAction(a.name)]
+		a = &o.actions[o.addAction(name)]
 		a.watch, a.w, a.p = w, make([]float64, d), make([]float64, packedLen(d))
 	}
 	c.Bits(a.w) // any bits: rounding may have broken a regression, Update mends it

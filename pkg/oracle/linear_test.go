@@ -376,7 +376,7 @@ func TestLinearHints(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(t, "rounds") {
 			x := input.Draw(t, "x")
 			predictions(a, input.Draw(t, "other")) // fills other hints in a than in b
-			b.hints, b.hint = nil, nil
+			b.hints, b.known.hint = nil, nil
 			p, q := predictions(a, x), predictions(b, x)
 			for i := range p {
 				if p[i] != q[i] {

@@ -14,15 +14,25 @@ type index struct {
 	hint  []int32 // scratch, by position: index into names
 }
 
-func newIndex(kind string, names []string) (index, error) {
-	n := index{names: append([]string(nil), names...), of: make(map[string]int32, len(names))}
-	for i, name := range names {
+func newIndex(kind string, names []string) (n index, err error) {
+	for _, name := range names {
 		if _, ok := n.of[name]; ok {
 			return index{}, fmt.Errorf("%s %q is listed twice", kind, name)
 		}
-		n.of[name] = int32(i)
+		n.add(name)
 	}
 	return n, nil
+}
+
+// add appends a name, which it copies, and returns its index.
+func (n *index) add(name string) int32 {
+	if n.of == nil {
+		n.of = map[string]int32{}
+	}
+	i := int32(len(n.names))
+	name = strings.Clone(name)
+	n.names, n.of[name] = append(n.names, name), i
+	return i
 }
 
 // at returns the index of the name that stands at a position, or -1.

@@ -89,15 +89,8 @@ const maxScale = 0x1p16
 // learn feeds (z, y); len(z) = len(f.w). It reports false if u < 0 or something is not
 // finite: f is then broken and must be reset.
 func (f *fading) learn(z []float64, y, rho, lambda float64, sc *fadingScratch) bool {
-	n := len(z)
-	if len(sc.v) < n {
-		sc.v, sc.q = make([]float64, n+n/2), make([]float64, n+n/2)
-	}
-	v, q := sc.v[:n], sc.q[:n]
 	f.forget(rho, lambda)
-	for i, x := range z {
-		v[i] = f.s[i] * x
-	}
+	v, q := f.scale(z, sc)
 	packedStep(q, f.p, f.a, f.k, v)
 	u, e := dot(q, v), y-dot(f.w, z)
 	if !(u >= 0) || u-u != 0 || e-e != 0 {
@@ -110,6 +103,15 @@ func (f *fading) learn(z []float64, y, rho, lambda float64, sc *fadingScratch) b
 		f.w[i] += float64(e * float64(f.s[i]*x))
 	}
 	return true
+}
+
+// scale returns Sz, and as much room.
+func (f *fading) scale(z []float64, sc *fadingScratch) (v, q []float64) {
+	sc.v, sc.q = resize(sc.v, len(z)), resize(sc.q, len(z))
+	for i, x := range z {
+		sc.v[i] = f.s[i] * x
+	}
+	return sc.v, sc.q
 }
 
 // forget multiplies S by D.

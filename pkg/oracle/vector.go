@@ -37,6 +37,14 @@ func axpy(y []float64, a float64, x []float64) {
 	}
 }
 
+// resize returns a slice of length n that has s's memory if it is large enough.
+func resize(s []float64, n int) []float64 {
+	if cap(s) < n {
+		return make([]float64, n, n+n/2)
+	}
+	return s[:n]
+}
+
 // packedLen returns the number of elements of a packed d×d matrix.
 func packedLen(d int) int { return d * (d + 1) / 2 }
 
