@@ -220,14 +220,12 @@ func (r *reader) ready(ctx context.Context) error {
 		if err == nil || !errors.Is(err, stream.ErrUnavailable) {
 			return err
 		}
-		wait := time.NewTimer(recreateInterval)
 		select {
-		case <-wait.C:
+		case <-time.After(recreateInterval):
 		case <-r.kicked:
 		case <-ctx.Done():
 		case <-r.ctx.Done():
 		}
-		wait.Stop()
 	}
 }
 
