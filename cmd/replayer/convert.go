@@ -100,27 +100,18 @@ func (c *convert) run(ctx context.Context, path string) (err error) {
 
 // copy writes all that is read.
 func (c *convert) copy(ctx context.Context, r *records, w logs.Writer) error {
-	var rec logs.Record
-	for n := 0; ; n++ {
-		if n&1023 == 0 && ctx.Err() != nil {
+	n := 0
+	err := r.Each(func(rec *logs.Record) error {
+		if n++; n&1023 == 1 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		err := r.Next(&rec)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
 		if w == nil {
-			continue
+			return nil
 		}
-		if err := c.write(w, &rec); err != nil {
-			return err
-		}
-	}
-	if w == nil {
-		return nil
+		return c.write(w, rec)
+	})
+	if err != nil || w == nil {
+		return err
 	}
 	return w.Close()
 }
@@ -138,7 +129,6 @@ func (c *convert) write(w logs.Writer, r *logs.Record) error {
 	return nil
 }
 
-// report writes the account.
 func (c *convert) report(w io.Writer, a *logs.Account) error {
 	if c.json {
 		return json.NewEncoder(w).Encode(struct {

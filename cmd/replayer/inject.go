@@ -46,6 +46,13 @@ type injection struct {
 	encoding   string
 	seedFile   string // of a log on servers or brokers
 	access     logAccess
+
+	environment *replay.Rounds
+	late        *delay.Delays // as delays says
+	policy      *policy
+	pace        inject.Pace
+	dir         string // of the logs; "": they are in memory, or with servers
+	keep        bool   // the folder stays
 }
 
 func injectCommand(env *daemon.Env) *cobra.Command {
@@ -96,9 +103,8 @@ func (in *injection) run(ctx context.Context) error {
 	if err := engine.CheckSync(spec, in.sync); err != nil {
 		return daemon.Usagef("%v", err)
 	}
-	var env *replay.Rounds
 	err := daemon.Hurried(ctx, func() (err error) {
-		env, err = in.source.open(ctx)
+		in.environment, err = in.source.open(ctx)
 		return err
 	})
 	if err != nil {
@@ -108,16 +114,14 @@ func (in *injection) run(ctx context.Context) error {
 	if err != nil {
 		return daemon.Usagef("--speed %v", err)
 	}
-	pace, err := inject.NewPace(env, speed)
-	if err != nil {
+	if in.pace, err = inject.NewPace(in.environment, speed); err != nil {
 		return daemon.Usagef("--speed %s: %v", in.speed, err)
 	}
-	p, err := in.source.policy(env, in.learner)
-	if err != nil {
+	if in.policy, err = in.source.policy(in.environment, in.learner); err != nil {
 		return err
 	}
-	d, err := in.source.delays(env, p.model, in.delays)
-	if err != nil {
+	p := in.policy
+	if in.late, err = in.source.delays(in.environment, p.model, in.delays); err != nil {
 		return err
 	}
 	if k := p.model.Oracle.Kind; p.model.UsesOracle() && (k == model.Unstable || k == model.Own) {
@@ -129,53 +133,43 @@ func (in *injection) run(ctx context.Context) error {
 		fmt.Fprintf(in.env.Stderr, "a window of %s is time of the live log here, not of the file; backtest plays the "+
 			"file's own time\n", model.FormatWindow(p.model.Window))
 	}
-	dir, keep, err := in.folder()
-	if err != nil {
+	if err := in.folder(); err != nil {
 		return err
 	}
-	if dir != "" && !keep {
-		defer os.RemoveAll(dir)
+	if in.dir != "" && !in.keep {
+		defer os.RemoveAll(in.dir)
 	}
-	return in.play(ctx, &live{injection: in, environment: env, delays: d, policy: p, pace: pace, dir: dir, keep: keep})
+	return in.tell(ctx)
 }
 
-// folder returns where the logs go; dir is "" for a log in memory.
-func (in *injection) folder() (dir string, keep bool, err error) {
+// folder sets where the logs go.
+func (in *injection) folder() (err error) {
 	if in.log == "" {
-		dir, err = os.MkdirTemp("", "hindsight-")
-		in.log = "embedded:" + dir
-		return dir, false, err
+		in.dir, err = os.MkdirTemp("", "hindsight-")
+		in.log = "embedded:" + in.dir
+		return err
 	}
 	spec, err := engine.Parse(in.log)
 	if err != nil {
-		return "", false, daemon.Usagef("%v", err)
+		return daemon.Usagef("%v", err)
 	}
 	if spec.Dir != "" && engine.Exists(spec.Dir) {
-		return "", false, fmt.Errorf("%s holds a log already: name a new folder, or remove that one", spec.Dir)
+		return fmt.Errorf("%s holds a log already: name a new folder, or remove that one", spec.Dir)
 	}
-	return spec.Dir, true, nil
+	in.dir, in.keep = spec.Dir, true
+	return nil
 }
 
-// live is one injection with the system that it plays to.
-type live struct {
-	*injection
-	environment *replay.Rounds
-	delays      *delay.Delays
-	policy      *policy
-	pace        inject.Pace
-	dir         string
-	keep        bool
-}
-
-func (in *injection) play(ctx context.Context, l *live) error {
-	result, audit, err := l.run(ctx)
+// tell plays to a live system and says what came of it.
+func (in *injection) tell(ctx context.Context) error {
+	result, audit, err := in.live(ctx)
 	if err != nil {
 		return err
 	}
 	runs := []replay.Result{*result}
 	in.source.markInvented(runs)
 	result = &runs[0]
-	if err := in.show(l, result); err != nil {
+	if err := in.show(result); err != nil {
 		return err
 	}
 	table, err := tables(in.env, in.source.json, result)
@@ -189,7 +183,7 @@ func (in *injection) play(ctx context.Context, l *live) error {
 	if err := audit.Write(table); err != nil {
 		return err
 	}
-	l.audit(table)
+	in.audit(table)
 	if code := audit.ExitCode(); code != 0 {
 		return &daemon.ExitError{Code: daemon.Failed, Err: errors.New("the logs of this run do not verify")}
 	}
@@ -197,48 +191,49 @@ func (in *injection) play(ctx context.Context, l *live) error {
 }
 
 // audit says how to look at the logs again.
-func (l *live) audit(w io.Writer) {
-	if l.keep && l.dir != "" {
-		fmt.Fprintf(w, "audit it again:  replayer verify --log embedded:%s\n", l.dir)
+func (in *injection) audit(w io.Writer) {
+	if in.keep && in.dir != "" {
+		fmt.Fprintf(w, "audit it again:  replayer verify --log embedded:%s\n", in.dir)
 		return
 	}
-	if l.remote() {
-		fmt.Fprintf(w, "audit it again:  replayer verify --log %s --name %s --seed-file %s\n", access.Show(l.log),
-			l.policy.model.Name, l.seedFile)
+	if in.remote() {
+		fmt.Fprintf(w, "audit it again:  replayer verify --log %s --name %s --seed-file %s\n", access.Show(in.log),
+			in.policy.model.Name, in.seedFile)
 		return
 	}
 	fmt.Fprintln(w, "to keep the logs and audit them:  replayer inject --log embedded:DIR; replayer verify --log "+
 		"embedded:DIR")
 }
 
-func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) {
-	seed, err := l.prepare()
+// live runs the system, plays to it, and audits its logs.
+func (in *injection) live(ctx context.Context) (*replay.Result, *verify.Report, error) {
+	seed, err := in.prepare()
 	if err != nil {
 		return nil, nil, err
 	}
-	logger := warnings(l.env) // a run says what it does by its bar
-	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, Sync: l.sync, Access: l.access.remote,
-		Requests: l.requests(), Logger: logger})
+	logger := warnings(in.env) // a run says what it does by its bar
+	e, err := engine.Open(ctx, engine.Options{Log: in.log, Listen: in.listen, Sync: in.sync, Access: in.access.remote,
+		Requests: in.requests(), Logger: logger})
 	if err != nil {
 		return nil, nil, err
 	}
 	defer e.Close()
-	name := l.policy.model.Name
-	if err := l.create(ctx, e, name); err != nil {
+	name := in.policy.model.Name
+	if err := in.create(ctx, e, name); err != nil {
 		return nil, nil, err
 	}
-	source, err := modelfile.Source(l.policy.model, l.policy.files)
+	source, err := modelfile.Source(in.policy.model, in.policy.files)
 	if err != nil {
 		return nil, nil, err
 	}
-	encoding, err := topics.Encoding(ctx, e.Log, name, l.encoding)
+	encoding, err := topics.Encoding(ctx, e.Log, name, in.encoding)
 	if err != nil {
 		return nil, nil, err
 	}
 	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: name, Encoding: encoding,
 		Source: source, Build: model.Epoch, Seed: seed,
-		Partitions: l.partitions, Owner: "replayer", Logger: logger}
-	result, err := l.play(ctx, &system)
+		Partitions: in.partitions, Owner: "replayer", Logger: logger}
+	result, err := in.play(ctx, &system)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -247,42 +242,42 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 }
 
 // create makes the topics of a new model.
-func (l *live) create(ctx context.Context, e *engine.Engine, name string) error {
+func (in *injection) create(ctx context.Context, e *engine.Engine, name string) error {
 	switch _, err := e.Log.Partitions(ctx, join.TopicsOf(name).Contexts); {
 	case err == nil:
-		return fmt.Errorf("%s holds a model %q already: play a model of another name, by --model", access.Show(l.log),
+		return fmt.Errorf("%s holds a model %q already: play a model of another name, by --model", access.Show(in.log),
 			name)
 	case !errors.Is(err, stream.ErrNotFound):
 		return err
 	}
-	return topics.Create(ctx, e.Log, name, l.partitions, topics.Retention{})
+	return topics.Create(ctx, e.Log, name, in.partitions, topics.Retention{})
 }
 
 // prepare writes the secret seed, and the model for whoever runs a decider on the
 // folder later.
-func (l *live) prepare() ([]byte, error) {
-	seed := replay.SecretSeed(l.source.seed)
-	if l.remote() {
-		return seed, l.writeSeed(seed)
+func (in *injection) prepare() ([]byte, error) {
+	seed := replay.SecretSeed(in.source.seed)
+	if in.remote() {
+		return seed, in.writeSeed(seed)
 	}
-	if l.dir == "" {
+	if in.dir == "" {
 		return seed, nil
 	}
-	if err := errors.Join(os.MkdirAll(l.dir, 0o700), attach.Own(l.dir)); err != nil {
+	if err := errors.Join(os.MkdirAll(in.dir, 0o700), attach.Own(in.dir)); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(l.dir, engine.SeedName)
+	path := filepath.Join(in.dir, engine.SeedName)
 	if err := daemon.WriteSeed(path, seed); errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("%s exists: the folder belongs to another system; name a new one", path)
 	} else if err != nil {
 		return nil, err
 	}
-	for name, b := range l.policy.files {
-		if err := os.WriteFile(filepath.Join(l.dir, filepath.Base(name)), b, 0o644); err != nil {
+	for name, b := range in.policy.files {
+		if err := os.WriteFile(filepath.Join(in.dir, filepath.Base(name)), b, 0o644); err != nil {
 			return nil, err
 		}
 	}
-	return seed, os.WriteFile(filepath.Join(l.dir, engine.ModelName), l.policy.model.Canonical(), 0o644)
+	return seed, os.WriteFile(filepath.Join(in.dir, engine.ModelName), in.policy.model.Canonical(), 0o644)
 }
 
 // remote reports whether the log lies with servers or brokers.
@@ -297,31 +292,31 @@ func (in *injection) requests() string {
 }
 
 // writeSeed writes the secret seed of a log on servers or brokers, unless it is there.
-func (l *live) writeSeed(seed []byte) error {
-	if l.seedFile == "" {
-		l.seedFile = access.SeedFile
+func (in *injection) writeSeed(seed []byte) error {
+	if in.seedFile == "" {
+		in.seedFile = access.SeedFile
 	}
-	err := daemon.WriteSeed(l.seedFile, seed)
+	err := daemon.WriteSeed(in.seedFile, seed)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	have, err := daemon.SeedFile(l.seedFile)
+	have, err := daemon.SeedFile(in.seedFile)
 	if err == nil && !bytes.Equal(have, seed) {
-		err = fmt.Errorf("%s holds the seed of another system: name another file with --seed-file", l.seedFile)
+		err = fmt.Errorf("%s holds the seed of another system: name another file with --seed-file", in.seedFile)
 	}
 	return err
 }
 
 // play runs the system, plays everything to it, stops it, and sums up.
-func (l *live) play(ctx context.Context, system *service.SystemConfig) (*replay.Result, error) {
-	m := l.policy.model
-	played := &inject.Injection{Log: system.Log, Topics: join.TopicsOf(system.Name), Lead: l.lead, Rules: m.Rules(),
-		Partitions: l.partitions, Rounds: l.environment.For(m), Delays: l.delays, Pace: l.pace}
-	elapsed, err := playTo(ctx, l.env, system, played, "inject")
+func (in *injection) play(ctx context.Context, system *service.SystemConfig) (*replay.Result, error) {
+	m := in.policy.model
+	played := &inject.Injection{Log: system.Log, Topics: join.TopicsOf(system.Name), Lead: in.lead, Rules: m.Rules(),
+		Partitions: in.partitions, Rounds: in.environment.For(m), Delays: in.late, Pace: in.pace}
+	elapsed, err := playTo(ctx, in.env, system, played, "inject")
 	if err != nil {
 		return nil, err
 	}
-	return l.sum(ctx, system, played, elapsed)
+	return in.sum(ctx, system, played, elapsed)
 }
 
 // playTo runs a system, plays everything to it, and stops it.
@@ -353,23 +348,23 @@ func playTo(ctx context.Context, env *daemon.Env, system *service.SystemConfig, 
 	return elapsed, err
 }
 
-func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *inject.Injection,
+func (in *injection) sum(ctx context.Context, system *service.SystemConfig, played *inject.Injection,
 	elapsed time.Duration) (*replay.Result, error) {
-	s, err := replay.Summarize(ctx, system.Log, system.Name, l.delays.Spec, system.Build)
+	s, err := replay.Summarize(ctx, system.Log, system.Name, in.late.Spec, system.Build)
 	if err != nil {
 		return nil, err
 	}
 	r := &replay.Result{
-		Environment: l.environment.Name, Learner: l.policy.label, Seed: l.source.seed,
-		Window: model.FormatWindow(l.policy.model.Window), DefaultWindow: l.policy.defaultWindow, Rounds: s.Rounds,
+		Environment: in.environment.Name, Learner: in.policy.label, Seed: in.source.seed,
+		Window: model.FormatWindow(in.policy.model.Window), DefaultWindow: in.policy.defaultWindow, Rounds: s.Rounds,
 		Pending: s.Pending, Fates: s.Fates, LateLosses: s.LateLosses, Delays: s.Delays, Certificate: s.Certificate,
 		RoundsPerSecond: float64(s.Rounds) / elapsed.Seconds(),
 	}
-	in.Match.Score(r)
+	played.Match.Score(r)
 	r.NamedFates(s)
-	r.Course = in.Match.Tell(s.Bins)
-	if l.showing.on() {
-		r.Contexts = in.Match.WorstContexts()
+	r.Course = played.Match.Tell(s.Bins)
+	if in.showing.on() {
+		r.Contexts = played.Match.WorstContexts()
 	}
 	return r, nil
 }

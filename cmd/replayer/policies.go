@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/sync/errgroup"
 
+	"hindsight/internal/cores"
 	"hindsight/internal/daemon"
 	"hindsight/internal/judge"
 	"hindsight/internal/loop"
@@ -173,25 +172,17 @@ func (b *backtest) judgeAll(ctx context.Context, off *judge.OffPolicy, specs []s
 		fmt.Fprintf(b.env.Stderr, "%d of %d policies were judged before\n", before, len(specs))
 	}
 	bar := newProgress(b.env.Stderr, int64((len(specs)-before)*out.Settings.Rows), "policies")
-	g, judging := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, spec := range specs {
-		if out.Policies[i] != nil {
-			continue
-		}
-		g.Go(func() (err error) {
-			if judging.Err() != nil {
-				return judging.Err()
-			}
-			out.Policies[i], err = off.Evaluate(spec, o)
+	err := cores.Each(ctx, len(specs), func(_ context.Context, i int) (err error) {
+		if out.Policies[i] == nil {
+			out.Policies[i], err = off.Evaluate(specs[i], o)
 			bar.add(int64(out.Settings.Rows))
-			return err
-		})
-	}
-	err := g.Wait()
+		}
+		return err
+	})
 	bar.finish()
 	for i, e := range out.Policies {
-		if e != nil && isSnapshot(specs[i]) && b.policies.trained.log == b.source.data {
+		kind, _, _ := strings.Cut(judge.Mixed(specs[i]), ":")
+		if e != nil && kind == "snapshot" && b.policies.trained.log == b.source.data {
 			e.Flags = append(e.Flags, "it learned from rows of this very log: on those the estimates flatter it; "+
 				"judge it on rows that came later")
 		}
@@ -201,12 +192,6 @@ func (b *backtest) judgeAll(ctx context.Context, off *judge.OffPolicy, specs []s
 		fmt.Fprintf(b.env.Stderr, "%d of %d policies are judged%s\n", len(out.Policies), len(specs), hint(b.journal))
 	}
 	return out, err
-}
-
-// isSnapshot reports whether a specification names a learner of a live system.
-func isSnapshot(spec string) bool {
-	kind, _, _ := strings.Cut(judge.Mixed(spec), ":")
-	return kind == "snapshot"
 }
 
 // progressive returns a learner, or that of a model file, as a policy to be judged.

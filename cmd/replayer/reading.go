@@ -107,7 +107,6 @@ func (s *source) readOnce(ctx context.Context) (*replay.Rounds, error) {
 	return env, nil
 }
 
-// openData opens the data as rounds.
 func (s *source) openData(ctx context.Context) (env *replay.Rounds, err error) {
 	o, done, err := s.reading.options()
 	if err != nil {
@@ -198,7 +197,6 @@ func (s *source) openLog(ctx context.Context, path string, o logs.Options) (*rec
 	return &records{Reader: r, name: filepath.Base(path), long: o.Long}, nil
 }
 
-// records is a log that is read record by record.
 type records struct {
 	*logs.Reader
 	name   string
@@ -217,7 +215,6 @@ func (r *records) end() error {
 	return r.engine.Close()
 }
 
-// openTopics opens the topics of a model in a log.
 func (r *reading) openTopics(ctx context.Context, log string, o logs.Options) (*records, error) {
 	of := system{env: &daemon.Env{}, log: log, logAccess: *r.access} // which may name another log's model later
 	e, err := of.open(ctx)

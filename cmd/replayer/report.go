@@ -154,12 +154,12 @@ func (s *source) items() string {
 }
 
 // show writes the report of an injection, if one is asked for.
-func (in *injection) show(l *live, result *replay.Result) (err error) {
+func (in *injection) show(result *replay.Result) (err error) {
 	if !in.showing.on() {
 		return nil
 	}
-	r := &report.Results{Runs: []replay.Result{*result}, Intake: l.environment.Intake,
-		Data: replay.Describe(l.environment)}
+	r := &report.Results{Runs: []replay.Result{*result}, Intake: in.environment.Intake,
+		Data: replay.Describe(in.environment)}
 	if r.Parameters, err = in.showing.parameters(in.env, &in.source, []string{in.delays}, nil); err != nil {
 		return err
 	}

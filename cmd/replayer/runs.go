@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 
-	"golang.org/x/sync/errgroup"
-
+	"hindsight/internal/cores"
 	"hindsight/internal/daemon"
 	"hindsight/internal/replay"
 )
@@ -28,21 +26,12 @@ func (r *campaign) play(ctx context.Context) ([]replay.Result, error) {
 		return nil, err
 	}
 	bar := newProgress(r.env.Stderr, total, "backtest")
-	g, running := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, t := range r.trials {
-		if results[i] != nil {
-			continue
+	err = cores.Each(ctx, len(r.trials), func(ctx context.Context, i int) (err error) {
+		if results[i] == nil {
+			results[i], err = r.one(ctx, r.trials[i], bar)
 		}
-		g.Go(func() (err error) {
-			if running.Err() != nil {
-				return running.Err()
-			}
-			results[i], err = r.one(running, t, bar)
-			return err
-		})
-	}
-	err = g.Wait()
+		return err
+	})
 	bar.finish()
 	finished := []replay.Result{}
 	for _, result := range results {

@@ -30,8 +30,6 @@ func (t *trained) flags(f *pflag.FlagSet) {
 	daemon.Bounds{"at": {0, 1 << 53}}.Set(f)
 }
 
-var errNoLog = errors.New("a snapshot is that of a live system: name its log, for example --log embedded:DIR")
-
 // policy returns the learner as it was after so much feedback, "" that of --at, as a
 // policy on the rows of data. Each call returns one of its own.
 func (t *trained) policy(ctx context.Context, data *replay.Rounds, at string) (*judge.Progressive, error) {
@@ -60,7 +58,7 @@ func (t *trained) open(ctx context.Context) (err error) {
 		return nil
 	}
 	if t.log == "" {
-		return errNoLog
+		return errors.New("a snapshot is that of a live system: name its log, for example --log embedded:DIR")
 	}
 	t.engine, err = t.system.open(ctx)
 	return err

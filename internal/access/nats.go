@@ -73,11 +73,6 @@ func checkNATS(flag, url string) error {
 	return nil
 }
 
-var (
-	errWho = errors.New("give --nats-user and --nats-password-file, --nats-creds or --nats-nkey")
-	errTLS = errors.New("see --nats-ca, --nats-cert and --nats-key")
-)
-
 // dial connects to the servers that a --log names. name is shown by the servers'
 // tools; logger is told when the connection is lost and found.
 func (f *NATS) dial(log, name string, logger *slog.Logger) (*nats.Client, error) {
@@ -95,9 +90,9 @@ func (f *NATS) dial(log, name string, logger *slog.Logger) (*nats.Client, error)
 	case err == nil:
 		return c, nil
 	case errors.Is(err, nats.ErrRefused):
-		return nil, fmt.Errorf("%w; %w", err, errWho)
+		return nil, fmt.Errorf("%w; give --nats-user and --nats-password-file, --nats-creds or --nats-nkey", err)
 	case errors.Is(err, nats.ErrCertificate):
-		return nil, fmt.Errorf("%w; %w", err, errTLS)
+		return nil, fmt.Errorf("%w; see --nats-ca, --nats-cert and --nats-key", err)
 	}
 	return nil, err
 }

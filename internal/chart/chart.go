@@ -3,7 +3,6 @@
 package chart
 
 import (
-	"errors"
 	"fmt"
 	"image/color"
 	"io"
@@ -45,8 +44,6 @@ type Chart struct {
 // formats are the file name extensions that Save knows.
 var formats = []string{".png", ".svg"}
 
-var errEmpty = errors.New("nothing to draw: no series has a point")
-
 // Save draws the chart into a file.
 func (c *Chart) Save(file string) error {
 	if ext := filepath.Ext(file); !slices.Contains(formats, ext) {
@@ -72,7 +69,7 @@ func (c *Chart) Save(file string) error {
 		drawn += n
 	}
 	if drawn == 0 {
-		return fmt.Errorf("%s: %w", file, errEmpty)
+		return fmt.Errorf("%s: nothing to draw: no series has a point", file)
 	}
 	c.room(p)
 	c.mark(p)

@@ -18,8 +18,6 @@ const (
 	longText cell = 1 << 63
 )
 
-func numberCell(v float64) cell { return cell(math.Float64bits(v)) }
-
 func (c cell) number() float64 { return math.Float64frombits(uint64(c)) }
 
 // text returns that of a cell of texts, which aliases its place.
@@ -31,9 +29,6 @@ func (c cell) text(values []string, long []byte) string {
 	b := at[4 : 4+binary.LittleEndian.Uint32(at)]
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
-
-// cell returns that of feature i in row t.
-func (b *Table) cell(t, i int) cell { return b.cells[t*len(b.columns)+i] }
 
 // addLong appends a text of at most [codec.MaxRecordBytes] and returns its cell.
 func addLong(long *spill.Column[byte], text string) cell {

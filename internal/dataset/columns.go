@@ -9,26 +9,37 @@ import (
 
 // eventColumns are what is kept of events while a log is loaded.
 type eventColumns struct {
-	files                   *spill.Files
-	action, slots, baseline spill.Column[int32]
-	value, props, weights   spill.Column[float64]
-	decided, came           spill.Column[int64]
-	flags                   spill.Column[uint8]
-	places                  spill.Column[rowPlace]
-	data                    spill.Column[byte] // which places are in
-	outcomes                []*namedColumn
+	files                 *spill.Files
+	action, slots         spill.Column[int32]
+	baseline, unit        spill.Column[int32] // from the first row on that has one; -1: none
+	value, props, weights spill.Column[float64]
+	decided, came         spill.Column[int64]
+	flags                 spill.Column[uint8]
+	places                spill.Column[rowPlace]
+	data                  spill.Column[byte] // which places are in
+	outcomes              []*namedColumn
 }
 
 func newEventColumns(files *spill.Files) *eventColumns {
 	numbers, times, indices := spill.Column[float64]{In: files}, spill.Column[int64]{In: files},
 		spill.Column[int32]{In: files}
-	return &eventColumns{files: files, action: indices, slots: indices, baseline: indices, value: numbers,
-		props: numbers, weights: numbers,
+	return &eventColumns{files: files, action: indices, slots: indices, baseline: indices, unit: indices,
+		value: numbers, props: numbers, weights: numbers,
 		decided: times, came: times, flags: spill.Column[uint8]{In: files}, places: spill.Column[rowPlace]{In: files},
 		data: spill.Column[byte]{In: files}}
 }
 
-// dropped reports whether row t is not replayed.
+// sparse notes what row t has in a column that begins with the first row that has something; -1: nothing.
+func sparse(c *spill.Column[int32], t int, value int32) {
+	if value < 0 && len(c.All) == 0 {
+		return
+	}
+	for len(c.All) < t {
+		c.Add(-1)
+	}
+	c.Add(value)
+}
+
 func (c *eventColumns) dropped(t int) bool { return c.flags.All[t]&(rowInactive|rowWithdrawn) != 0 }
 
 // keptRows are the rows that are replayed.
@@ -40,36 +51,22 @@ type keptRows struct {
 
 // pick returns the columns of some rows, in their order.
 func (c *eventColumns) pick(rows []int32) *eventColumns {
-	out := newEventColumns(c.files)
+	out := &eventColumns{files: c.files, action: c.action.Pick(rows), slots: c.slots.Pick(rows), value: c.value.Pick(rows),
+		props: c.props.Pick(rows), weights: c.weights.Pick(rows), decided: c.decided.Pick(rows), came: c.came.Pick(rows),
+		places: c.places.Pick(rows)}
 	for _, o := range c.outcomes {
 		o.fill(len(c.action.All))
-		picked := &namedColumn{name: o.name, value: spill.Column[float64]{In: c.files},
-			came: spill.Column[int64]{In: c.files}}
-		for i, t := range rows {
-			c.files.Pass(i)
-			picked.value.Add(o.value.All[t])
-			picked.came.Add(o.came.All[t])
-		}
-		out.outcomes = append(out.outcomes, picked)
+		out.outcomes = append(out.outcomes, &namedColumn{o.name, o.value.Pick(rows), o.came.Pick(rows)})
 	}
-	for i, t := range rows {
-		c.files.Pass(i)
-		out.action.Add(c.action.All[t])
-		out.slots.Add(c.slots.All[t])
-		out.value.Add(c.value.All[t])
-		out.props.Add(c.props.All[t])
-		out.weights.Add(c.weights.All[t])
-		out.decided.Add(c.decided.All[t])
-		out.came.Add(c.came.All[t])
-		out.places.Add(c.places.All[t])
-		if len(c.baseline.All) > 0 {
-			out.baseline.Add(c.baseline.All[t])
-		}
+	if len(c.baseline.All) > 0 {
+		out.baseline = c.baseline.Pick(rows)
+	}
+	if len(c.unit.All) > 0 {
+		out.unit = c.unit.Pick(rows)
 	}
 	return out
 }
 
-// timedRow is a row with its time.
 type timedRow struct {
 	at  int64
 	row int32

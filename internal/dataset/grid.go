@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,7 +37,7 @@ func (g *gridLoader) add(b *Table, features []codec.Feature) {
 	for i := range b.columns {
 		v := absent
 		if all || len(features) > 0 && features[0].Name == b.columns[i].name {
-			if v = numberCell(features[0].Value); !b.columns[i].number {
+			if v = cell(math.Float64bits(features[0].Value)); !b.columns[i].number {
 				v = g.text(b, i, features[0].Text)
 			}
 			features = features[1:]
@@ -46,7 +47,6 @@ func (g *gridLoader) add(b *Table, features []codec.Feature) {
 	g.cells.Add(g.row...)
 }
 
-// text returns the cell of a text of column i.
 func (g *gridLoader) text(b *Table, i int, text string) cell {
 	c := &b.columns[i]
 	if c.ngrams {

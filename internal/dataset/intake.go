@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -27,6 +26,7 @@ type Intake struct {
 	Weighted  int64 `json:"weighted"`  // events that stand for more than one, since others were dropped
 	Baselines int64 `json:"baselines"` // events that say what a baseline would have played
 
+	Units   int64 `json:"units,omitempty"`      // that rows name
 	Learned int64 `json:"by_learner,omitempty"` // events of a learner that had learned from this log
 
 	Unpropensed int64 `json:"without_propensity"` // events; one is enough, and policies cannot be judged
@@ -54,6 +54,8 @@ func (in *Intake) Notes() []string {
 	note(in.Unpropensed, "events without a propensity: %d; policies cannot be judged on this log", in.Unpropensed)
 	note(in.Reasons[logs.AssignedBare], "decisions that another system assigned without a propensity: %d; they "+
 		"are in no estimate, and their outcomes have no event", in.Reasons[logs.AssignedBare])
+	note(in.Units, "rows of one unit may depend on each other, and there are %d units: the errors of estimates "+
+		"count all rows of a unit as one", in.Units)
 	note(in.Untimed, "events without a time: %d; rows are in the order of the log, and a window cannot be a time",
 		in.Untimed)
 	note(in.Timeless, "outcomes without a time: %d; recorded delays take them as known at once", in.Timeless)
@@ -78,8 +80,6 @@ func (in *Intake) noRows(file string) error {
 	return scan.NoRows(file)
 }
 
-var errNoEvents = errors.New("there is no event in it that can be replayed")
-
 // nothing is the error of a log without a row.
 func (in *Intake) nothing(name string) error {
 	why := append(in.ReasonTexts(), in.Summary())
@@ -89,5 +89,5 @@ func (in *Intake) nothing(name string) error {
 	if in.Malformed > 0 && in.Malformed == in.Read && in.Format != logs.Msgpack && in.Format != logs.Parquet {
 		why = append(why, "a record is a line: of JSON that is spread over several, jq -c . FILE > NEW makes lines")
 	}
-	return fmt.Errorf("%s: %w (%s)", name, errNoEvents, strings.Join(why, "; "))
+	return fmt.Errorf("%s: there is no event in it that can be replayed (%s)", name, strings.Join(why, "; "))
 }

@@ -53,6 +53,8 @@ type Table struct {
 	// baseline is what a baseline would have played, an index into the actions of the row's
 	// context; -1: the row does not say; nil: none does.
 	Baseline []int32
+	Unit     []int32 // per row: which of Units it is of; -1: it names none; nil: no row does
+	Units    int
 	Intake   *Intake // nil: not known
 
 	files *spill.Files // in which rows lie; nil: none
@@ -232,7 +234,7 @@ func (b *Table) Words(feature string) bool {
 func (b *Table) Text(row int, feature string) string {
 	if b.rows == nil {
 		i := slices.IndexFunc(b.columns, func(c logColumn) bool { return c.name == feature })
-		switch v := b.cell(row, i); {
+		switch v := b.cells[row*len(b.columns)+i]; {
 		case v == absent:
 			return ""
 		case b.columns[i].number:

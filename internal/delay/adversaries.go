@@ -1,7 +1,6 @@
 package delay
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -137,12 +136,10 @@ func (t *delayTerm) lose(p *Play) int64 {
 	return 0
 }
 
-var errNoTruth = errors.New("the best action is not known of this data; it is of a built-in environment and of a " +
-	"labelled CSV")
-
 func needsTruth(t *delayTerm, o *Options) error {
 	if o.Unknown {
-		return fmt.Errorf("%s: %w", t.kind.Name, errNoTruth)
+		return fmt.Errorf("%s: the best action is not known of this data; it is of a built-in environment and of a "+
+			"labelled CSV", t.kind.Name)
 	}
 	return nil
 }

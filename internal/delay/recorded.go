@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"sort"
 	"strconv"
@@ -97,22 +96,15 @@ func Describe(decided, came []int64, pass func(t int)) *Recorded {
 	return out
 }
 
-var (
-	errNotRecorded = errors.New("this data has no times of outcomes; name them with --time-column and " +
-		"--outcome-time-column, or lend those of a file with recorded:FILE")
-	errNoDelays = errors.New("there are no delays in it")
-)
-
-// openOwnDelays opens the delays of a bandit log.
 func openOwnDelays(t *delayTerm, o *Options) error {
 	if o.Came == nil {
-		return errNotRecorded
+		return errors.New("this data has no times of outcomes; name them with --time-column and " +
+			"--outcome-time-column, or lend those of a file with recorded:FILE")
 	}
 	t.decided, t.times = o.Decided, o.Came
 	return nil
 }
 
-// openFileDelays opens the delays of a file.
 func openFileDelays(t *delayTerm, o *Options) (err error) {
 	f, err := bounded.Open(t.file, bounded.Any)
 	if err != nil {
@@ -139,16 +131,12 @@ func readTimes(file string, m logs.Mapping) ([]int64, error) {
 	}
 	defer r.Close()
 	var decided, came []int64
-	var rec logs.Record
-	for {
-		err := r.Next(&rec)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
+	err = r.Each(func(rec *logs.Record) error {
 		decided, came = append(decided, rec.Time), append(came, rec.OutcomeTime)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(decided) == 0 {
 		return nil, scan.NoRows(file)
@@ -156,7 +144,6 @@ func readTimes(file string, m logs.Mapping) ([]int64, error) {
 	return recorded(decided, came), nil
 }
 
-// readDelays reads a delay a line.
 func readDelays(file string, r *bufio.Reader) ([]int64, error) {
 	var out []int64
 	lines := bufio.NewScanner(r)
@@ -171,7 +158,7 @@ func readDelays(file string, r *bufio.Reader) ([]int64, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s: %w", file, errNoDelays)
+		return nil, fmt.Errorf("%s: there are no delays in it", file)
 	}
 	return out, nil
 }

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 
-	"golang.org/x/sync/errgroup"
+	"hindsight/internal/cores"
 )
 
 // Worst searches, among the delay sequences of a budget, for one that does the most harm:
@@ -112,13 +111,8 @@ func (w *Worst) rng(step, i int) *rand.Rand {
 
 // try measures sequences in parallel over the cores.
 func (w *Worst) try(ctx context.Context, tried []Tried) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range tried {
-		g.Go(func() (err error) {
-			tried[i].Harm, err = w.Harm(ctx, tried[i].Sequence)
-			return err
-		})
-	}
-	return g.Wait()
+	return cores.Each(ctx, len(tried), func(ctx context.Context, i int) (err error) {
+		tried[i].Harm, err = w.Harm(ctx, tried[i].Sequence)
+		return err
+	})
 }

@@ -9,8 +9,7 @@ import (
 	"runtime"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
+	"hindsight/internal/cores"
 	"hindsight/internal/model"
 	"hindsight/pkg/oracle"
 )
@@ -112,18 +111,11 @@ func Fit(ctx context.Context, d *Data, o Options) (*Class, error) {
 	batch := runtime.GOMAXPROCS(0)
 	for c.Tried < extra*o.Functions && len(c.Functions) < o.Functions {
 		tried := make([]*Fitted, min(batch, extra*o.Functions-c.Tried))
-		g, running := errgroup.WithContext(ctx)
-		for i := range tried {
-			n := c.Tried + i
-			g.Go(func() (err error) {
-				if running.Err() != nil {
-					return running.Err()
-				}
-				tried[i], err = one(train, held, inputs, scale, o, n)
-				return err
-			})
-		}
-		if err := g.Wait(); err != nil {
+		err := cores.Each(ctx, len(tried), func(_ context.Context, i int) (err error) {
+			tried[i], err = one(train, held, inputs, scale, o, c.Tried+i)
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 		for _, f := range tried { // in their order: how many are tried at once changes nothing

@@ -38,7 +38,6 @@ func (s *sample) tree(o treeOptions, rng *rand.Rand) oracle.Tree {
 	return g.tree
 }
 
-// grower grows a tree.
 type grower struct {
 	*sample
 	o    treeOptions

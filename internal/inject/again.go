@@ -19,9 +19,6 @@ type again struct {
 	held []uint64 // what the partition holds beyond what was compared
 }
 
-var errOtherLog = errors.New("the system was taught something else: with the same data, columns and model " +
-	"the command goes on where it stopped; others need a new log")
-
 // openAgain returns an appender that passes over what its partition holds.
 func openAgain(ctx context.Context, log stream.Log, topic string, partition int, to stream.Appender) (*again, error) {
 	a := &again{Appender: to}
@@ -44,7 +41,8 @@ func (a *again) Append(ctx context.Context, r *stream.Record) (uint64, error) {
 		return a.Appender.Append(ctx, r)
 	}
 	if a.held[0] != sumOf(r) {
-		return 0, errOtherLog
+		return 0, errors.New("the system was taught something else: with the same data, columns and model " +
+			"the command goes on where it stopped; others need a new log")
 	}
 	a.held = a.held[1:]
 	return 0, nil

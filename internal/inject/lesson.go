@@ -32,8 +32,6 @@ type lateness struct {
 var (
 	errNoLesson = errors.New("it does not say which actions were taken: a log of decisions does, in CSV by " +
 		"--action-column")
-	errNotKept = errors.New("the model must go on with what was taught, as its next version: " +
-		"write version: 2, or higher, and warm: keep; the log is taught as the version before")
 )
 
 // NewLesson returns the lesson of a log for a model that goes on with it. Windows are those of
@@ -45,7 +43,8 @@ func NewLesson(env *replay.Rounds, live *model.Model) (*Lesson, error) {
 	case env.Log == nil:
 		return nil, fmt.Errorf("%s: %w", env.Name, errNoLesson)
 	case live.Version < 2 || !live.Warm.Keep:
-		return nil, errNotKept
+		return nil, errors.New("the model must go on with what was taught, as its next version: " +
+			"write version: 2, or higher, and warm: keep; the log is taught as the version before")
 	}
 	m := l.Model
 	m.Version--
@@ -154,10 +153,8 @@ func (l *Lesson) complete(c *codec.Context, t int) {
 	if log.Props != nil {
 		c.LoggedPropensity = log.Props[row]
 	}
-	if slices.EqualFunc(c.Actions, l.Model.Actions, isBare) {
+	bare := func(a codec.Action, name string) bool { return a.Name == name && len(a.Features) == 0 }
+	if slices.EqualFunc(c.Actions, l.Model.Actions, bare) {
 		c.Actions = nil
 	}
 }
-
-// isBare reports whether an action is no more than its name.
-func isBare(a codec.Action, name string) bool { return a.Name == name && len(a.Features) == 0 }

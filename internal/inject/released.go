@@ -165,8 +165,6 @@ func (l *Learned) lacks(n int64) <-chan struct{} {
 	return l.changed
 }
 
-var errNothingLearned = errors.New("nothing was learned for " + injectStall.String())
-
 // wait waits until every decider has learned n feedbacks, as long as there is some progress.
 func (l *Learned) wait(ctx context.Context, n int64) error {
 	for {
@@ -182,7 +180,7 @@ func (l *Learned) wait(ctx context.Context, n int64) error {
 			timer.Stop()
 			return ctx.Err()
 		case <-timer.C:
-			return errNothingLearned
+			return errors.New("nothing was learned for " + injectStall.String())
 		}
 	}
 }

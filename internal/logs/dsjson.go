@@ -12,10 +12,9 @@ import (
 // parse_example_json.cc: lines that do not begin with { are ignored, so are keys that
 // are not known, the cost is −reward, and actions count from 1.
 type dsjson struct {
-	lines *scan.Lines
-	line  []byte
-	scan  scan.JSON
-	ctx   codec.Context
+	lines
+	scan scan.JSON
+	ctx  codec.Context
 
 	event  dsEvent
 	ranked []int
@@ -41,29 +40,19 @@ type dsEvent struct {
 	hasContext                            bool
 }
 
-func newDsjson(l *scan.Lines) *dsjson { return &dsjson{lines: l} }
-
-func (d *dsjson) raw() []byte { return d.line }
+func newDsjson(l *scan.Lines) *dsjson { return &dsjson{lines: lines{Lines: l}} }
 
 func (d *dsjson) next(r *Record) (class, string, error) {
 	if d.several.more() {
 		return d.several.next(r, &d.ctx, codec.Reward)
 	}
-	line, tooLong, err := d.lines.Next()
-	if err != nil {
-		d.line = nil
-		return 0, "", err
-	}
-	d.line, r.Line = line, d.lines.N
+	ok, class, reason, err := d.read(r)
 	switch {
-	case tooLong:
-		return 0, "", &scan.LineError{Line: r.Line, Msg: scan.ErrTooLong}
-	case isBlank(line):
-		return isSkipped, "blank line", nil
-	case line[0] != '{':
-		if line[0] == '[' {
-			return isSkipped, "checkpoint line", nil
-		}
+	case !ok:
+		return class, reason, err
+	case d.line[0] == '[':
+		return isSkipped, "checkpoint line", nil
+	case d.line[0] != '{':
 		return isSkipped, "line without {", nil
 	}
 	return d.parse(r)
@@ -86,11 +75,7 @@ func (d *dsjson) parse(r *Record) (class, string, error) {
 	if !s.Ok() {
 		return 0, "", &scan.LineError{Line: r.Line, Column: int64(s.At) + 1, Msg: s.Msg}
 	}
-	class, reason, err := d.finish(r)
-	if err != nil && asLineError(err) == nil {
-		return 0, "", &scan.LineError{Line: r.Line, Msg: err.Error()}
-	}
-	return class, reason, err
+	return d.finish(r)
 }
 
 // label reads the value of a key that says what was decided and came; false if it is

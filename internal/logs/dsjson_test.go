@@ -181,8 +181,8 @@ func TestDsjsonLines(t *testing.T) {
 			d := newDsjson(scan.NewLines(newTextInput(c.line)))
 			class, reason, err := d.next(&r)
 			if err != nil {
-				var bad *scan.LineError
-				if c.class != 0 || !errors.As(err, &bad) || !strings.Contains(err.Error(), c.reason) {
+				var end ended
+				if c.class != 0 || errors.As(err, &end) || !strings.Contains(err.Error(), c.reason) {
 					t.Fatalf("error %v, want one with %q", err, c.reason)
 				}
 				return

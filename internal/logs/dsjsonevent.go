@@ -11,11 +11,7 @@ import (
 
 var (
 	errDrop        = errors.New("pdrop is not in [0, 1): an event that is always dropped cannot be there")
-	errNoID        = errors.New("an observation without EventId")
-	errRank        = errors.New("a names an action that _multi does not have, or one twice")
 	errLaw         = errors.New("a and p differ in length")
-	errLabel       = errors.New("_label_Action, _labelIndex and a[0] name different actions")
-	errNoPlayed    = errors.New("the action played is none of those in _multi")
 	errProbability = errors.New("the probability of the action played is not in (0, 1]")
 	errCost        = errors.New("the cost or reward is not a finite number")
 )
@@ -44,7 +40,7 @@ func (d *dsjson) finish(r *Record) (class, string, error) {
 func (d *dsjson) dangling(r *Record) (class, string, error) {
 	e := &d.event
 	if r.ID == "" {
-		return 0, "", errNoID
+		return 0, "", errors.New("an observation without EventId")
 	}
 	if err := (&codec.Context{ID: r.ID}).Validate(); err != nil {
 		return 0, "", fmt.Errorf("EventId: %w", err)
@@ -115,7 +111,7 @@ func (d *dsjson) law(r *Record) error {
 		chosen = d.ranked[0] - 1
 	}
 	if e.label != 0 && e.index >= 0 && e.index != e.label-1 || len(d.ranked) > 0 && d.ranked[0] != chosen+1 {
-		return errLabel
+		return errors.New("_label_Action, _labelIndex and a[0] name different actions")
 	}
 	if !e.multi { // actions without features: as many as the law names
 		for range min(max(len(d.ranked), chosen+1), codec.MaxActions) {
@@ -123,7 +119,7 @@ func (d *dsjson) law(r *Record) error {
 		}
 	}
 	if chosen < 0 || chosen >= len(r.Actions) {
-		return errNoPlayed
+		return errors.New("the action played is none of those in _multi")
 	}
 	r.Chosen = chosen
 	if len(d.probs) > 0 {
@@ -151,7 +147,7 @@ func (d *dsjson) align(r *Record) error {
 	}
 	for i, a := range d.ranked {
 		if a < 1 || a > len(r.Actions) || r.Propensities[a-1] >= 0 {
-			return errRank
+			return errors.New("a names an action that _multi does not have, or one twice")
 		}
 		if !(d.probs[i] >= 0 && d.probs[i] <= 1+1e-6) {
 			return errors.New("p holds what is no probability")

@@ -115,17 +115,14 @@ func (d *rounds) recall() {
 }
 
 var (
-	errLawOfWhat   = errors.New("propensities and actions are not the same actions")
-	errUnknownPlay = errors.New("the action played is not among the actions")
-	errTwoLaws     = errors.New("propensity is not that of the action played in propensities")
-	errWeight      = errors.New("weight is less than 1, or not finite")
-	errNoLawful    = errors.New("the propensity of the action played is not in (0, 1]")
+	errLawOfWhat = errors.New("propensities and actions are not the same actions")
+	errNoLawful  = errors.New("the propensity of the action played is not in (0, 1]")
 )
 
 // event makes an event of a round that was decided.
 func (d *rounds) event(r *Record) error {
 	o := &d.round
-	r.ID, r.Time, r.Action, r.Propensity = o.ID, o.Time, o.Action, o.Propensity
+	r.ID, r.Time, r.Action, r.Propensity, r.Unit = o.ID, o.Time, o.Action, o.Propensity, o.Unit
 	r.Outcome, r.Value, r.OutcomeTime = o.Kind, o.Value, o.OutcomeTime
 	if o.Kind == 0 {
 		r.OutcomeTime = scan.NoTime
@@ -154,7 +151,7 @@ func (d *rounds) event(r *Record) error {
 	}
 	if o.Weight != 0 {
 		if !(o.Weight >= 1) || math.IsInf(o.Weight, 0) {
-			return errWeight
+			return errors.New("weight is less than 1, or not finite")
 		}
 		r.Weight = o.Weight
 	}
@@ -168,7 +165,7 @@ func (d *rounds) event(r *Record) error {
 // the line where it has them, else the keys of the line that are named.
 func (d *rounds) arms(b []byte, r *Record) error {
 	o := &d.round
-	r.ID, r.Time, r.Arms = o.ID, o.Time, o.Arms
+	r.ID, r.Time, r.Unit, r.Arms = o.ID, o.Time, o.Unit, o.Arms
 	r.Features = appendVector(append(r.Features, o.Features...), o.Vector)
 	if len(r.Features) == 0 && d.o != nil && len(d.o.Keys) > 0 && codec.IsJSON(b) {
 		all, err := Features(b)
@@ -211,7 +208,7 @@ func (d *rounds) law(r *Record) error {
 			return errors.New("a baseline without actions")
 		}
 	} else if r.Chosen = actionIndex(r.Actions, o.Action, 0); r.Chosen < 0 {
-		return errUnknownPlay
+		return errors.New("the action played is not among the actions")
 	}
 	if len(o.Propensities) > 0 {
 		if len(o.Propensities) != len(r.Actions) {
@@ -233,7 +230,7 @@ func (d *rounds) law(r *Record) error {
 		if p := r.Propensities[r.Chosen]; r.Propensity == 0 {
 			r.Propensity = p
 		} else if math.Abs(p-r.Propensity) > Printed {
-			return errTwoLaws
+			return errors.New("propensity is not that of the action played in propensities")
 		}
 		if r.Propensity == 0 {
 			return errNoLawful
@@ -272,31 +269,18 @@ func actionIndex(actions []codec.Action, name string, hint int) int {
 // jsonEvents reads our events as JSON, an object a line, or CloudEvents.
 type jsonEvents struct {
 	rounds
-	lines *scan.Lines
-	line  []byte
+	lines
 }
 
-func (d *jsonEvents) raw() []byte { return d.line }
-
 func (d *jsonEvents) next(r *Record) (class, string, error) {
-	line, tooLong, err := d.lines.Next()
-	if d.line = line; err != nil {
-		return 0, "", err
-	}
-	r.Line = d.lines.N
+	ok, class, reason, err := d.read(r)
 	switch {
-	case tooLong:
-		return 0, "", &scan.LineError{Line: r.Line, Msg: scan.ErrTooLong}
-	case isBlank(line):
-		return isSkipped, "blank line", nil
-	case !codec.IsJSON(line):
-		return 0, "", &scan.LineError{Line: r.Line, Msg: "expected a JSON object"}
+	case !ok:
+		return class, reason, err
+	case !codec.IsJSON(d.line):
+		return 0, "", errors.New("expected a JSON object")
 	}
-	class, reason, err := d.parse(line, r)
-	if err != nil {
-		return 0, "", &scan.LineError{Line: r.Line, Msg: err.Error()}
-	}
-	return class, reason, nil
+	return d.parse(d.line, r)
 }
 
 // packEvents reads our events as MessagePack, one map behind the other.
@@ -321,21 +305,17 @@ func (d *packEvents) next(r *Record) (class, string, error) {
 		case err == nil && n > 0:
 			d.rec, d.from, d.n = d.buf[d.from:d.from+n], d.from+n, d.n+1
 			r.Line = d.n
-			class, reason, err := d.parse(d.rec, r)
-			if err != nil {
-				return 0, "", &scan.LineError{Line: d.n, Msg: err.Error()}
-			}
-			return class, reason, nil
+			return d.parse(d.rec, r)
 		case d.end && d.from == len(d.buf):
-			return 0, "", io.EOF
+			return 0, "", ended{io.EOF}
 		case !incomplete || d.end || len(d.buf)-d.from > scan.MaxLineBytes:
 			d.rec, d.from, d.end = d.buf[d.from:], len(d.buf), true
 			d.n++
-			return 0, "", &scan.LineError{Line: d.n,
-				Msg: "not a MessagePack map, so that the rest of the file cannot be read: " + err.Error()}
+			r.Line = d.n
+			return 0, "", fmt.Errorf("not a MessagePack map, so that the rest of the file cannot be read: %w", err)
 		}
 		if err := d.fill(); err != nil {
-			return 0, "", err
+			return 0, "", ended{err}
 		}
 	}
 }

@@ -72,9 +72,9 @@ func (r *Reader) newDecoder(in *input) (d decoder, format string, err error) {
 	case Dsjson:
 		return newDsjson(scan.NewLines(in.r)), format, nil
 	case CB, CBADF, CCB:
-		return &vwText{lines: scan.NewLines(in.r), adf: format != CB, slots: format == CCB}, format, nil
+		return &vwText{lines: lines{Lines: scan.NewLines(in.r)}, adf: format != CB, slots: format == CCB}, format, nil
 	case JSONL:
-		return &jsonEvents{rounds: rounds{o: &r.o}, lines: scan.NewLines(in.r)}, format, nil
+		return &jsonEvents{rounds: rounds{o: &r.o}, lines: lines{Lines: scan.NewLines(in.r)}}, format, nil
 	case Msgpack:
 		return &packEvents{r: in.r}, format, nil
 	case Parquet:

@@ -106,27 +106,20 @@ func (m *Mapping) Override(o Mapping) {
 	}
 }
 
-var (
-	errNoAction = errors.New("a bandit log needs the column of its actions: --action-column, or action-column: " +
-		"in the file of --mapping")
-	errNoLoss = errors.New("a bandit log needs the column of its losses or of its rewards: --loss-column or " +
-		"--reward-column, or those of named outcomes: --outcome-columns; or likewise in the file of --mapping")
-	errLossReward = errors.New("a bandit log has a column of losses or one of rewards, not both, and columns of " +
-		"named outcomes in place of either")
-	errOutcomeTime = errors.New("an outcome time needs the time of the decision beside it: --time-column")
-)
-
 // Validate reports what a mapping of a bandit log lacks.
 func (m *Mapping) Validate() error {
 	switch {
 	case m.Action == "":
-		return errNoAction
+		return errors.New("a bandit log needs the column of its actions: --action-column, or action-column: " +
+			"in the file of --mapping")
 	case m.value() == "" && len(m.Outcomes) == 0:
-		return errNoLoss
+		return errors.New("a bandit log needs the column of its losses or of its rewards: --loss-column or " +
+			"--reward-column, or those of named outcomes: --outcome-columns; or likewise in the file of --mapping")
 	case m.Loss != "" && m.Reward != "" || m.value() != "" && len(m.Outcomes) > 0:
-		return errLossReward
+		return errors.New("a bandit log has a column of losses or one of rewards, not both, and columns of " +
+			"named outcomes in place of either")
 	case m.OutcomeTime != "" && m.Time == "":
-		return errOutcomeTime
+		return errors.New("an outcome time needs the time of the decision beside it: --time-column")
 	}
 	return nil
 }

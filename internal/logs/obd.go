@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -179,24 +178,20 @@ func readItems(file string) ([][]codec.Feature, error) {
 	}
 	defer r.Close()
 	lines, items := map[int]int64{}, map[int][]codec.Feature{}
-	var rec Record
-	for {
-		err := r.Next(&rec)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
+	err = r.Each(func(rec *Record) error {
 		if !isItem(rec.Action, 0) {
-			return nil, &scan.LineError{File: file, Line: rec.Line, Name: obdAction, Msg: itemHint(rec.Action, 0)}
+			return &scan.LineError{File: file, Line: rec.Line, Name: obdAction, Msg: itemHint(rec.Action, 0)}
 		}
 		a, _ := strconv.Atoi(rec.Action)
 		if before, again := lines[a]; again {
-			return nil, &scan.LineError{File: file, Line: rec.Line, Name: obdAction,
+			return &scan.LineError{File: file, Line: rec.Line, Name: obdAction,
 				Msg: fmt.Sprintf("the id %q is that of line %d, too", rec.Action, before)}
 		}
 		lines[a], items[a] = rec.Line, cloneFeatures(rec.Features)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	out := make([][]codec.Feature, len(items))
 	for a := range out {

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"hindsight/internal/scan"
+	"hindsight/internal/spill"
 )
 
 // Stdin is the path that stands for standard input.
@@ -141,7 +142,6 @@ func (in *input) decompress(r io.Reader) error {
 	return fmt.Errorf("%s: compressed more than %d times", in.name, maxLayers-1)
 }
 
-// counted counts what is read.
 type counted struct {
 	r io.Reader
 	n *int64
@@ -153,17 +153,13 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unnamed copies a stream to a temporary file whose name is gone at once: nothing is left of it however
-// the process ends.
+// unnamed copies a stream to a temporary file without a name.
 func unnamed(pattern string, r io.Reader) (*os.File, error) {
-	f, err := os.CreateTemp("", pattern)
+	f, err := spill.Unnamed(pattern)
 	if err != nil {
 		return nil, err
 	}
-	if err = os.Remove(f.Name()); err == nil {
-		_, err = io.Copy(f, r)
-	}
-	if err == nil {
+	if _, err = io.Copy(f, r); err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil {

@@ -70,9 +70,9 @@ type Reader struct {
 
 // decoder reads the records of one file.
 type decoder interface {
-	// next reads the next record into r, which was reset, and says what it is: IsEvent,
-	// IsDangling, IsSkipped with a reason, or IsMalformed with a [LineError]. Any other
-	// error ends the file: io.EOF at its end.
+	// next reads the next record into r, which was reset, and says what it is: IsEvent, IsDangling or IsSkipped
+	// with a reason. An error says what is wrong with the record, at Line unless it is a [scan.LineError]; one
+	// that [ended] wraps ends the file: io.EOF at its end.
 	next(r *Record) (class class, reason string, err error)
 	// raw returns the bytes of the record last read, for the file of rejects.
 	raw() []byte
@@ -165,7 +165,6 @@ func (r *Reader) Schema() *Schema {
 	return &r.table.Schema
 }
 
-// open opens the next file.
 func (r *Reader) openFile() error {
 	in, err := openInput(r.paths[0], r.o.Stdin)
 	if err != nil {
@@ -227,16 +226,16 @@ func (r *Reader) Next(rec *Record) error {
 		rec.long = r.o.Long
 		class, reason, err := r.dec.next(rec)
 		var bad *scan.LineError
-		if err != nil {
-			if bad = asLineError(err); bad == nil {
-				if errors.Is(err, io.EOF) {
-					r.nextFile()
-				} else {
-					r.err = fmt.Errorf("%s: %w", r.in.name, err)
-				}
-				continue
+		if end, ok := err.(ended); ok && errors.Is(end.error, io.EOF) {
+			r.nextFile()
+			continue
+		} else if ok {
+			r.err = fmt.Errorf("%s: %w", r.in.name, end.error)
+			continue
+		} else if err != nil {
+			if class, bad = isMalformed, asLineError(err); bad == nil {
+				bad = &scan.LineError{Line: rec.Line, Msg: err.Error()}
 			}
-			class = isMalformed
 		}
 		if rec.File == "" {
 			rec.File = r.in.name
@@ -248,11 +247,54 @@ func (r *Reader) Next(rec *Record) error {
 	return r.err
 }
 
-// asLineError returns the [LineError] that err is, or nil.
+// Each calls f with every event and outcome that is left. The error is f's, or that of [Reader.Next] but for the end.
+func (r *Reader) Each(f func(rec *Record) error) error {
+	var rec Record
+	for {
+		err := r.Next(&rec)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = f(&rec)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// asLineError returns the [scan.LineError] that err is, or nil.
 func asLineError(err error) *scan.LineError {
 	var bad *scan.LineError
 	errors.As(err, &bad)
 	return bad
+}
+
+// ended is an error after which a file cannot be read on.
+type ended struct{ error }
+
+// lines reads a text line by line.
+type lines struct {
+	*scan.Lines
+	line []byte
+}
+
+func (l *lines) raw() []byte { return l.line }
+
+// read reads the next line. One that is blank, of which ok is false, is skipped for that reason.
+func (l *lines) read(r *Record) (ok bool, class class, reason string, err error) {
+	var tooLong bool
+	if l.line, tooLong, err = l.Next(); err != nil {
+		return false, 0, "", ended{err}
+	}
+	switch r.Line = l.N; {
+	case tooLong:
+		return false, 0, "", errors.New(scan.ErrTooLong)
+	case isBlank(l.line):
+		return false, isSkipped, "blank line", nil
+	}
+	return true, 0, "", nil
 }
 
 func (r *Reader) nextFile() {

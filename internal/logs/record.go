@@ -7,10 +7,8 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// Kind is what a record is.
 type recordKind uint8
 
-// The kinds of records.
 const (
 	Event recordKind = iota + 1 // a decision that was made, with what the log says came of it
 	// an observation on its own: it belongs to the event of its ID, which may lie before or behind
@@ -20,7 +18,6 @@ const (
 // Flags say more of a record.
 type Flags uint8
 
-// The flags.
 const (
 	// Inactive events were not activated: nobody saw the decision, so that it is neither
 	// learned nor counted, unless an outcome that is an Activation comes.
@@ -44,6 +41,7 @@ type Record struct {
 	File  string
 
 	ID   string // of the round; "" where the log has none
+	Unit string // whom or what it is about, whose rounds may depend on each other; "": nobody is named
 	Time int64  // of the decision, ns since 1970; [NoTime]
 
 	Features []codec.Feature // of the context

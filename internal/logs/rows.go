@@ -53,11 +53,11 @@ func (d *rows) raw() []byte { return d.Raw() }
 
 func (d *rows) next(r *Record) (class class, reason string, err error) {
 	if err, d.bad = d.bad, nil; err != nil {
-		return 0, "", err
+		return 0, "", unlessOfLine(err)
 	}
 	row, err := d.Row()
 	if err != nil {
-		return 0, "", err
+		return 0, "", unlessOfLine(err)
 	}
 	r.Line = d.Line(0)
 	if len(row) != len(d.header) {
@@ -90,6 +90,14 @@ func (d *rows) next(r *Record) (class class, reason string, err error) {
 		d.last = r.Time
 	}
 	return isEvent, "", nil
+}
+
+// unlessOfLine says that an error ends the file, unless it is one of a line.
+func unlessOfLine(err error) error {
+	if asLineError(err) != nil {
+		return err
+	}
+	return ended{err}
 }
 
 // rowOutcome reads what a row says of the action besides its name.

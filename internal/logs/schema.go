@@ -24,13 +24,11 @@ type Schema struct {
 	OutcomeTimes bool
 }
 
-// Column is a column of features.
 type featureColumn struct {
 	Name string
 	Type columnType
 }
 
-// columnType says what the cells of a column are.
 type columnType uint8
 
 // The types of columns. A cell of an untyped one is a number if it looks like one.
@@ -41,7 +39,6 @@ const (
 	Ngrams // texts of any length, of which the words count
 )
 
-// outcomeColumn is a column of a named outcome.
 type outcomeColumn struct {
 	name     string // of the outcome
 	at, time int    // columns; time -1: that of all outcomes
@@ -101,7 +98,6 @@ func (t *table) open(c *scan.CSV) error {
 	return t.columns(c)
 }
 
-// labelled reads the header of a labelled CSV.
 func (t *table) labelled(c *scan.CSV) error {
 	line := c.Line(0)
 	if t.header[0] != "label" {
@@ -201,7 +197,6 @@ func (t *table) column(c *scan.CSV, name string) (int, error) {
 	}
 }
 
-// findFeatures finds the columns of features.
 func (t *table) findFeatures(c *scan.CSV) error {
 	for _, f := range t.m.Features {
 		column := featureColumn{Name: f}
@@ -290,14 +285,7 @@ func survey(path string, o Options) (map[string]columnType, error) {
 	}
 	defer r.Close()
 	types := map[string]columnType{}
-	var rec Record
-	for {
-		switch err := r.Next(&rec); {
-		case errors.Is(err, io.EOF):
-			return types, nil
-		case err != nil:
-			return nil, err
-		}
+	return types, r.Each(func(rec *Record) error {
 		for i := range rec.Features {
 			f := &rec.Features[i]
 			if f.Kind == codec.Text {
@@ -306,5 +294,6 @@ func survey(path string, o Options) (map[string]columnType, error) {
 				types[f.Name] = Number
 			}
 		}
-	}
+		return nil
+	})
 }

@@ -37,10 +37,8 @@ type slot struct {
 }
 
 var (
-	errSlotLeft  = errors.New("an action of a slot is none that the slots before have left")
-	errSlotCount = errors.New("there are more _outcomes than _slots")
-	errCCBLine   = errors.New("expected ccb shared, ccb action or ccb slot")
-	errCCBLabel  = errors.New("expected a label action:cost:probability,action:probability,…")
+	errCCBLine  = errors.New("expected ccb shared, ccb action or ccb slot")
+	errCCBLabel = errors.New("expected a label action:cost:probability,action:probability,…")
 )
 
 // more reports whether a slot of the event read last is to be handed on.
@@ -97,7 +95,7 @@ func (e *several) next(r *Record, ctx *codec.Context, kind codec.OutcomeKind) (c
 	}
 	if err != nil {
 		e.reset()
-		return 0, "", &scan.LineError{Line: r.Line, Msg: fmt.Sprintf("slot %d: %v", i+1, err)}
+		return 0, "", fmt.Errorf("slot %d: %w", i+1, err)
 	}
 	return isEvent, "", nil
 }
@@ -139,7 +137,7 @@ func (e *several) fill(r *Record, s *slot, i int) error {
 	case len(s.probs) > 0 && len(s.probs) != len(s.played):
 		return errLaw
 	case found < len(s.probs):
-		return errSlotLeft
+		return errors.New("an action of a slot is none that the slots before have left")
 	case slices.ContainsFunc(s.probs, func(p float64) bool { return !(p >= 0 && p <= 1+1e-6) }), !(r.Propensity > 0):
 		return errProbability
 	case math.IsInf(s.cost, 0) || math.IsNaN(s.cost):
@@ -227,7 +225,7 @@ func (d *dsjson) ccb(r *Record) (class, string, error) {
 	case len(d.said) == 0 || len(d.several.slots) == 0:
 		return isSkipped, "no action was played", nil
 	case len(d.said) > len(d.several.slots):
-		return 0, "", errSlotCount
+		return 0, "", errors.New("there are more _outcomes than _slots")
 	}
 	r.Weight = 1 / (1 - e.pdrop)
 	for i := range d.said {
@@ -256,7 +254,7 @@ func (d *vwText) ccb(r *Record) (class, string, error) {
 		n++
 	}
 	if len(r.Actions) == 0 || len(d.several.slots) == 0 {
-		return 0, "", &scan.LineError{Line: r.Line, Msg: "an example without actions or without slots"}
+		return 0, "", errors.New("an example without actions or without slots")
 	}
 	d.several.begin(r)
 	return d.several.next(r, &d.ctx, codec.Loss)

@@ -114,14 +114,14 @@ func (d *topicReader) next(r *Record) (class, string, error) {
 	for _, l := range d.lanes {
 		rec, err := l.peek(d.ctx)
 		if err != nil {
-			return 0, "", err
+			return 0, "", ended{err}
 		}
 		if rec != nil && (first == nil || rec.Time < first.Time) {
 			from, first = l, rec
 		}
 	}
 	if first == nil {
-		return 0, "", io.EOF
+		return 0, "", ended{io.EOF}
 	}
 	from.at++
 	d.value = first.Value
@@ -145,13 +145,8 @@ func (d *topicReader) next(r *Record) (class, string, error) {
 			return isSkipped, "repeat of a unit's draw", nil
 		}
 	}
-	if err != nil {
-		return 0, "", &scan.LineError{File: r.File, Line: r.Line, Msg: err.Error()}
-	}
-	return class, "", nil
+	return class, "", err
 }
-
-var errNoLaw = errors.New("a decision whose actions and propensities do not fit each other")
 
 // AssignedBare is why a decision of another system is no event.
 const AssignedBare = "assigned without a propensity"
@@ -181,12 +176,12 @@ func (d *topicReader) decision(r *Record, rec *stream.Record) error {
 		return err
 	}
 	if o.Action < 0 || o.Action >= len(o.Actions) || len(o.Propensities) != len(o.Actions) {
-		return errNoLaw
+		return errors.New("a decision whose actions and propensities do not fit each other")
 	}
 	if err := codec.ParseContext(&d.asked, o.Context); err != nil {
 		return fmt.Errorf("context: %w", err)
 	}
-	r.ID, r.Time = o.ID, rec.Time
+	r.ID, r.Time, r.Unit = o.ID, rec.Time, d.asked.Unit
 	r.Features = append(r.Features, d.asked.Features...)
 	r.Features = appendVector(r.Features, d.asked.Vector)
 	// those that the model masks are no actions of the decision; the others are in their order

@@ -20,7 +20,7 @@ import (
 // category: name=text has that text, and a bare name is true.
 // https://github.com/VowpalWabbit/vowpal_wabbit/wiki/Contextual-Bandit-algorithms
 type vwText struct {
-	lines *scan.Lines
+	lines
 	adf   bool   // an example has several lines
 	slots bool   // of --ccb_explore_adf
 	text  []byte // of the whole example
@@ -30,7 +30,7 @@ type vwText struct {
 	several several
 }
 
-func (d *vwText) raw() []byte { return d.text }
+func (d *vwText) raw() []byte { return d.text } // not the last line alone
 
 func (d *vwText) next(r *Record) (class, string, error) {
 	if d.several.more() {
@@ -41,16 +41,9 @@ func (d *vwText) next(r *Record) (class, string, error) {
 	if d.adf {
 		return d.nextADF(r)
 	}
-	line, tooLong, err := d.lines.Next()
-	if err != nil {
-		return 0, "", err
-	}
-	r.Line, d.text = d.lines.N, line
-	switch {
-	case tooLong:
-		return 0, "", &scan.LineError{Line: r.Line, Msg: scan.ErrTooLong}
-	case isBlank(line):
-		return isSkipped, "blank line", nil
+	ok, class, reason, err := d.read(r)
+	if d.text = d.line; !ok {
+		return class, reason, err
 	}
 	return d.single(r)
 }
@@ -62,10 +55,7 @@ type cbLabel struct {
 	known, shared     bool
 }
 
-var (
-	errNoBar   = errors.New("there is no | behind the label")
-	errCBLabel = errors.New("expected a label action:cost:probability")
-)
+var errCBLabel = errors.New("expected a label action:cost:probability")
 
 // vwKinds are the kinds of labels that are known by name and not read.
 var vwKinds = map[string]string{"slates": "slates", "ca": "continuous actions"}
@@ -120,7 +110,7 @@ func parseLabel(text []byte) (l cbLabel, err error) {
 func (d *vwText) single(r *Record) (class, string, error) {
 	label, rest, ok := bytes.Cut(d.text, []byte("|"))
 	if !ok {
-		return 0, "", &scan.LineError{Line: r.Line, Msg: errNoBar.Error()}
+		return 0, "", errors.New("there is no | behind the label")
 	}
 	l, err := parseLabel(label)
 	if err == nil && l.known && (l.action < 1 || l.action > 1<<31) {
@@ -137,10 +127,7 @@ func (d *vwText) single(r *Record) (class, string, error) {
 		r.Actions = nil
 		err = validate(&d.ctx, r)
 	}
-	if err != nil {
-		return 0, "", &scan.LineError{Line: r.Line, Msg: err.Error()}
-	}
-	return isEvent, "", nil
+	return isEvent, "", err
 }
 
 // features reads |ns:scale name:value … |ns …, without the first bar.
@@ -203,7 +190,7 @@ func (d *vwText) nextADF(r *Record) (class, string, error) {
 		line, tooLong, err := d.lines.Next()
 		if err != nil {
 			if len(d.text) == 0 {
-				return 0, "", err
+				return 0, "", ended{err}
 			}
 			break // the last example; the end comes again
 		}
@@ -218,8 +205,7 @@ func (d *vwText) nextADF(r *Record) (class, string, error) {
 		}
 		if tooLong || len(d.text)+len(line) > scan.MaxLineBytes {
 			d.passADF()
-			return 0, "", &scan.LineError{Line: r.Line, Msg: "an example of more than " +
-				"" + strconv.Itoa(scan.MaxLineBytes>>20) + " MiB"}
+			return 0, "", fmt.Errorf("an example of more than %d MiB", scan.MaxLineBytes>>20)
 		}
 		d.text = append(append(d.text, line...), '\n')
 	}
@@ -250,7 +236,7 @@ func (d *vwText) example(r *Record) (class, string, error) {
 	}
 	switch {
 	case len(r.Actions) == 0:
-		return 0, "", &scan.LineError{Line: r.Line, Msg: "an example without actions"}
+		return 0, "", errors.New("an example without actions")
 	case r.Chosen < 0:
 		return isSkipped, "no label", nil
 	}
@@ -258,10 +244,7 @@ func (d *vwText) example(r *Record) (class, string, error) {
 		r.Actions[i].Name = ordinal(i + 1)
 	}
 	r.Action = r.Actions[r.Chosen].Name
-	if err := validate(&d.ctx, r); err != nil {
-		return 0, "", &scan.LineError{Line: r.Line, Msg: err.Error()}
-	}
-	return isEvent, "", nil
+	return isEvent, "", validate(&d.ctx, r)
 }
 
 // adfLine reads line n of an example.

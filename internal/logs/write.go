@@ -29,7 +29,9 @@ func NewWriter(w io.Writer, format string) (Writer, error) {
 	out := bufio.NewWriterSize(w, scan.BufferBytes)
 	switch format {
 	case JSONL:
-		return &eventWriter{w: out, append: appendRoundLine}, nil
+		return &eventWriter{w: out, append: func(dst []byte, o *codec.Round) []byte {
+			return append(codec.AppendRoundJSON(dst, o), '\n')
+		}}, nil
 	case Msgpack:
 		return &eventWriter{w: out, append: codec.AppendRound}, nil
 	case Dsjson:
@@ -60,13 +62,9 @@ type eventWriter struct {
 	buf    []byte
 }
 
-func appendRoundLine(dst []byte, o *codec.Round) []byte {
-	return append(codec.AppendRoundJSON(dst, o), '\n')
-}
-
 func (e *eventWriter) Write(r *Record) error {
 	o := &e.round
-	*o = codec.Round{Context: codec.Context{ID: r.ID}, Time: scan.NoTime, OutcomeTime: r.OutcomeTime, Kind: r.Outcome,
+	*o = codec.Round{Context: codec.Context{ID: r.ID, Unit: r.Unit}, Time: scan.NoTime, OutcomeTime: r.OutcomeTime, Kind: r.Outcome,
 		Value: r.Value, Values: r.Values}
 	if o.Activated = r.Flags&Activation != 0; r.Kind == Outcome {
 		o.Action = r.Action

@@ -25,7 +25,7 @@ var delaysClaim = Claim{
 // measured on six seeds of the same environments: NaN says that it was not.
 type measured struct {
 	lateDelays
-	regret [5]float64 // by lateAlgos
+	regret [5]float64 // FIFO, arrival, η = 1/σ, BOLD, the paper's
 }
 
 // sampling is the relative standard error of figures of the table, at most: of FIFO under heavy tails it is more.
@@ -33,10 +33,6 @@ const (
 	sampling    = 0.085
 	heavyTailed = 0.12
 )
-
-func lateAlgos(rounds int) []lateAlgo {
-	return []lateAlgo{halfFIFO, halfArrival, bySigma, bold, paperFIFO(rounds)}
-}
 
 func kindsOfDelays() []measured {
 	wait := func(name string, sigma int, wait func(rng *rand.Rand, t int, best bool, loss float64) int) lateDelays {
@@ -77,7 +73,7 @@ func kindsOfDelays() []measured {
 func delaysPlan(o Options) plan {
 	const rounds, actions = 20000, 10
 	kinds := kindsOfDelays()
-	algos := lateAlgos(rounds)
+	algos := []lateAlgo{halfFIFO, halfArrival, bySigma, bold, paperFIFO(rounds)}
 	seeds := size(o, max(6, o.seeds()/3), min(2, o.seeds()))
 	if o.Quick {
 		kinds, algos = kinds[:3], algos[:2]

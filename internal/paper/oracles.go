@@ -50,7 +50,6 @@ func oracleKinds(env string) (out []oracleKind) {
 		oracleKind{"random features", byDefault(model.Fourier)}, oracleKind{"auto", byDefault(model.Auto)})
 }
 
-// byDefault is an oracle with its defaults.
 func byDefault(name string) func(m *model.Model) {
 	return func(m *model.Model) {
 		o, err := model.ParseOracle(name)

@@ -12,12 +12,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
 	"hindsight/internal/chart"
+	"hindsight/internal/cores"
 	"hindsight/internal/replay"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
@@ -73,7 +71,6 @@ type plan struct {
 	conclude func(f *Finding)
 }
 
-// job is one run.
 type job struct {
 	rounds int // what it costs, for progress bars
 	run    func(ctx context.Context) error
@@ -140,21 +137,14 @@ func Work(claims []Claim, o Options) (rounds int64) {
 func Try(ctx context.Context, claims []Claim, o Options, done func(rounds int), found func(*Finding) error) error {
 	for _, c := range claims {
 		p := c.plan(o)
-		g, gctx := errgroup.WithContext(ctx)
-		g.SetLimit(runtime.GOMAXPROCS(0))
-		for _, j := range p.jobs {
-			g.Go(func() error {
-				if gctx.Err() != nil {
-					return gctx.Err()
-				}
-				if err := j.run(gctx); err != nil {
-					return err
-				}
-				done(j.rounds)
-				return nil
-			})
-		}
-		if err := g.Wait(); err != nil {
+		err := cores.Each(ctx, len(p.jobs), func(ctx context.Context, i int) error {
+			if err := p.jobs[i].run(ctx); err != nil {
+				return err
+			}
+			done(p.jobs[i].rounds)
+			return nil
+		})
+		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 		f := &Finding{Claim: c.Name, Source: c.Source, Says: c.Says}

@@ -79,7 +79,8 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *del
 		losses: latelosses.ByOutcome{}}
 	b.replica.Begin(ep)
 	b.dec = &b.decision[0].D
-	b.parsed = rounds.table != nil && rounds.table.Labelled && rounds.table.Fits()
+	b.parsed = rounds.table != nil && rounds.table.Labelled && rounds.table.Fits() &&
+		len(ep.Rules.Policies) == 0 // which the judge gives the context of a feedback
 	b.decider = loop.NewDecider(b.replica, seed, name, 0, 1)
 	b.joiner = loop.NewJoiner(1, Boundless(n), 0, func(int64) *loop.Rules { return ep.Rules })
 	b.trace = trace{Rounds: n, Outcomes: outcomeCounts{}, match: b.match, delays: delay.NewMeter(n)}
@@ -161,8 +162,8 @@ func (b *backtest) join(t int) error {
 	if err := b.take(e.Time, b.moved[:], nil); err != nil {
 		return err
 	}
-	if b.match.Schedule.Silent {
-		b.over(b.dec.ID)
+	if b.match.Schedule.Silent && b.forgets { // an id that is there again later is a round of its own
+		b.joiner.Over(b.dec.ID)
 	}
 	return b.joinOutcomes(b.match.Schedule.After(t), t)
 }
@@ -192,14 +193,6 @@ func (b *backtest) take(time int64, decisions, outcomes []codec.Range) error {
 	b.cut.Cut++
 	b.cut.Time, b.cut.Decisions, b.cut.Outcomes = time, decisions, outcomes
 	return b.joiner.Take(&b.cut, b.batch[:len(decisions)+len(outcomes)])
-}
-
-// over lets the joiner forget a round of which no outcome is to come. An id that is there
-// again later, which the reader of a log has forgotten, is a round of its own.
-func (b *backtest) over(id string) {
-	if b.forgets {
-		b.joiner.Over(id)
-	}
 }
 
 // learn takes what was released and rejected.

@@ -213,7 +213,6 @@ func (c *contextTable) each(f func(name string, g *ope.Weighted)) {
 	}
 }
 
-// name names range i of a number.
 func (r *numberRanges) name(of string, i int) string {
 	text := func(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
 	last := len(r.cuts)

@@ -218,7 +218,6 @@ func (r *Rounds) spent(i int, y []float64, t, a int) float64 {
 	return of.Value(r.action(t, a), y)
 }
 
-// action returns the name of action a of round t.
 func (r *Rounds) action(t, a int) string {
 	if r.table.Sets() {
 		a = int(r.table.Eligible(nil, r.Row(t))[a])

@@ -9,7 +9,6 @@ import (
 	"hindsight/internal/delay"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/ledger"
-	"hindsight/internal/model"
 	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 )
@@ -113,7 +112,6 @@ func (f *Fates) addReject(reason string) bool {
 	return true
 }
 
-// rounds returns the number of rounds that have a fate.
 func (f *Fates) rounds() int64 { return f.Observed + f.Imputed + f.Skipped + f.Withdrawn }
 
 // Rejected returns the number of outcomes that were not used.
@@ -126,12 +124,6 @@ type (
 	Certificate = certify.Certificate
 	Bound       = certify.Bound
 )
-
-// certifyOptions are what a certificate takes from a finished run.
-func (r *Result) certifyOptions(m *model.Model) certify.Options {
-	return certify.Options{Rounds: r.Rounds - r.Fates.Withdrawn, Arrival: m.Arrival, Early: m.Early,
-		Late: &r.LateLosses}
-}
 
 // Harm is what a run cost its learner: the regret, or where the truth is not known the loss or the missed
 // reward of its policies over all rounds, 0 if none of them met a row; what says which.

@@ -43,7 +43,11 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	if t.Change != nil {
 		l = t.Change(l)
 	}
-	ep := loop.Epoch{Number: 1, Rules: t.Model.Rules(), Learner: l}
+	rules, err := t.Model.Judging(t.Files)
+	if err != nil {
+		return nil, err
+	}
+	ep := loop.Epoch{Number: 1, Rules: rules, Learner: l}
 	start := time.Now()
 	b := newBacktest(ep, t.Model.Name, SecretSeed(t.Seed), t.Rounds, t.Delays)
 	if t.Rounds.Log == nil { // what rejection replay plays is not drawn from the law that it logs
@@ -60,7 +64,8 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	elapsed := time.Since(start)
 	r := t.result(trace)
 	r.Candidates = b.joiner.Judge().Estimates()
-	r.Certificate = certify.Of(l, r.certifyOptions(t.Model))
+	r.Certificate = certify.Of(l, certify.Options{Rounds: r.Rounds - r.Fates.Withdrawn, Arrival: t.Model.Arrival,
+		Early: t.Model.Early, Late: &r.LateLosses})
 	r.RoundsPerSecond = float64(r.Rounds) / elapsed.Seconds()
 	r.Contexts = trace.match.WorstContexts()
 	return r, nil
@@ -154,13 +159,11 @@ func UsePolicies(m *model.Model, r *Rounds) error {
 	case m.Oracle.Kind == model.Hedge:
 		x.Policies = m.Oracle.Class
 	default:
-		return errNoPolicies
+		return errors.New("exp4dale needs policies, and this data brings none; name a policy file in a model " +
+			"file: learner: {kind: exp4dale, policies: FILE}")
 	}
 	return nil
 }
-
-var errNoPolicies = errors.New("exp4dale needs policies, and this data brings none; name a policy file in a model " +
-	"file: learner: {kind: exp4dale, policies: FILE}")
 
 // UseActions gives a model the actions of the data where it lists none and the contexts
 // do not bring theirs, and reports one that cannot play what the data needs.

@@ -21,7 +21,8 @@ func (r *Results) Page() *Page {
 	b := &builder{Results: r, groups: groupsOf(r.Runs)}
 	p := &Page{Title: "What " + b.name() + " says", Subtitle: b.subtitle(), Foot: b.foot()}
 	p.Verdict = b.verdict()
-	p.Flags, p.Tiles, p.Says = b.flags(), b.tiles(), b.says()
+	b.flags(p)
+	p.Tiles, p.Says = b.tiles(), b.says()
 	value := b.value()
 	value.add(b.candidateCourse(), candidates(b.groups))
 	p.Sections = []section{b.intake(), b.health(), b.policies(), value, b.delays(), b.regret(), b.sweep(),
@@ -109,11 +110,11 @@ const manySkipped = .1
 const interrupted = "this backtest was interrupted: the report shows only the runs that were finished. With --resume " +
 	"FILE the same command continues from there."
 
-// flags are what speaks against believing the figures, the worst first.
-func (b *builder) flags() []pageFlag {
-	var out []pageFlag
-	add := func(l level, format string, args ...any) {
-		out = append(out, pageFlag{l, fmt.Sprintf(format, args...)})
+// flags adds what speaks against believing the figures, the worst first.
+func (b *builder) flags(page *Page) {
+	add := page.flag
+	if b.Interrupted {
+		add(bad, interrupted)
 	}
 	all := ope.SharedFlags(b.Policies)
 	for _, f := range all {
@@ -125,9 +126,6 @@ func (b *builder) flags() []pageFlag {
 		}); len(own) > 0 {
 			add(bad, "policy %s: %s.", p.Policy, strings.Join(own, ". And: "))
 		}
-	}
-	if b.Interrupted {
-		out = slices.Insert(out, 0, pageFlag{bad, interrupted})
 	}
 	if r := b.unweighted(); r != nil {
 		add(warn, "the log has no propensities. The mean %s of a learner is taken over the rounds in which it drew "+
@@ -157,11 +155,10 @@ func (b *builder) flags() []pageFlag {
 	if text := b.vacuous(); text != "" {
 		add(warn, "%s", text)
 	}
-	if len(out) == 0 {
+	if len(page.Flags) == 0 {
 		add(good, "no check of this report found a problem.")
 	}
-	slices.SortStableFunc(out, func(a, b pageFlag) int { return rank(a.Level) - rank(b.Level) })
-	return out
+	slices.SortStableFunc(page.Flags, func(a, b pageFlag) int { return rank(a.Level) - rank(b.Level) })
 }
 
 func rank(l level) int { return slices.Index([]level{bad, warn, good}, l) }

@@ -53,12 +53,12 @@ func Judged(e *judge.Evaluations, screen bool) *Page {
 	page.Sections[0].add(note(judgedLegend(e, screen, biased && !screen)), note(saysInterval(e.Settings.Interval)))
 	shared := ope.SharedFlags(e.Policies)
 	for _, f := range shared {
-		page.Flags = append(page.Flags, pageFlag{bad, "all policies: " + f + "."})
+		page.flag(bad, "all policies: %s.", f)
 	}
 	for _, p := range e.Policies {
 		for _, f := range p.Flags {
 			if !slices.Contains(shared, f) {
-				page.Flags = append(page.Flags, pageFlag{bad, p.Policy + ": " + f + "."})
+				page.flag(bad, "%s: %s.", p.Policy, f)
 			}
 		}
 	}

@@ -27,7 +27,6 @@ type Page struct {
 // level is how bad something is.
 type level string
 
-// Levels.
 const (
 	bad  level = "bad"
 	warn level = "warn"
@@ -38,6 +37,11 @@ const (
 type pageFlag struct {
 	Level level
 	Text  string
+}
+
+// flag adds one.
+func (p *Page) flag(l level, format string, args ...any) {
+	p.Flags = append(p.Flags, pageFlag{l, fmt.Sprintf(format, args...)})
 }
 
 // tile is a figure in large type.
@@ -53,7 +57,6 @@ type section struct {
 // note is a paragraph between tables and charts.
 type note string
 
-// table is a table of texts.
 type table struct {
 	Caption string
 	Inset   bool // as text it stands two columns in
@@ -100,14 +103,12 @@ func (t *table) mark(l level) {
 	}
 }
 
-// Kinds of charts.
 const (
 	lines  = "lines"
 	bars   = "bars"
 	points = "points" // with whiskers, beside each other at each name
 )
 
-// Kinds of axes.
 const (
 	logScale  = "log"
 	timeScale = "time" // x in seconds since 1970

@@ -22,7 +22,7 @@ func Paper(findings []*paper.Finding, p *Parameters) *Page {
 				held++
 				continue
 			}
-			page.Flags = append(page.Flags, pageFlag{bad, f.Claim + ": does not hold: " + c.What + "."})
+			page.flag(bad, "%s: does not hold: %s.", f.Claim, c.What)
 		}
 		for i := range f.Charts {
 			s.add(fromChart(f.Charts[i].Name, "", &f.Charts[i].Chart))
@@ -35,7 +35,7 @@ func Paper(findings []*paper.Finding, p *Parameters) *Page {
 		page.Sections = append(page.Sections, s)
 	}
 	if held == checks {
-		page.Flags = append(page.Flags, pageFlag{good, fmt.Sprintf("all %d checks hold.", checks)})
+		page.flag(good, "all %d checks hold.", checks)
 	}
 	page.Subtitle = fmt.Sprintf("%s · %d of %d checks hold", number(int64(len(findings)), "claim"), held, checks)
 	page.Says = []string{"An upper bound is a promise for the worst case: a run that stays below it agrees with " +

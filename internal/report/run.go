@@ -47,8 +47,8 @@ func Run(r *replay.Result) *Page {
 	t.row("outcomes that were", words.Items("late %s, duplicate %s, orphan %s, mismatch %s, malformed %s",
 		words.Count(f.Late), words.Count(f.Duplicate), words.Count(f.Orphan), words.Count(f.Mismatch),
 		words.Count(f.Malformed)))
-	if r.LateLosses.Differ {
-		t.row("warning", r.LateLosses.Warning(r.Rewards))
+	if text := r.LateLosses.Warning(r.Rewards); text != "" {
+		t.row("warning", text)
 	} else if text := r.LateLosses.Line(r.Rewards); text != "" {
 		t.row("late losses", text)
 	}

@@ -22,7 +22,11 @@ func Runs(runs []replay.Result, width int) *Page {
 	p := brief(r.runs(width, false), note(legend(runs)))
 	p.Sections[0].add(named(groupsOf(runs)), candidates(groupsOf(runs)))
 	for _, g := range groupsOf(runs) {
-		for _, say := range []func(*replay.Result) string{lateWarning, lateOutcomes, changeWarning} {
+		for _, say := range []func(r *replay.Result) string{
+			func(r *replay.Result) string { return r.LateLosses.Warning(r.Rewards) },
+			func(r *replay.Result) string { return strings.Join(r.LateWarnings(), ". And: ") },
+			func(r *replay.Result) string { return r.Certificate.Changed() },
+		} {
 			if text := warning(g, say); text != "" {
 				p.Sections[0].add(note(text))
 			}
@@ -90,17 +94,6 @@ func warning(g []*replay.Result, say func(r *replay.Result) string) string {
 	}
 	return fmt.Sprintf("Warning, %s with delays %s%s: %s.", g[0].Learner, g[0].Delays.Spec, orders, first)
 }
-
-func lateWarning(r *replay.Result) string {
-	if !r.LateLosses.Differ {
-		return ""
-	}
-	return r.LateLosses.Warning(r.Rewards)
-}
-
-func lateOutcomes(r *replay.Result) string { return strings.Join(r.LateWarnings(), ". And: ") }
-
-func changeWarning(r *replay.Result) string { return r.Certificate.Changed() }
 
 // replayed is what must be said of such means in a table of runs.
 func replayed(r *replay.Result) string {

@@ -9,7 +9,6 @@ import (
 
 	"hindsight/internal/chart"
 	"hindsight/internal/model"
-	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
 )
@@ -26,20 +25,16 @@ func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Pa
 	}
 	for i := range prices {
 		if w := &prices[i]; w.Recommended {
-			page.Flags = append(page.Flags,
-				pageFlag{good, fmt.Sprintf("choose a window of %s: of those within two standard errors "+
-					"of the cheapest it skips fewest rounds, %s.", w.Window, words.Percent(w.Skipped))})
+			page.flag(good, "choose a window of %s: of those within two standard errors of the cheapest it skips "+
+				"fewest rounds, %s.", w.Window, words.Percent(w.Skipped))
 			switch {
 			case w.Void != "":
-				page.Flags = append(page.Flags, pageFlag{warn, "the bound of that window is void: " + w.Void + "."})
+				page.flag(warn, "the bound of that window is void: %s.", w.Void)
 			case w.Vacuous:
-				page.Flags = append(page.Flags,
-					pageFlag{warn, "the bound of that window is vacuous: it is at least as large as the " +
-						"number of rounds."})
+				page.flag(warn, "the bound of that window is vacuous: it is at least as large as the number of rounds.")
 			}
 			if i == len(prices)-1 && len(prices) > 1 {
-				page.Flags = append(page.Flags, pageFlag{warn, "it is the longest one tried; a longer one may be " +
-					"better."})
+				page.flag(warn, "it is the longest one tried; a longer one may be better.")
 			}
 		}
 	}
@@ -144,8 +139,18 @@ func WindowChart(prices []replay.WindowPrice, first *replay.Result) *chart.Chart
 	c := &chart.Chart{Title: "What a window costs", X: "window (rounds)", Y: "per round", LogX: true,
 		LogY: first.Rewards == nil || first.Rewards.Min >= 0}
 	n := float64(max(first.Rounds, 1))
-	var loss, bound, skipped windowLine
-	name := "mean " + first.Rewards.Of()
+	c.Series = []chart.Series{{Name: "mean " + first.Rewards.Of()}, {Name: "bound by measured drift"},
+		{Name: "share of rounds skipped"}}
+	loss, bound, skipped := &c.Series[0], &c.Series[1], &c.Series[2]
+	add := func(s *chart.Series, x float64, m mean, by float64) {
+		half := 2 * float64(m.SE)
+		if math.IsNaN(half) {
+			half = 0
+		}
+		if m.known() {
+			s.X, s.Y, s.Err = append(s.X, x), append(s.Y, float64(m.Value)/by), append(s.Err, half/by)
+		}
+	}
 	for i := range prices {
 		p := &prices[i]
 		w, _ := model.ParseWindow(p.Window) // as PriceWindows wrote it
@@ -154,39 +159,18 @@ func WindowChart(prices []replay.WindowPrice, first *replay.Result) *chart.Chart
 			c.X, x = "window (minutes)", float64(w.Nanos)/60e9
 		}
 		if p.Regret != nil {
-			name = "regret"
-			loss.add(x, meanOfEstimate(p.Regret), n)
+			loss.Name = "regret"
+			add(loss, x, meanOfEstimate(p.Regret), n)
 		} else {
-			loss.add(x, meanOfEstimate(p.MeanLoss).shown(first.Rewards), 1)
+			add(loss, x, meanOfEstimate(p.MeanLoss).shown(first.Rewards), 1)
 		}
 		if !p.Vacuous {
-			bound.add(x, meanOfEstimate(p.Bound), n)
+			add(bound, x, meanOfEstimate(p.Bound), n)
 		}
-		skipped.add(x, mean{ope.Figure(p.Skipped), ope.Figure(nan)}, 1)
+		skipped.X, skipped.Y = append(skipped.X, x), append(skipped.Y, p.Skipped)
 		if p.Recommended {
 			c.Mark = &x
 		}
 	}
-	c.Series = []chart.Series{loss.series(name), bound.series("bound by measured drift"),
-		skipped.series("share of rounds skipped")}
-	c.Series[2].Err = nil
 	return c
-}
-
-// windowLine is a line over windows.
-type windowLine struct{ x, y, err []float64 }
-
-func (l *windowLine) add(x float64, m mean, by float64) {
-	if !m.known() {
-		return
-	}
-	half := 2 * float64(m.SE)
-	if math.IsNaN(half) {
-		half = 0
-	}
-	l.x, l.y, l.err = append(l.x, x), append(l.y, float64(m.Value)/by), append(l.err, half/by)
-}
-
-func (l *windowLine) series(name string) chart.Series {
-	return chart.Series{Name: name, X: l.x, Y: l.y, Err: l.err}
 }

@@ -73,6 +73,16 @@ func (c *Column[T]) Add(v ...T) {
 	c.All = append(c.All, v...)
 }
 
+// Pick returns the values of some rows, in their order.
+func (c *Column[T]) Pick(rows []int32) Column[T] {
+	out := Column[T]{In: c.In}
+	for i, t := range rows {
+		c.In.Pass(i)
+		out.Add(c.All[t])
+	}
+	return out
+}
+
 // Cut drops all values but the first n, if there are more.
 func (c *Column[T]) Cut(n int) { c.All = c.All[:min(n, len(c.All))] }
 
@@ -123,9 +133,9 @@ func (x *Texts) At(i int) string {
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
-// unnamedFile makes a temporary file whose name is gone at once: nothing is left of it
+// Unnamed makes a temporary file whose name is gone at once: nothing is left of it
 // however the process ends.
-func unnamedFile(pattern string) (*os.File, error) {
+func Unnamed(pattern string) (*os.File, error) {
 	f, err := os.CreateTemp("", pattern)
 	if err != nil {
 		return nil, err
@@ -148,7 +158,7 @@ func (s *Files) onHeap() int { return cmp.Or(s.Most, columnBytes) }
 
 // open makes another file; nil if that cannot be here.
 func (s *Files) open() *rowFile {
-	file, err := unnamedFile("hindsight-*.rows")
+	file, err := Unnamed("hindsight-*.rows")
 	if err != nil {
 		return nil
 	}

@@ -198,3 +198,55 @@ func TestShare(t *testing.T) {
 		}
 	})
 }
+
+// lateClock is a store whose clock was an hour ahead when its entries were made: they live that much longer.
+type lateClock struct{ *leasetest.Memory }
+
+func (lateClock) TTL() time.Duration { return ttl }
+
+// TestClockBack holds that a lease of a dead holder is over by the clock of one who waits, and its share of the work
+// is given to others, while the store keeps the entry; and that one that is renewed is kept.
+func TestClockBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := lateClock{leasetest.NewMemory(time.Hour)}
+		b, c := lease.NewKeeper(store, "b"), lease.NewKeeper(store, "c")
+		if _, err := store.Create(t.Context(), "member.a", []byte(`{"holder":"a"}`)); err != nil {
+			t.Fatal(err)
+		}
+		claims := func() int {
+			all, err := c.Claims(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(all)
+		}
+		if claims() != 1 {
+			t.Error("the claim of a is not there")
+		}
+		start := time.Now()
+		h, err := b.Acquire(t.Context(), "member.a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took < ttl || took > ttl+ttl/5 {
+			t.Errorf("took over after %v", took)
+		}
+		for range 20 {
+			time.Sleep(ttl / 2)
+			if claims() != 1 {
+				t.Fatal("the claim of b is not there")
+			}
+			if _, err := c.Try(t.Context(), "member.a"); !errors.Is(err, lease.ErrTaken) {
+				t.Fatalf("c gets the lease of b: %v", err)
+			}
+		}
+		h.Release()
+		if _, err := store.Create(t.Context(), "member.d", []byte(`{"holder":"d"}`)); err != nil || claims() != 1 {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * ttl)
+		if claims() != 0 {
+			t.Error("a member that died still has a share")
+		}
+	})
+}

@@ -16,11 +16,15 @@ type place struct {
 	subject string // shop.contexts.0
 }
 
+// StreamName returns the name of a partition's stream.
+func StreamName(topic string, partition int) string {
+	return strings.ReplaceAll(topic, ".", "_") + "_" + strconv.Itoa(partition)
+}
+
 // newPlace checks a topic's name and returns the place.
 func newPlace(topic string, partition int) (place, error) {
-	n := strconv.Itoa(partition)
-	p := place{stream.Place{Topic: topic, Partition: partition}, strings.ReplaceAll(topic, ".", "_") + "_" + n,
-		topic + "." + n}
+	p := place{stream.Place{Topic: topic, Partition: partition}, StreamName(topic, partition),
+		topic + "." + strconv.Itoa(partition)}
 	switch {
 	case partition < 0:
 		return p, stream.ErrNotFound

@@ -57,7 +57,15 @@ type reader struct {
 }
 
 // Read implements [stream.Log].
-func (l *Log) Read(ctx context.Context, topic string, partition int, from int64) (_ stream.Reader, err error) {
+func (l *Log) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
+	if l.o.Direct != nil {
+		return l.o.Direct(ctx, l, topic, partition, from)
+	}
+	return l.ReadServed(ctx, topic, partition, from)
+}
+
+// ReadServed is Read from the servers, whatever [Options].Direct is.
+func (l *Log) ReadServed(ctx context.Context, topic string, partition int, from int64) (_ stream.Reader, err error) {
 	p, err := l.place(topic, partition)
 	defer p.Locate("read", from, &err)
 	if err != nil {
