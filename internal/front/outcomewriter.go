@@ -174,15 +174,10 @@ func (w *outcomeWriter) catchUp(o lateOutcome) {
 // awaitRoom waits until another outcome may be sent or the time is over. One goroutine at
 // a time waits.
 func (w *outcomeWriter) awaitRoom(until time.Time) {
-	if w.room() {
-		return
-	}
-	over := time.NewTimer(time.Until(until))
-	defer over.Stop()
-	for !w.room() {
+	for over := time.After(time.Until(until)); !w.room(); {
 		select {
 		case <-w.freed:
-		case <-over.C:
+		case <-over:
 			return
 		}
 	}

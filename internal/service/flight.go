@@ -64,15 +64,10 @@ func (f *flight) room() bool {
 // awaitRoom waits until another decision may be sent, the decider has failed, or the time is
 // over.
 func (f *flight) awaitRoom(most time.Duration) {
-	if f.room() {
-		return
-	}
-	over := time.NewTimer(most)
-	defer over.Stop()
-	for !f.room() && f.d.Err() == nil {
+	for over := time.After(most); !f.room() && f.d.Err() == nil; {
 		select {
 		case <-f.freed:
-		case <-over.C:
+		case <-over:
 			return
 		}
 	}

@@ -346,12 +346,6 @@ func (e *Engine) Bus() stream.Bus { return e.client.Bus() }
 // URL returns where the server listens, "" if it does not.
 func (e *Engine) URL() string { return e.url }
 
-// Server returns the server, for tests that connect to it in process.
-func (e *Engine) Server() *server.Server { return e.server }
-
-// Access returns the users and passwords of the server.
-func (e *Engine) Access() attach.Connect { return e.access }
-
 // Close drains the bus, closes the log, stops the server, and unlocks the folder.
 func (e *Engine) Close() error {
 	var errs []error

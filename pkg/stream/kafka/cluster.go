@@ -225,10 +225,8 @@ func (c *Client) topic(ctx context.Context, name string, fresh bool) ([]int32, e
 
 // pause waits, unless the context ends or the client is closed.
 func (c *Client) pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

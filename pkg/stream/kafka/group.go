@@ -312,13 +312,11 @@ func (m *groupMember) leave(group *kafkago.ConsumerGroup) {
 		_ = group.Close()
 		close(left)
 	}()
-	limit := time.NewTimer(leaveLimit / 2)
-	defer limit.Stop()
 	select {
 	case <-left:
 		m.link.cut()
 		return
-	case <-limit.C: // it waits for others to join
+	case <-time.After(leaveLimit / 2): // it waits for others to join
 	}
 	m.link.cut()
 	<-left

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -15,22 +16,17 @@ func (l *Log) Report(topic string, partition int, next int64) {
 
 // reported takes what was reported of topics since the last time: a partition that another process
 // has by now is reported there.
-func (l *Log) reported(topics []string) []reportedAt {
+func (l *Log) reported(topics []string) map[place]int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var all []reportedAt
+	all := map[place]int64{}
 	for p, next := range l.at {
 		if slices.Contains(topics, p.Topic) {
-			all = append(all, reportedAt{p, next})
+			all[p] = next
 			delete(l.at, p)
 		}
 	}
 	return all
-}
-
-type reportedAt struct {
-	place
-	next int64
 }
 
 // commit commits positions, each time that they have changed.
@@ -52,21 +48,19 @@ func (m *groupMember) commit() error {
 		}
 		offsets := map[string]map[int]int64{}
 		all := m.g.log.reported(m.g.reports)
-		for _, r := range all {
-			if was, ok := done[r.place]; ok && was == r.next {
+		for p, next := range all {
+			if was, ok := done[p]; ok && was == next {
 				continue
 			}
-			if offsets[r.Topic] == nil {
-				offsets[r.Topic] = map[int]int64{}
+			if offsets[p.Topic] == nil {
+				offsets[p.Topic] = map[int]int64{}
 			}
-			offsets[r.Topic][r.Partition] = r.next
+			offsets[p.Topic][p.Partition] = next
 		}
 		if err := generation.CommitOffsets(offsets); err != nil {
 			m.log.Debug("positions not committed, which are for information", "error", err)
 			continue
 		}
-		for _, r := range all {
-			done[r.place] = r.next
-		}
+		maps.Copy(done, all)
 	}
 }

@@ -259,12 +259,11 @@ func (r *reader) Position() int64 {
 	if r.dec.left > 0 || r.err != nil || r.pos >= r.high {
 		return r.pos
 	}
-	limit := time.NewTimer(peekLimit)
-	defer limit.Stop()
+	limit := time.After(peekLimit)
 	for r.dec.left == 0 && r.pos < r.high {
 		more, err := r.nextBatch()
 		if err == nil && !more && r.pos < r.high {
-			err = r.advance(context.Background(), limit.C)
+			err = r.advance(context.Background(), limit)
 			if errors.Is(err, errLimit) {
 				break
 			}

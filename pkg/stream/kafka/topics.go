@@ -82,19 +82,15 @@ func (l *Log) Create(ctx context.Context, topic string, partitions int, o stream
 		})
 		_, err = l.c.createTopic(ctx, r)
 	}
-	switch {
-	case err == nil:
-		l.c.cluster.made(topic)
-		return l.c.awaitTopic(ctx, topic, partitions)
-	case errors.Is(err, kafkago.TopicAlreadyExists): // another was faster
-		l.c.cluster.made(topic)
-		if err := l.c.awaitTopic(ctx, topic, partitions); err != nil {
-			return err
-		}
-		return l.checkTopic(ctx, topic, partitions, o)
-	default:
+	there := errors.Is(err, kafkago.TopicAlreadyExists) // another was faster
+	if err != nil && !there {
 		return err
 	}
+	l.c.cluster.made(topic)
+	if err := l.c.awaitTopic(ctx, topic, partitions); err != nil || !there {
+		return err
+	}
+	return l.checkTopic(ctx, topic, partitions, o)
 }
 
 // chooseCopies puts the replication of a topic to be made into r, and returns how many

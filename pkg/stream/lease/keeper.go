@@ -219,13 +219,11 @@ func (h *Held) keep() {
 	ttl := h.k.TTL()
 	next := ttl / 3
 	for {
-		timer := time.NewTimer(min(next, time.Until(h.until)))
 		select {
 		case <-h.release:
-			timer.Stop()
 			h.free()
 			return
-		case <-timer.C:
+		case <-time.After(min(next, time.Until(h.until))):
 		}
 		switch err := h.renew(); {
 		case err == nil:

@@ -75,8 +75,7 @@ func (l *Log) bounds(ctx context.Context, conn *natsgo.Conn, p *place) (first, n
 // settle returns the bounds of a replicated stream once most replicas have all that its
 // leader had taken by now. i is an answer of before.
 func (l *Log) settle(ctx context.Context, conn *natsgo.Conn, p *place, i *streamInfo) (first, next int64, err error) {
-	limit := time.NewTimer(l.o.APITimeout)
-	defer limit.Stop()
+	limit := time.After(l.o.APITimeout)
 	taken := int64(math.MaxInt64)
 	for wait := minEndPause; ; wait = min(2*wait, maxEndPause) {
 		t, err := l.taken(ctx, conn, p)
@@ -87,15 +86,12 @@ func (l *Log) settle(ctx context.Context, conn *natsgo.Conn, p *place, i *stream
 		if first, next = i.bounds(); next > taken && i.fresh() {
 			return first, next, nil
 		}
-		pause := time.NewTimer(wait)
 		select {
-		case <-pause.C:
-		case <-limit.C:
-			pause.Stop()
+		case <-time.After(wait):
+		case <-limit:
 			return 0, 0, fmt.Errorf("%w: for %v the leader of %s has had records up to %d, and most replicas up to "+
 				"%d; or it hears from too few of them", stream.ErrUnavailable, l.o.APITimeout, p.stream, taken, next-1)
 		case <-ctx.Done():
-			pause.Stop()
 			return 0, 0, ctx.Err()
 		}
 		*i = streamInfo{}

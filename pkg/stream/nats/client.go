@@ -107,12 +107,10 @@ func drain(conn *natsgo.Conn) error {
 	if conn.IsClosed() {
 		return nil
 	}
-	limit := time.NewTimer(drainLimit)
-	defer limit.Stop()
 	select {
 	case <-closed:
 		return nil
-	case <-limit.C:
+	case <-time.After(drainLimit):
 		conn.Close()
 		return fmt.Errorf("drain: not done after %v", drainLimit)
 	}

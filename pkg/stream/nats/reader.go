@@ -228,14 +228,12 @@ func (r *reader) ready(ctx context.Context) error {
 		if err == nil || !errors.Is(err, stream.ErrUnavailable) {
 			return err
 		}
-		wait := time.NewTimer(recreateInterval)
 		select {
-		case <-wait.C:
+		case <-time.After(recreateInterval):
 		case <-r.kicked:
 		case <-ctx.Done():
 		case <-r.ctx.Done():
 		}
-		wait.Stop()
 	}
 }
 
@@ -251,20 +249,14 @@ func (r *reader) receive(ctx context.Context) (*natsgo.Msg, error) {
 	}
 	select {
 	case m, ok := <-r.msgs:
-		if !ok {
-			return nil, r.gone()
-		}
-		return m, nil
+		return r.got(m, ok)
 	default:
 	}
 	r.silence.Reset(silenceLimit)
 	defer r.silence.Stop()
 	select {
 	case m, ok := <-r.msgs:
-		if !ok {
-			return nil, r.gone()
-		}
-		return m, nil
+		return r.got(m, ok)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-r.ctx.Done():
@@ -276,12 +268,15 @@ func (r *reader) receive(ctx context.Context) (*natsgo.Msg, error) {
 	}
 }
 
-// gone is the error of a subscription that was closed under the reader.
-func (r *reader) gone() error {
-	if r.ctx.Err() != nil {
-		return stream.ErrClosed
+// got returns a message, or the error of a subscription that was closed under the reader.
+func (r *reader) got(m *natsgo.Msg, open bool) (*natsgo.Msg, error) {
+	switch {
+	case open:
+		return m, nil
+	case r.ctx.Err() != nil:
+		return nil, stream.ErrClosed
 	}
-	return fmt.Errorf("%w: the connection is closed", stream.ErrUnavailable)
+	return nil, fmt.Errorf("%w: the connection is closed", stream.ErrUnavailable)
 }
 
 // drain takes m and what else is there, at most a batch.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -143,17 +144,10 @@ var seqField = []byte(`"seq":`)
 
 // parseAck parses an answer. Good ones end in "seq":N} and are read from the end.
 func parseAck(data []byte) (pubAck, error) {
-	if n := len(data); n > 0 && data[n-1] == '}' {
-		i := n - 1
-		for i > 0 && data[i-1] >= '0' && data[i-1] <= '9' {
-			i--
-		}
-		digits := data[i : n-1]
-		head := bytes.TrimRight(data[:i], " ")
-		if len(digits) > 0 && len(digits) < 19 && bytes.HasSuffix(head, seqField) {
-			if seq := parseUint(digits); seq > 0 {
-				return pubAck{Sequence: seq}, nil
-			}
+	if i := bytes.LastIndexByte(data, ':') + 1; bytes.HasSuffix(data[:i], seqField) && data[len(data)-1] == '}' {
+		seq, err := strconv.ParseUint(string(bytes.TrimLeft(data[i:len(data)-1], " ")), 10, 63)
+		if err == nil && seq > 0 {
+			return pubAck{Sequence: seq}, nil
 		}
 	}
 	var a pubAck
@@ -183,20 +177,9 @@ func single(data []byte) bool { return bytes.Contains(data, []byte(`"num_replica
 
 func scanField(data []byte, name string) (uint64, bool) {
 	_, rest, ok := bytes.Cut(data, []byte(name))
-	n := 0
-	for n < len(rest) && rest[n] >= '0' && rest[n] <= '9' {
-		n++
-	}
-	return parseUint(rest[:min(n, 18)]), ok && n > 0 && n < 19
-}
-
-// parseUint reads digits that are known to be digits and fewer than 19.
-func parseUint(digits []byte) uint64 {
-	var n uint64
-	for _, c := range digits {
-		n = n*10 + uint64(c-'0')
-	}
-	return n
+	digits, _, _ := bytes.Cut(rest, []byte(","))
+	n, err := strconv.ParseUint(string(digits), 10, 63)
+	return n, ok && err == nil
 }
 
 // parseReply takes stream sequence and time out of the reply subject of a message
@@ -227,15 +210,7 @@ func parseReply(reply string) (seq, time int64, ok bool) {
 
 // cutInt reads the number before the first dot and returns what follows it.
 func cutInt(s string) (n int64, rest string, ok bool) {
-	i := 0
-	for ; i < len(s) && s[i] != '.'; i++ {
-		if s[i] < '0' || s[i] > '9' || i > 18 {
-			return 0, "", false
-		}
-		n = n*10 + int64(s[i]-'0')
-	}
-	if i == 0 || n < 0 {
-		return 0, "", false
-	}
-	return n, s[min(i+1, len(s)):], true
+	digits, rest, _ := strings.Cut(s, ".")
+	v, err := strconv.ParseUint(digits, 10, 63)
+	return int64(v), rest, err == nil
 }
