@@ -31,6 +31,7 @@ type chaos struct {
 	byPID             map[string]*process // all that ever were
 	paused            map[*process]bool
 	lines             map[chaosPart]*chaosLine
+	order             func(*stream.Record) int64 // of records; nil: their log times
 
 	revived int // processes that ended by themselves
 

@@ -329,6 +329,36 @@ func (p *onThreeNATS) damaged(c *chaos, change func(data []byte)) {
 	p.servers[0].Restart()
 }
 
+// clocks gives the servers clocks that are an hour apart, and has each of them lead in turn: log time jumps forward
+// by an hour, and stands still where a leader's clock is behind.
+func (p *onThreeNATS) clocks(c *chaos) {
+	exe := natstest.OtherClock(p.t)
+	for turn := range 2 {
+		for i, s := range p.servers {
+			if turn == 0 {
+				s.SetClock(exe, time.Duration(1-i)*time.Hour)
+			}
+			s.Kill()
+			c.goesOn()
+			s.Restart()
+			c.goesOn()
+		}
+	}
+}
+
+// auditClocks holds that nothing is gone, and that verify finds nothing else than the clocks.
+func auditClocks(c *chaos) {
+	c.rest()
+	c.order = func(*stream.Record) int64 { return 0 } // log times do not tell
+	c.judge(c.check(c.log, c.load.replies))
+	out, err := c.verify().CombinedOutput()
+	c.t.Logf("replayer verify: %v\n%s", err, lastLines(string(out), 14))
+	verify := c.verify("--clock-skew", "3h")
+	if out, err = verify.CombinedOutput(); err != nil || !strings.Contains(string(out), "identical") {
+		c.t.Errorf("replayer verify --clock-skew 3h: %v\n%s", err, out)
+	}
+}
+
 var lossAudit = (*chaos).auditLoss
 
 // TestForeignNATS strikes three nats-servers.
@@ -377,11 +407,12 @@ func TestForeignNATS(t *testing.T) {
 				c.goesOn()
 			}
 		}}, natstest.Options{}},
+		{foreignFault{name: "clocks an hour apart", audit: auditClocks, strike: func(c *chaos) { p.clocks(c) }}, natstest.Options{}},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			p = newOnThreeNATS(t, f.o)
 			place := chaosPlace(p)
-			if f.audit != nil {
+			if f.o.SyncInterval > 0 && f.audit != nil {
 				place = &onLossyNATS{p}
 			}
 			runForeign(t, place, &f.foreignFault)

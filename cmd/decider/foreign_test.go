@@ -173,9 +173,9 @@ func (c *chaos) auditLoss() {
 }
 
 // verify is the command over the system's logs.
-func (c *chaos) verify() *exec.Cmd {
-	return program(c.t, "replayer", append([]string{"verify", "--name", "shop", "--seed-file", c.seedFile()},
-		c.place.flags()...)...)
+func (c *chaos) verify(flags ...string) *exec.Cmd {
+	args := append([]string{"verify", "--name", "shop", "--seed-file", c.seedFile()}, flags...)
+	return program(c.t, "replayer", append(args, c.place.flags()...)...)
 }
 
 func lastLines(text string, n int) string {

@@ -139,7 +139,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	}
 	health := watch.NewHealth(watch.RoleDecider)
 	insight := service.NewInsight()
-	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
+	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model), Rejudge: modelfile.Rejudge(c.model)}
 	sight := see.New(see.Options{Program: "decider", Version: daemon.Version(), Model: source.Name, Health: health,
 		Insight: insight, Control: control})
 	pages := append(sight.Pages(),
@@ -148,7 +148,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(insight)},
 		daemon.Page{Path: "/model", Post: control.RenewModel(insight)},
 		daemon.Page{Path: "/guard", Answer: control.Guard},
-		daemon.Page{Path: "/candidates", Answer: control.Candidates})
+		daemon.Page{Path: "/candidates", Answer: control.Candidates, Post: control.JudgeOthers(insight)})
 	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, pages...)
 	if err != nil {
 		return err

@@ -78,14 +78,14 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	health := watch.NewHealth(watch.RoleJoiner)
-	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
+	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model), Rejudge: modelfile.Rejudge(c.model)}
 	sight := see.New(see.Options{Program: program, Version: daemon.Version(), Model: source.Name,
 		Health: health, Control: control})
 	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready},
 		append(sight.Pages(), daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(nil)},
 			daemon.Page{Path: "/model", Post: control.RenewModel(nil)},
 			daemon.Page{Path: "/guard", Answer: control.Guard},
-			daemon.Page{Path: "/candidates", Answer: control.Candidates})...)
+			daemon.Page{Path: "/candidates", Answer: control.Candidates, Post: control.JudgeOthers(nil)})...)
 	if err != nil {
 		return err
 	}

@@ -170,7 +170,7 @@ func (a *Admin) serve(l net.Listener, p Probes) {
 		IdleTimeout: adminIdle, MaxHeaderBytes: adminHeader, ConnContext: withLimited,
 		ErrorLog: slog.NewLogLogger(a.logger.Handler(), slog.LevelDebug),
 	}
-	a.server.Handler = noteUse(http.MaxBytesHandler(a.guard.wrap(a.mux(p), words(p)), adminBody))
+	a.server.Handler = noteUse(http.MaxBytesHandler(a.guard.wrap(a.mux(p)), adminBody))
 	go func() {
 		defer close(a.ended)
 		if err := a.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -184,8 +184,8 @@ func (a *Admin) mux(p Probes) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(a.Registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: adminScrapes, ErrorLog: slog.NewLogLogger(a.logger.Handler(), slog.LevelWarn)}))
-	mux.HandleFunc("GET /healthz", page(p.Alive, "alive", true))
-	mux.HandleFunc("GET /readyz", page(p.Ready, "ready", true))
+	mux.HandleFunc("GET /healthz", a.page(p.Alive, "alive"))
+	mux.HandleFunc("GET /readyz", a.page(p.Ready, "ready"))
 	for _, p := range a.pages {
 		for method, h := range map[string]http.HandlerFunc{"GET": p.Answer, "POST": p.Post} {
 			if h == nil {
@@ -207,23 +207,16 @@ func (a *Admin) mux(p Probes) *http.ServeMux {
 	return mux
 }
 
-// words answers the probes without saying why.
-func words(p Probes) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", page(p.Alive, "alive", false))
-	mux.HandleFunc("GET /readyz", page(p.Ready, "ready", false))
-	return mux
-}
-
-// page answers 200 and a word if all is well, else 503 and one line: why it is not, or only that.
-func page(probe func() error, well string, why bool) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
+// page answers 200 and a word if all is well, else 503 and one line: why it is not, or to a client that is not admitted
+// only that.
+func (a *Admin) page(probe func() error, well string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		noStore(w)
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		line := well
 		if err := probe(); err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
-			if line = "not " + well; why {
+			if line = "not " + well; a.guard.lets(r) {
 				line = firstLine(err.Error())
 			}
 		}

@@ -55,7 +55,7 @@ func (g *guard) lets(r *http.Request) bool {
 
 // wrap admits requests to the pages. The probes answer every client, with one word: orchestrators that call them
 // hold no secrets.
-func (g *guard) wrap(pages, probes http.Handler) http.Handler {
+func (g *guard) wrap(pages http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	pages = crossOrigin.Handler(pages)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -63,10 +63,8 @@ func (g *guard) wrap(pages, probes http.Handler) http.Handler {
 		case g.open() && !ToLoopback(r.Host): // a page elsewhere had its name point here
 			http.Error(w, "these pages are asked for as localhost or by a loopback address; give --admin-token-file "+
 				"to reach them by another name", http.StatusForbidden)
-		case g.lets(r):
+		case g.lets(r), r.URL.Path == "/healthz", r.URL.Path == "/readyz":
 			pages.ServeHTTP(w, r)
-		case r.URL.Path == "/healthz" || r.URL.Path == "/readyz":
-			probes.ServeHTTP(w, r)
 		default:
 			noStore(w)
 			if g.byToken {

@@ -9,23 +9,35 @@ import (
 
 // eventColumns are what is kept of events while a log is loaded.
 type eventColumns struct {
-	files                   *spill.Files
-	action, slots, baseline spill.Column[int32]
-	value, props, weights   spill.Column[float64]
-	decided, came           spill.Column[int64]
-	flags                   spill.Column[uint8]
-	places                  spill.Column[rowPlace]
-	data                    spill.Column[byte] // which places are in
-	outcomes                []*namedColumn
+	files                 *spill.Files
+	action, slots         spill.Column[int32]
+	baseline, unit        spill.Column[int32] // from the first row on that has one; -1: none
+	value, props, weights spill.Column[float64]
+	decided, came         spill.Column[int64]
+	flags                 spill.Column[uint8]
+	places                spill.Column[rowPlace]
+	data                  spill.Column[byte] // which places are in
+	outcomes              []*namedColumn
 }
 
 func newEventColumns(files *spill.Files) *eventColumns {
 	numbers, times, indices := spill.Column[float64]{In: files}, spill.Column[int64]{In: files},
 		spill.Column[int32]{In: files}
-	return &eventColumns{files: files, action: indices, slots: indices, baseline: indices, value: numbers,
-		props: numbers, weights: numbers,
+	return &eventColumns{files: files, action: indices, slots: indices, baseline: indices, unit: indices,
+		value: numbers, props: numbers, weights: numbers,
 		decided: times, came: times, flags: spill.Column[uint8]{In: files}, places: spill.Column[rowPlace]{In: files},
 		data: spill.Column[byte]{In: files}}
+}
+
+// sparse notes what row t has in a column that begins with the first row that has something; -1: nothing.
+func sparse(c *spill.Column[int32], t int, value int32) {
+	if value < 0 && len(c.All) == 0 {
+		return
+	}
+	for len(c.All) < t {
+		c.Add(-1)
+	}
+	c.Add(value)
 }
 
 func (c *eventColumns) dropped(t int) bool { return c.flags.All[t]&(rowInactive|rowWithdrawn) != 0 }
@@ -48,6 +60,9 @@ func (c *eventColumns) pick(rows []int32) *eventColumns {
 	}
 	if len(c.baseline.All) > 0 {
 		out.baseline = c.baseline.Pick(rows)
+	}
+	if len(c.unit.All) > 0 {
+		out.unit = c.unit.Pick(rows)
 	}
 	return out
 }

@@ -131,10 +131,27 @@ func (l *eventLoader) arrange(keep keptRows) {
 	if len(c.baseline.All) > 0 {
 		b.Baseline = c.baseline.All
 	}
+	if len(c.unit.All) > 0 {
+		l.countUnits(c.unit.All)
+	}
 	for _, slot := range b.Baseline {
 		if slot >= 0 {
 			l.in.Baselines++
 		}
+	}
+}
+
+// countUnits gives the log the units of its rows.
+func (l *eventLoader) countUnits(of []int32) {
+	met := make([]bool, len(l.units))
+	for t, u := range of {
+		if l.log.files.Pass(t); u >= 0 && !met[u] {
+			met[u] = true
+			l.in.Units++
+		}
+	}
+	if l.in.Units > 0 {
+		l.log.Unit, l.log.Units = of, len(met)
 	}
 }
 

@@ -26,6 +26,7 @@ type Intake struct {
 	Weighted  int64 `json:"weighted"`  // events that stand for more than one, since others were dropped
 	Baselines int64 `json:"baselines"` // events that say what a baseline would have played
 
+	Units   int64 `json:"units,omitempty"`      // that rows name
 	Learned int64 `json:"by_learner,omitempty"` // events of a learner that had learned from this log
 
 	Unpropensed int64 `json:"without_propensity"` // events; one is enough, and policies cannot be judged
@@ -53,6 +54,8 @@ func (in *Intake) Notes() []string {
 	note(in.Unpropensed, "events without a propensity: %d; policies cannot be judged on this log", in.Unpropensed)
 	note(in.Reasons[logs.AssignedBare], "decisions that another system assigned without a propensity: %d; they "+
 		"are in no estimate, and their outcomes have no event", in.Reasons[logs.AssignedBare])
+	note(in.Units, "rows of one unit may depend on each other, and there are %d units: the errors of estimates "+
+		"count all rows of a unit as one", in.Units)
 	note(in.Untimed, "events without a time: %d; rows are in the order of the log, and a window cannot be a time",
 		in.Untimed)
 	note(in.Timeless, "outcomes without a time: %d; recorded delays take them as known at once", in.Timeless)

@@ -91,6 +91,7 @@ type eventLoader struct {
 	buf    []byte
 	ctx    codec.Context
 	cols   map[string]struct{}
+	units  map[string]int32
 	schema *logs.Schema // of CSV, whose rows are put into a grid; nil: contexts bring what they have
 	grid   *gridLoader
 
@@ -116,7 +117,7 @@ func Read(name string, r *logs.Reader, o Options) (b *Table, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	l := &eventLoader{o: o, in: &Intake{}, rows: &eventRows{index: map[string]int32{}}, reader: r,
 		early: recent.New[*outcome](o.Dedup),
-		kept:  newEventColumns(files), cols: map[string]struct{}{}}
+		kept:  newEventColumns(files), cols: map[string]struct{}{}, units: map[string]int32{}}
 	l.log = &Table{Name: name, rows: l.rows, Intake: l.in, files: files, words: o.Long}
 	if l.schema = r.Schema(); l.schema != nil {
 		l.begin()
@@ -207,7 +208,12 @@ func (l *eventLoader) event(r *logs.Record) error {
 	if r.Learned {
 		l.in.Learned++
 	}
-	l.baseline(r)
+	baseline := int32(-1)
+	if len(r.Baseline) > 0 {
+		baseline = int32(r.Baseline[0])
+	}
+	sparse(&c.baseline, t, baseline)
+	sparse(&c.unit, t, l.unitIndex(r.Unit))
 	c.decided.Add(r.Time)
 	c.value.Add(math.NaN())
 	c.came.Add(scan.NoTime)
@@ -256,18 +262,17 @@ func (l *eventLoader) play(r *logs.Record) (action, slot int32) {
 	return l.rows.index[r.Actions[r.Chosen].Name], int32(r.Chosen)
 }
 
-// baseline notes what a baseline would have played, once an event says it.
-func (l *eventLoader) baseline(r *logs.Record) {
-	b, n := &l.kept.baseline, len(l.kept.action.All)
-	if len(r.Baseline) == 0 && len(b.All) == 0 {
-		return
+// unitIndex returns the number of a unit, -1 where none is named.
+func (l *eventLoader) unitIndex(name string) int32 {
+	if name == "" {
+		return -1
 	}
-	for len(b.All) < n {
-		b.Add(-1)
+	u, ok := l.units[name]
+	if !ok {
+		u = int32(len(l.units))
+		l.units[strings.Clone(name)] = u
 	}
-	if len(r.Baseline) > 0 {
-		b.All[n-1] = int32(r.Baseline[0])
-	}
+	return u
 }
 
 // place keeps the context of an event.

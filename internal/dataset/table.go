@@ -53,6 +53,8 @@ type Table struct {
 	// baseline is what a baseline would have played, an index into the actions of the row's
 	// context; -1: the row does not say; nil: none does.
 	Baseline []int32
+	Unit     []int32 // per row: which of Units it is of; -1: it names none; nil: no row does
+	Units    int
 	Intake   *Intake // nil: not known
 
 	files *spill.Files // in which rows lie; nil: none

@@ -35,7 +35,7 @@ func ofLatest(r *http.Request) bool { return !strings.HasPrefix(r.URL.Path, pers
 func (d *Door) personalizerCalls() []route {
 	service := d.configuration(d.settings, settingKeys(), "InvalidServiceConfiguration")
 	policy := d.configuration(d.policy, policyKeys(), "InvalidPolicyConfiguration")
-	return []route{
+	calls := []route{
 		{"POST", "/rank", mayDecide, "decide", d.rank},
 		{"POST", "/events/{id}/reward", mayOutcome, "outcome", d.reward},
 		{"POST", "/events/{id}/activate", mayOutcome, "outcome", d.activate},
@@ -45,18 +45,17 @@ func (d *Door) personalizerCalls() []route {
 		{"GET", "/status", mayRead, "", d.personalizerStatus},
 		{"GET", "/model/properties", mayRead, "", d.modelProperties},
 		{"GET", "/logs/properties", mayRead, "", d.logProperties},
-		{"GET", "/configurations/service", mayRead, "", service},
-		{"PUT", "/configurations/service", mayRead, "", service},
-		{"PATCH", "/configurations/service", mayRead, "", service},
-		{"GET", "/configurations/policy", mayRead, "", policy},
-		{"PUT", "/configurations/policy", mayRead, "", policy},
-		{"PATCH", "/configurations/policy", mayRead, "", policy},
 		{"GET", "/evaluations", mayRead, "", d.listEvaluations},
 		{"POST", "/evaluations", mayRead, "", d.createEvaluation},
 		{"PUT", "/evaluations/{id}", mayRead, "", d.createEvaluation},
 		{"GET", "/evaluations/{id}", mayRead, "", d.showEvaluation},
 		{"DELETE", "/evaluations/{id}", mayRead, "", d.deleteEvaluation},
 	}
+	for _, method := range []string{"GET", "PUT", "PATCH"} {
+		calls = append(calls, route{method, "/configurations/service", mayRead, "", service},
+			route{method, "/configurations/policy", mayRead, "", policy})
+	}
+	return calls
 }
 
 // personalizerElsewhere are the calls that have no meaning here. They say what to do instead.

@@ -30,6 +30,12 @@ import (
 // DefaultLog is the log of a system that is started without a word.
 const DefaultLog = "embedded:./hindsight-data"
 
+// SeedName and ModelName are the files beside an embedded log.
+const (
+	SeedName  = "seed"
+	ModelName = "model.yaml"
+)
+
 // Options say what to open.
 type Options struct {
 	Log string // embedded:DIR, nats://…, kafka://… or mem:

@@ -272,6 +272,13 @@ func TestRoundOfUnit(t *testing.T) {
 			t.Errorf("%s: %+v %+v", outcome, e.Outcomes, e.Feedback)
 		}
 	}
+	for _, unit := range []string{"nobody", "u0"} { // the one draws nothing, the other is told
+		w.put(w.top.Outcomes, `{"unit":%q,"reward":1}`, unit)
+	}
+	w.settle()
+	if e := w.round("draw0"); len(e.Outcomes) != 2 || e.Outcomes[0].Became == e.Outcomes[1].Became {
+		t.Errorf("%+v", e.Outcomes)
+	}
 }
 
 // What was learned of a round before its feedback is told behind it, too, however long ago that was.

@@ -166,11 +166,11 @@ func (x *explainer) findCut(ctx context.Context) error {
 func (x *explainer) findRejects(ctx context.Context) error {
 	key := []byte(x.dec.ID)
 	return x.back(ctx, x.topics.Rejects, 0, x.rec.Time-join.ClockSkew, func(r *stream.Record) {
-		if r.Type != "" || !bytes.Equal(r.Key, key) {
+		if r.Type != "" || !bytes.Equal(r.Key, key) && (len(r.Key) > 0 || x.dec.Unit == "") {
 			return
 		}
 		rej, err := codec.ParseReject(r.Value)
-		if err != nil || rej.Topic != "outcomes" {
+		if err != nil || rej.Topic != "outcomes" || rej.ID == "" && !x.ofUnit(rej.Bytes) {
 			return
 		}
 		o := readOutcome(rej.Bytes)
@@ -178,6 +178,12 @@ func (x *explainer) findRejects(ctx context.Context) error {
 			rej.Reason, rej.Short()
 		x.outcome(o)
 	}, never)
+}
+
+// ofUnit reports whether an outcome names no round but the unit of this one.
+func (x *explainer) ofUnit(outcome []byte) bool {
+	var o codec.Outcome
+	return codec.ParseOutcome(&o, outcome) == nil && o.ID == "" && o.Unit != "" && o.Unit == x.dec.Unit
 }
 
 // findOutcomes lists the outcomes that name the round and were not rejected: the one that its
@@ -211,10 +217,7 @@ func (x *explainer) findOutcomes(ctx context.Context, all bool) error {
 // be of a repeat of the draw.
 func (x *explainer) counted(p int, r *stream.Record, fed bool) {
 	var o codec.Outcome
-	if codec.ParseOutcome(&o, r.Value) != nil {
-		return
-	}
-	if !fed && o.ID != x.dec.ID && (o.ID != "" || o.Unit == "" || o.Unit != x.dec.Unit) {
+	if codec.ParseOutcome(&o, r.Value) != nil || !fed && o.ID != x.dec.ID && !x.ofUnit(r.Value) {
 		return
 	}
 	out := readOutcome(r.Value)

@@ -26,7 +26,7 @@ func (d *Data) value(x []float64, j int) float64 {
 }
 
 // matrix returns the coefficients over all columns, then the intercept, as
-// [oracle.SharedFunction] has them: a row a column of the action, then that of the 1.
+// [oracle.MixedFunction] has them: a row a column of the action, then that of the 1.
 func (d *Data) matrix(w []float64) [][]float64 {
 	n, e := len(d.Features), len(d.ActionFeatures)
 	out := make([][]float64, e+1)

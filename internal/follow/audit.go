@@ -19,11 +19,8 @@ func (f *Follower) TakeFrom(ctx context.Context, r *stream.Record, through int64
 	if err != nil {
 		return err
 	}
-	ep, err := f.epochs.addEpoch(&rec)
+	ep, err := f.announced(ctx, r, &rec)
 	if err != nil {
-		return err
-	}
-	if err := f.warm(ctx, r, ep); err != nil {
 		return err
 	}
 	ep.Since = 0

@@ -262,11 +262,8 @@ func (f *Follower) take(ctx context.Context, r *stream.Record) error {
 		if err != nil {
 			return f.others.Pass(f.topics.Feedback, 0, r, err)
 		}
-		ep, err := f.epochs.addEpoch(&rec)
+		ep, err := f.announced(ctx, r, &rec)
 		if err != nil {
-			return err
-		}
-		if err := f.warm(ctx, r, ep); err != nil {
 			return err
 		}
 		if err := f.begin(ep); err != nil {
@@ -359,6 +356,15 @@ func (f *Follower) catchUp(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// announced returns the epoch of a record, its learner taught.
+func (f *Follower) announced(ctx context.Context, r *stream.Record, rec *codec.Epoch) (loop.Epoch, error) {
+	ep, err := f.epochs.addEpoch(rec)
+	if err == nil {
+		err = f.warm(ctx, r, ep)
+	}
+	return ep, err
 }
 
 // warm teaches the learner of an epoch that begins what its record says. One that

@@ -245,7 +245,7 @@ func (e *LoggedEpochs) planWarm(ctx context.Context, s *Source, rec *codec.Epoch
 	if k, _ := model.Differing(rec.Model, was.Model, stateKeys()...); k != "" {
 		return refuse("%sof which %s: differs; make it equal, or use warm: refit", state, k)
 	}
-	if !slices.Equal(rec.Files, was.Files) {
+	if classFile(rec) != classFile(was) {
 		return refuse("%swhich had another class file; put it back, or use warm: refit", state)
 	}
 	rec.WarmTo, rec.WarmEpoch = n, was.Epoch
@@ -255,6 +255,14 @@ func (e *LoggedEpochs) planWarm(ctx context.Context, s *Source, rec *codec.Epoch
 	}
 	rec.WarmFrom = todo[0].from
 	return nil
+}
+
+// classFile returns the file of an epoch that its learner is made from; those of candidates are no part of a state.
+func classFile(rec *codec.Epoch) (ref codec.FileRef) {
+	if m, err := model.ParseLogged("", rec.Model); err == nil && m.ClassFile() != "" && len(rec.Files) > 0 {
+		ref = rec.Files[0]
+	}
+	return ref
 }
 
 // stateKeys are the keys that a state of a learner depends on.
@@ -283,7 +291,7 @@ func (e *LoggedEpochs) planKeep(s *Source, rec *codec.Epoch) error {
 	if k, has := keeps(rec, last); k != "" {
 		return refuse("%sof which %s differs: it has %q; make it equal, or use warm: refit", learner, k, has)
 	}
-	if !slices.Equal(rec.Files, last.Files) {
+	if classFile(rec) != classFile(last) {
 		return refuse("%swhich has another class file; put it back, or use warm: refit", learner)
 	}
 	rec.Continues = lineage(last)

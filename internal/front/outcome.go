@@ -132,7 +132,7 @@ func (o *Outcomes) store(m stream.Message, start time.Time) {
 		}
 		switch {
 		case err == nil:
-			o.metrics.StoreOutcome()
+			o.metrics.Stored.Inc()
 			m.Respond(codec.AppendStored(nil, id, json))
 		case errors.Is(err, stream.ErrTooLarge):
 			refuse(413, "the outcome is too large", id)

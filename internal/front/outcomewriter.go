@@ -95,7 +95,7 @@ func (w *outcomeWriter) ack(_ uint64, offset int64, err error) {
 	done := w.waiting.tickets[0]
 	w.waiting.tickets = w.waiting.tickets[1:]
 	w.waiting.Unlock()
-	signal(w.freed)
+	Signal(w.freed)
 	done(offset, err)
 }
 
@@ -222,14 +222,14 @@ func (w *outcomeWriter) abandon(err error) {
 	tickets := w.waiting.tickets
 	w.waiting.tickets = nil
 	w.waiting.Unlock()
-	signal(w.freed)
+	Signal(w.freed)
 	for _, done := range tickets {
 		done(-1, err)
 	}
 }
 
-// signal wakes the goroutine that waits on a channel of capacity 1.
-func signal(c chan struct{}) {
+// Signal wakes the goroutine that waits on a channel of capacity 1.
+func Signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:

@@ -106,7 +106,7 @@ func (q *quota) take(n int) bool {
 		return false
 	}
 	if q.left.Add(-int64(n+storedBytes)) < q.again.Load() {
-		signal(q.look)
+		Signal(q.look)
 	}
 	return true
 }

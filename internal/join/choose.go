@@ -3,8 +3,10 @@ package join
 import (
 	"context"
 	"math"
-	"sync"
+	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"hindsight/internal/intake"
 	"hindsight/internal/loop"
@@ -80,24 +82,24 @@ func (c *chooser) due() bool {
 		return true
 	}
 	at, known := c.heart.Due()
+	return known && at < c.latest()
+}
+
+// latest returns the largest log time that was told, or is in hand.
+func (c *chooser) latest() int64 {
 	latest := c.told
 	for i, in := range c.inputs {
 		if t, ok := in.Last(c.reached(i)); ok {
 			latest = max(latest, t)
 		}
 	}
-	return known && at < latest
+	return latest
 }
 
 // choose fills in take and time. It reports false if nothing can be taken and nothing is due.
 func (c *chooser) choose(ctx context.Context) (bool, error) {
 	now := c.heart.Now()
-	limit := max(now, c.told)
-	for i, in := range c.inputs {
-		if t, ok := in.Last(c.reached(i)); ok {
-			limit = max(limit, t)
-		}
-	}
+	limit := max(now, c.latest())
 	if err := fetchEnds(ctx, c.inputs); err != nil {
 		return false, err
 	}
@@ -115,13 +117,8 @@ func (c *chooser) choose(ctx context.Context) (bool, error) {
 	if !c.alone {
 		c.time = max(now, min(limit, c.told))
 	}
-	for _, n := range c.take {
-		if n > 0 {
-			return true, nil
-		}
-	}
 	at, known := c.heart.Due()
-	return known && at < c.time, nil
+	return slices.Max(c.take) > 0 || known && at < c.time, nil
 }
 
 // completeOutcomes makes sure that no outcome up to the limit is left out, which it lowers to the last
@@ -248,16 +245,9 @@ func fetchEnds(ctx context.Context, inputs []*intake.Input) error {
 		}
 		return nil
 	}
-	errs := make([]error, len(inputs))
-	var group sync.WaitGroup
-	for i, in := range inputs {
-		group.Go(func() { errs[i] = in.FetchEnd(ctx) })
+	var group errgroup.Group
+	for _, in := range inputs {
+		group.Go(func() error { return in.FetchEnd(ctx) })
 	}
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return group.Wait()
 }

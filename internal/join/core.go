@@ -81,6 +81,12 @@ type Hooks struct {
 	Append func(topic string, err error)
 }
 
+func (h *Hooks) appended(topic string, err error) {
+	if err != nil && h.Append != nil {
+		h.Append(topic, err)
+	}
+}
+
 // Core owns the feedback log of a model: it writes cuts, feedback, rejects and marks. One goroutine
 // uses it.
 type Core struct {
@@ -134,9 +140,7 @@ const (
 
 // fail notes the first error of an append to a topic. From then on the core is dead.
 func (c *Core) fail(topic string, err error) {
-	if c.cfg.Hooks.Append != nil {
-		c.cfg.Hooks.Append(topic, err)
-	}
+	c.cfg.Hooks.appended(topic, err)
 	if c.failed.CompareAndSwap(nil, &err) {
 		c.cfg.Wake()
 	}
@@ -301,9 +305,8 @@ func (c *Core) follow(ctx context.Context, now time.Time) error {
 
 func (c *Core) append(ctx context.Context, r *stream.Record) (err error) {
 	c.encoder.Encode(r)
-	if c.sent, err = c.feedback.Append(ctx, r); err != nil && c.cfg.Hooks.Append != nil {
-		c.cfg.Hooks.Append(c.cfg.Topics.Feedback, err)
-	}
+	c.sent, err = c.feedback.Append(ctx, r)
+	c.cfg.Hooks.appended(c.cfg.Topics.Feedback, err)
 	return err
 }
 
@@ -320,16 +323,18 @@ func (c *Core) appendFeedback(ctx context.Context, f *codec.Feedback) error {
 
 // queueRejects keeps the rejects of a cut until it is acknowledged: their log has no fence.
 func (c *Core) queueRejects(ctx context.Context, seq uint64) error {
-	for i := range c.ready.Rejects {
-		r := &c.ready.Rejects[i]
-		r.Fit()
-		c.queue = append(c.queue, rejected{seq, *r})
-		c.queued += len(r.Bytes)
-	}
-	if c.queued > maxQueued {
+	if c.queueAll(c.ready.Rejects, seq); c.queued > maxQueued {
 		return c.feedback.Flush(ctx)
 	}
 	return nil
+}
+
+func (c *Core) queueAll(rejects []codec.Reject, seq uint64) {
+	for _, r := range rejects {
+		r.Fit()
+		c.queue = append(c.queue, rejected{seq, r})
+		c.queued += len(r.Bytes)
+	}
 }
 
 // storeRejects appends the rejects of acknowledged cuts.
@@ -352,9 +357,7 @@ func (c *Core) appendReject(ctx context.Context, r *codec.Reject) error {
 	rec := stream.Record{Key: []byte(r.ID), Value: codec.AppendReject(nil, r)}
 	c.encoder.Encode(&rec)
 	if _, err := c.rejects.Append(ctx, &rec); err != nil {
-		if c.cfg.Hooks.Append != nil {
-			c.cfg.Hooks.Append(c.cfg.Topics.Rejects, err)
-		}
+		c.cfg.Hooks.appended(c.cfg.Topics.Rejects, err)
 		return err
 	}
 	if c.cfg.Hooks.Reject != nil {

@@ -63,6 +63,12 @@ func (h *History) rangeAt(m *codec.FeedbackMark, i int) taken {
 	return taken{since: p.OutcomesSince, next: p.Outcomes, sum: p.OutcomesSum}
 }
 
+// position is rangeAt the other way round.
+func position(p int, d, o taken) codec.Position {
+	return codec.Position{Partition: p, Decisions: d.next, DecisionsSince: d.since, DecisionsSum: d.sum,
+		Outcomes: o.next, OutcomesSince: o.since, OutcomesSum: o.sum}
+}
+
 // read reads the feedback log from the first mark at or behind an offset.
 func (l *ledger) read(ctx context.Context, from int64) error {
 	c := l.core
@@ -126,6 +132,7 @@ func (l *ledger) take(at int64, cut *codec.Cut) {
 // losses returns the inputs that no longer hold the last range that was taken of them, given the
 // offset of the last mark, and for each how much of it is left. Only then it reads on backwards.
 func (l *ledger) losses(ctx context.Context, at int64) (lost []codec.LostTail, err error) {
+	c := l.core
 	for back := int64(1024); ; back *= 8 {
 		if err := l.read(ctx, at); err != nil {
 			return nil, err
@@ -138,23 +145,13 @@ func (l *ledger) losses(ctx context.Context, at int64) (lost []codec.LostTail, e
 				return nil, err
 			}
 			found, l.gone = found && ok, min(l.gone, gone)
-			if was := l.ranges[i][len(l.ranges[i])-1].next; r.next < was {
-				lost = append(lost, l.lostTail(i, r.next, was))
-			}
+			lost = c.history.addLost(lost, i, r.next, l.ranges[i][len(l.ranges[i])-1].next)
 		}
 		if found || at == l.tail.First {
 			return lost, nil
 		}
 		at = max(l.tail.First, l.tail.Open-back)
 	}
-}
-
-func (l *ledger) lostTail(i int, offset, was int64) codec.LostTail {
-	x := codec.LostTail{Topic: lostDecisions, Partition: i % l.core.cfg.Partitions, Offset: offset, Was: was}
-	if i >= l.core.cfg.Partitions {
-		x.Topic = lostOutcomes
-	}
-	return x
 }
 
 // survivor returns the newest range of an input that is there, and where the first one behind it lies. ok is
@@ -314,9 +311,8 @@ func (l *ledger) position(ctx context.Context, p int, last *codec.FeedbackMark) 
 	if err != nil {
 		return pos, err
 	}
-	pos = codec.Position{Partition: p, Again: last.Positions[p].Again, Decisions: d.next, DecisionsSince: d.since,
-		DecisionsSum: d.sum,
-		Outcomes:     o.next, OutcomesSince: o.since, OutcomesSum: o.sum}
+	pos = position(p, d, o)
+	pos.Again = last.Positions[p].Again
 	if was := l.ranges[i][len(l.ranges[i])-1].next; o.next < was {
 		pos.Again = max(pos.Again, was)
 	}

@@ -42,8 +42,9 @@ func (c *Core) openWithoutCuts(ctx context.Context, tail stream.Tail, at int64, 
 			return err
 		}
 		era.Positions = append(era.Positions, pos)
-		era.LostTails = addLost(era.LostTails, lostDecisions, p, pos.Decisions, m.Positions[p].DecisionsThrough)
-		era.LostTails = addLost(era.LostTails, lostOutcomes, p, pos.Outcomes, m.Positions[p].OutcomesThrough)
+		was := &m.Positions[p]
+		era.LostTails = c.history.addLost(era.LostTails, p, pos.Decisions, was.DecisionsThrough)
+		era.LostTails = c.history.addLost(era.LostTails, c.cfg.Partitions+p, pos.Outcomes, was.OutcomesThrough)
 	}
 	c.cfg.Logger.Info("the joiner before this one logged no cuts: an era begins", "era", era.Era, "feedback", era.N,
 		"lost", era.LostTails)
@@ -138,8 +139,7 @@ func (c *Core) positionWithoutCuts(ctx context.Context, p int, m *codec.Feedback
 	if err != nil {
 		return pos, err
 	}
-	pos = codec.Position{Partition: p, Decisions: d.next, DecisionsSince: d.since, DecisionsSum: d.sum,
-		Outcomes: o.next, OutcomesSince: o.since, OutcomesSum: o.sum}
+	pos = position(p, d, o)
 	if crashed || lost {
 		_, pos.Again, err = c.cfg.Log.Bounds(ctx, c.cfg.Topics.Outcomes, p)
 	}
@@ -147,9 +147,10 @@ func (c *Core) positionWithoutCuts(ctx context.Context, p int, m *codec.Feedback
 }
 
 // addLost adds that an input is taken again from an offset on, if it was taken further.
-func addLost(to []codec.LostTail, topic string, p int, offset, was int64) []codec.LostTail {
+func (h *History) addLost(to []codec.LostTail, i int, offset, was int64) []codec.LostTail {
 	if was > offset {
-		to = append(to, codec.LostTail{Topic: topic, Partition: p, Offset: offset, Was: was})
+		topic := [...]string{lostDecisions, lostOutcomes}[i/h.Partitions]
+		to = append(to, codec.LostTail{Topic: topic, Partition: i % h.Partitions, Offset: offset, Was: was})
 	}
 	return to
 }
@@ -208,13 +209,7 @@ func (c *Core) extent(ctx context.Context, i int, from, through, time int64, ahe
 }
 
 // queueUnfinished has the rejects stored that a joiner without cuts had still to make.
-func (c *Core) queueUnfinished() {
-	for _, r := range c.heart.Unfinished() {
-		r.Fit()
-		c.queue = append(c.queue, rejected{c.sent, r})
-		c.queued += len(r.Bytes)
-	}
-}
+func (c *Core) queueUnfinished() { c.queueAll(c.heart.Unfinished(), c.sent) }
 
 // addCutZero puts the cut before the steps that stands for all that a joiner without cuts had taken. It
 // ends where the mark of era 1 stands, the first behind it.
@@ -228,13 +223,12 @@ func (h *past) addCutZero(m *codec.FeedbackMark) {
 	cut := &codec.Cut{}
 	for i := range 2 * h.Partitions {
 		x := h.rangeAt(m, i)
-		if r := (codec.Range{Partition: i % h.Partitions, Next: x.next, Sum: x.sum}); x.next <= h.rangeAt(h.from,
-			i).next {
-			continue
-		} else if i < h.Partitions {
-			cut.Decisions = append(cut.Decisions, r)
-		} else {
-			cut.Outcomes = append(cut.Outcomes, r)
+		to := &cut.Decisions
+		if i >= h.Partitions {
+			to = &cut.Outcomes
+		}
+		if x.next > h.rangeAt(h.from, i).next {
+			*to = append(*to, codec.Range{Partition: i % h.Partitions, Next: x.next, Sum: x.sum})
 		}
 	}
 	h.passed = append([]loop.Step{{N: h.from.N, Cut: cut, Mark: m}}, h.passed...)

@@ -32,9 +32,7 @@ func Open(ctx context.Context, cfg Config) (*Core, error) {
 	c.feedback, tail, err = cfg.Log.Open(ctx, cfg.Topics.Feedback, 0, stream.OpenOptions{Owner: cfg.Owner, Ack: c.ack,
 		Value: codec.OpenValue(cfg.Encoding)})
 	if err != nil {
-		if cfg.Hooks.Append != nil {
-			cfg.Hooks.Append(cfg.Topics.Feedback, err)
-		}
+		cfg.Hooks.appended(cfg.Topics.Feedback, err)
 		return nil, err
 	}
 	if err := c.open(ctx, tail); err != nil {

@@ -47,8 +47,21 @@ func (o *OffPolicy) chooseInterval() Choice {
 			"of %s, so the %s rows without an outcome may be worth anything", words.Figure(late.Late.Mean(), 3),
 			words.Figure(late.OnTime.Mean(), 3), words.Count(int64(o.dropped)))
 	}
-	c.Why += "; " + missing
+	c.Why += "; " + missing + o.byUnit(c.Right)
 	return c
+}
+
+// byUnit says what the interval says of units.
+func (o *OffPolicy) byUnit(right string) string {
+	switch units := words.Count(int64(o.sample.Units)); {
+	case o.sample.Unit == nil:
+		return ""
+	case right == NormalInterval:
+		return "; rows of one unit may depend on each other, and each of " + units + " units counts as one"
+	default:
+		return "; it is of what these rows were worth, and the normal one, in which each of " + units + " units counts " +
+			"as one, of further units"
+	}
 }
 
 // madeBy says which policy made the log, and whether that was fixed.

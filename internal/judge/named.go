@@ -12,11 +12,27 @@ import (
 type outcomeSums struct {
 	o      *OffPolicy
 	names  []string
-	of     []ope.Weighted
-	events []float64 // that the rows stand for
-	absent []int     // rows without
-	next   int       // of rows
+	of     []ope.Weighted // of w·y
+	whole  []ope.Weighted // of w·y as a value, each row once
+	units  []unitSums     // of outcome k and unit u at k·units+u; the last is of a row without one
+	events []float64      // that the rows stand for
+	absent []int          // rows without
+	met    []float64      // units with
+	next   int            // of rows
 	y, p   []float64
+}
+
+// unitSums are those of a unit.
+type unitSums struct{ by, all ope.UnitSums }
+
+// unit returns the sums of outcome k of the unit of a row.
+func (s *outcomeSums) unit(k, row int) *unitSums {
+	if log := s.o.log; log.Unit != nil && log.Unit[row] >= 0 {
+		return &s.units[k*log.Units+int(log.Unit[row])]
+	}
+	last := &s.units[len(s.units)-1]
+	*last = unitSums{}
+	return last
 }
 
 // newSums returns sums of nothing; nil of a log with one loss.
@@ -26,7 +42,8 @@ func (o *OffPolicy) newSums() *outcomeSums {
 		return nil
 	}
 	return &outcomeSums{o: o, names: names, of: make([]ope.Weighted, len(names)),
-		events: make([]float64, len(names)), absent: make([]int, len(names)),
+		whole: make([]ope.Weighted, len(names)), units: make([]unitSums, len(names)*o.log.Units+1),
+		events: make([]float64, len(names)), absent: make([]int, len(names)), met: make([]float64, len(names)),
 		y: make([]float64, len(names)), p: make([]float64, len(o.env.Actions))}
 }
 
@@ -72,7 +89,12 @@ func (s *outcomeSums) add(p []float64) {
 			s.absent[k]++
 			continue
 		}
-		s.of[k].Add(w, y)
+		u := s.unit(k, row)
+		if u.all[0] == 0 {
+			s.met[k]++
+		}
+		s.of[k].AddOf(&u.by, w, y)
+		s.whole[k].AddOf(&u.all, 1, w*y)
 		s.events[k] += log.Stands(row)
 	}
 }
@@ -84,7 +106,7 @@ func (s *outcomeSums) outcomes(of ope.Policy) (out []ope.Outcome) {
 	}
 	s.until(len(s.o.rows), of)
 	for k := range s.of {
-		out = append(out, ope.OutcomeOf(s.names[k], &s.of[k], s.events[k]))
+		out = append(out, ope.OutcomeOf(s.names[k], &s.of[k], &s.whole[k], s.met[k], s.events[k]))
 	}
 	return out
 }

@@ -49,6 +49,7 @@ type OffPolicySettings struct {
 	Formula        string     `json:"formula,omitempty" csv:"-"` // of the reward, of named outcomes
 	Rows           int        `json:"rows"`
 	Events         ope.Figure `json:"events"`          // that the rows stand for
+	Units          int        `json:"units,omitempty"` // of the rows, each as good as independent of the others; 0: the rows
 	WithoutOutcome int        `json:"without_outcome"` // rows that are left out
 	Actions        int        `json:"actions"`
 	MinPropensity  float64    `json:"min_propensity"`
@@ -80,6 +81,7 @@ func (o *OffPolicy) look() error {
 	files := &o.files
 	indices, numbers := spill.Column[int32]{In: files}, spill.Column[float64]{In: files}
 	rows, worth, action, propensity, reward, events := indices, indices, indices, numbers, numbers, numbers
+	unit, of := indices, map[int32]int32{}
 	for t := range o.env.Len() {
 		row := o.env.Row(t)
 		log.Pass(t)
@@ -98,6 +100,16 @@ func (o *OffPolicy) look() error {
 		if log.Weights != nil {
 			events.Add(log.Stands(row))
 		}
+		if log.Unit != nil {
+			u := log.Unit[row]
+			at, met := of[u]
+			if u < 0 || !met {
+				at = int32(o.sample.Units)
+				of[u] = at
+				o.sample.Units++
+			}
+			unit.Add(at)
+		}
 		o.minimum = min(o.minimum, log.Props[row])
 		o.events += log.Stands(row)
 	}
@@ -105,7 +117,7 @@ func (o *OffPolicy) look() error {
 		o.worth = worth.All
 	}
 	o.sample = ope.Sample{Actions: len(o.env.Actions), Action: action.All, Propensity: propensity.All,
-		Reward: reward.All, Events: events.All}
+		Reward: reward.All, Events: events.All, Unit: unit.All, Units: o.sample.Units}
 	switch {
 	case files.Err != nil:
 		return files.Err
@@ -140,7 +152,7 @@ func (o *OffPolicy) Settings(opt ope.Options) OffPolicySettings {
 	s := OffPolicySettings{Of: "loss", Rows: o.sample.Len(), WithoutOutcome: o.dropped, Actions: o.sample.Actions,
 		MinPropensity: o.minimum, Events: ope.Figure(o.events),
 		Lambda: ope.Figure(opt.Lambda), CrossFit: opt.Model.Folds, Bootstrap: opt.Bootstrap, Seed: opt.Seed,
-		Interval: o.interval}
+		Interval: o.interval, Units: o.sample.Units}
 	if o.rewards() {
 		s.Of, s.Formula = "reward", o.env.Formula()
 	}

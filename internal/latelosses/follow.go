@@ -27,7 +27,8 @@ type silence struct {
 	n        int64 // of its feedback; before that of the feedback before its first late loss
 	epoch    int64
 	released bool
-	late     []value // before its feedback
+	late     []value  // before its feedback
+	also     []string // other keys: of the unit of the draw, of its repeats
 }
 
 // mostLate is how many late losses are kept of a round that has no feedback yet: the first one counts
@@ -59,12 +60,42 @@ func (w *Follow) AddFeedback(f *codec.Feedback) {
 		}
 		s.late = nil
 	}
+	if f.Unit != "" && f.Mode != codec.External {
+		w.tie(f, rules)
+	}
+}
+
+// tie makes the unit of a draw a name of its silences, and the id of a repeat one of those of its draw.
+func (w *Follow) tie(f *codec.Feedback, rules *loop.Rules) {
+	from, to := f.ID, unitMark+f.Unit
+	if f.First.N > 0 {
+		from, to = to, from
+	}
+	w.alias(keyOf(from, ""), keyOf(to, ""))
+	for k := 0; rules != nil && k < len(rules.Named); k++ {
+		w.alias(keyOf(from, rules.Named[k].Name), keyOf(to, rules.Named[k].Name))
+	}
+}
+
+// alias makes another key one of a silence, which has what came late for the key before. Without a silence the key is
+// of nothing.
+func (w *Follow) alias(key, other string) {
+	s, had := w.rounds[key], w.rounds[other]
+	if delete(w.rounds, other); s == nil {
+		return
+	}
+	other = strings.Clone(other)
+	w.rounds[other], s.also = s, append(s.also, other)
+	for i := 0; had != nil && !had.released && i < len(had.late); i++ {
+		w.count(s, had.late[i])
+	}
 }
 
 // AddReject takes the reject of an outcome that was not rejected before.
 func (w *Follow) AddReject(r *codec.Reject) {
-	for _, v := range lateValues(r) {
-		s := w.round(keyOf(r.ID, v.name))
+	of, values := lateValues(r)
+	for _, v := range values {
+		s := w.round(keyOf(of, v.name))
 		if s.released {
 			w.count(s, v)
 		} else if len(s.late) < mostLate {
@@ -95,6 +126,11 @@ func (w *Follow) forget() {
 	for len(w.order) > 0 && w.order[0].n <= w.n-w.dedup {
 		if s := w.order[0]; w.rounds[s.key] == s {
 			delete(w.rounds, s.key)
+		}
+		for _, other := range w.order[0].also {
+			if w.rounds[other] == w.order[0] {
+				delete(w.rounds, other)
+			}
 		}
 		w.order = w.order[1:]
 	}

@@ -115,8 +115,9 @@ type Outcomes map[string][]value
 
 // AddReject takes the reject of an outcome that was not rejected before.
 func (x Outcomes) AddReject(r *codec.Reject) {
-	for _, v := range lateValues(r) {
-		key := strings.Clone(keyOf(r.ID, v.name))
+	of, values := lateValues(r)
+	for _, v := range values {
+		key := strings.Clone(keyOf(of, v.name))
 		x[key] = append(x[key], v)
 	}
 }

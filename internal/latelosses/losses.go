@@ -246,14 +246,20 @@ func valuesOf(o *codec.Outcome) (all []value) {
 	return all
 }
 
-// lateValues returns what a reject says came late.
-func lateValues(r *codec.Reject) []value {
+// lateValues returns what a reject says came late, and for which round, or for the last draw of which unit.
+func lateValues(r *codec.Reject) (of string, all []value) {
 	var o codec.Outcome
 	if r.Reason != codec.ReasonLate || codec.ParseOutcome(&o, r.Bytes) != nil {
-		return nil // or its bytes were cut
+		return "", nil // or its bytes were cut
 	}
-	return valuesOf(&o)
+	if of = r.ID; of == "" {
+		of = unitMark + o.Unit
+	}
+	return of, valuesOf(&o)
 }
+
+// unitMark is before a unit: no id begins with it.
+const unitMark = "\x00"
 
 // silences returns the outcomes of a round for which nothing came in time; "" is the round's own loss.
 func silences(f *codec.Feedback) iter.Seq[string] {

@@ -273,3 +273,51 @@ func TestFollowNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestFollowUnits: a late outcome that names a unit, or a repeat, is of the unit's last draw, and counts once for it.
+func TestFollowUnits(t *testing.T) {
+	rules := &loop.Rules{Range: loop.Range{Min: 0, Max: 1}}
+	w := NewFollow(10, func(int64) *loop.Rules { return rules })
+	n := int64(0)
+	feedback := func(id, unit string, fate codec.Fate, first int64) {
+		n++
+		w.AddFeedback(&codec.Feedback{N: n, ID: id, Unit: unit, First: codec.RoundRef{N: first}, Epoch: 1, Fate: fate,
+			Loss: .5})
+	}
+	reject := func(id, unit string, value float64) {
+		o := codec.Outcome{ID: id, Unit: unit, Kind: codec.Loss, Value: value}
+		w.AddReject(&codec.Reject{Reason: codec.ReasonLate, ID: id, Bytes: codec.AppendOutcome(nil, &o)})
+	}
+	l := w.Losses.Of("")
+	want := func(what string, late int64, mean float64) {
+		t.Helper()
+		if l.Late.N != late || l.Late.Mean() != mean {
+			t.Errorf("%s: %d late of %v, want %d of %v", what, l.Late.N, l.Late.Mean(), late, mean)
+		}
+	}
+	feedback("draw", "u", codec.Skipped, 0)
+	feedback("again", "u", codec.Skipped, 1)
+	reject("", "other", 1)
+	reject("", "u", 1)
+	reject("", "u", 0)
+	reject("again", "", 0)
+	want("of the unit", 1, 1)
+	feedback("b", "v", codec.Skipped, 0)
+	feedback("b2", "v", codec.Skipped, 3)
+	reject("b2", "", 0)
+	want("of a repeat", 2, .5)
+	reject("", "w", .5) // its feedback waits for its turn
+	feedback("c", "w", codec.Skipped, 0)
+	want("before the feedback", 3, .5)
+	feedback("d", "w", codec.Observed, 0)
+	reject("", "w", 1)
+	want("of a draw that was observed", 3, .5)
+	feedback("e", "x", codec.Skipped, 0)
+	for range 10 {
+		feedback("f", "", codec.WithdrawnRound, 0)
+	}
+	reject("", "x", 1)
+	if want("forgotten", 3, .5); len(w.rounds) != 1 { // it may be of a draw to come
+		t.Errorf("%d keys are kept", len(w.rounds))
+	}
+}

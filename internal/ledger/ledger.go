@@ -108,7 +108,8 @@ func (c *candidate) add(r *Round, policy []float64, predicted *[2][]float64, lev
 
 // Estimate is what is known of a candidate. Losses are in [0,1]; without a round intervals say nothing.
 type Estimate struct {
-	// its name, which the caller gives: baseline, uniform, learner or always:ACTION
+	// its name, which the caller gives: baseline, uniform, learner, always:ACTION, or policies:FILE, with #NUMBER where
+	// the file has several
 	Policy    string   `json:"policy"`
 	Rounds    int64    `json:"rounds"`    // with a loss, of which the log tells what the policy would have played
 	Effective float64  `json:"effective"` // sample size: (Σw)²/Σw², w the policy's probability over the log's

@@ -122,7 +122,7 @@ var (
 // event makes an event of a round that was decided.
 func (d *rounds) event(r *Record) error {
 	o := &d.round
-	r.ID, r.Time, r.Action, r.Propensity = o.ID, o.Time, o.Action, o.Propensity
+	r.ID, r.Time, r.Action, r.Propensity, r.Unit = o.ID, o.Time, o.Action, o.Propensity, o.Unit
 	r.Outcome, r.Value, r.OutcomeTime = o.Kind, o.Value, o.OutcomeTime
 	if o.Kind == 0 {
 		r.OutcomeTime = scan.NoTime
@@ -165,7 +165,7 @@ func (d *rounds) event(r *Record) error {
 // the line where it has them, else the keys of the line that are named.
 func (d *rounds) arms(b []byte, r *Record) error {
 	o := &d.round
-	r.ID, r.Time, r.Arms = o.ID, o.Time, o.Arms
+	r.ID, r.Time, r.Unit, r.Arms = o.ID, o.Time, o.Unit, o.Arms
 	r.Features = appendVector(append(r.Features, o.Features...), o.Vector)
 	if len(r.Features) == 0 && d.o != nil && len(d.o.Keys) > 0 && codec.IsJSON(b) {
 		all, err := Features(b)

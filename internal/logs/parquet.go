@@ -38,6 +38,7 @@ type row struct {
 	Activated    bool      `parquet:"activated"`
 	Outcomes     []came    `parquet:"outcomes,list"` // named ones that came
 	Arms         []arm     `parquet:"arms,list"`     // what each action would have brought
+	Unit         string    `parquet:"unit"`          // whom or what it is about
 }
 
 // came is a named outcome.
@@ -110,6 +111,7 @@ func newParquetWriter(w io.Writer) *parquetWriter {
 func (p *parquetWriter) Write(r *Record) error {
 	x := row{Kind: "event", ID: strings.Clone(r.ID), Time: timeOrNil(r.Time),
 		OutcomeTime: timeOrNil(r.OutcomeTime), Weight: r.Weight, Action: strings.Clone(r.Action),
+		Unit:     strings.Clone(r.Unit),
 		Inactive: r.Flags&Inactive != 0, Defaulted: r.Flags&Defaulted != 0, Activated: r.Flags&Activation != 0,
 		Features: p.cells(r.Features)}
 	if r.Kind == Outcome {
@@ -401,7 +403,7 @@ func (d *parquetReader) record(x *row, r *Record) (class, error) {
 	o := &d.ev.round
 	*o = codec.Round{Context: d.o.Context, Time: orNoTime(x.Time), OutcomeTime: orNoTime(x.OutcomeTime),
 		Action: x.Action, Weight: x.Weight, Inactive: x.Inactive, Defaulted: x.Defaulted, Activated: x.Activated}
-	o.ID = x.ID
+	o.ID, o.Unit = x.ID, x.Unit
 	if x.Propensity != nil {
 		o.Propensity = *x.Propensity
 	}

@@ -41,6 +41,7 @@ type Record struct {
 	File  string
 
 	ID   string // of the round; "" where the log has none
+	Unit string // whom or what it is about, whose rounds may depend on each other; "": nobody is named
 	Time int64  // of the decision, ns since 1970; [NoTime]
 
 	Features []codec.Feature // of the context

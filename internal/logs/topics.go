@@ -181,7 +181,7 @@ func (d *topicReader) decision(r *Record, rec *stream.Record) error {
 	if err := codec.ParseContext(&d.asked, o.Context); err != nil {
 		return fmt.Errorf("context: %w", err)
 	}
-	r.ID, r.Time = o.ID, rec.Time
+	r.ID, r.Time, r.Unit = o.ID, rec.Time, d.asked.Unit
 	r.Features = append(r.Features, d.asked.Features...)
 	r.Features = appendVector(r.Features, d.asked.Vector)
 	// those that the model masks are no actions of the decision; the others are in their order

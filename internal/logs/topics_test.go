@@ -64,6 +64,9 @@ func TestTopicsOfUnits(t *testing.T) {
 	var got []string
 	for i := range all {
 		got = append(got, all[i].ID)
+		if r := &all[i]; r.Kind == Event && (r.Unit == "u") != (r.ID != "other") {
+			t.Errorf("%s is of unit %q", r.ID, r.Unit)
+		}
 	}
 	if want := "draw other draw draw draw anew anew draw other"; err != nil || strings.Join(got, " ") != want {
 		t.Errorf("%v: %q, want %q", err, got, want)

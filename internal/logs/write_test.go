@@ -142,8 +142,11 @@ func TestRoundTrip(t *testing.T) {
 // drawNamed gives a record named outcomes, or makes it one of arms.
 func drawNamed(t *rapid.T, r *Record) {
 	outcomes := rapid.SliceOfNDistinct(names, 1, 3, rapid.ID[string]).Draw(t, "outcomes")
+	if r.Kind != Outcome {
+		r.Unit = rapid.SampledFrom([]string{"", "u", "another"}).Draw(t, "unit")
+	}
 	if r.Kind != Outcome && rapid.Bool().Draw(t, "arms") {
-		*r = Record{Kind: Event, ID: r.ID, Time: r.Time, Features: r.Features, Actions: r.Actions,
+		*r = Record{Kind: Event, ID: r.ID, Unit: r.Unit, Time: r.Time, Features: r.Features, Actions: r.Actions,
 			OutcomeTime: scan.NoTime, Chosen: -1, Weight: 1}
 		for _, a := range r.Actions {
 			arm := codec.Arm{Action: a.Name}
@@ -165,7 +168,8 @@ func drawNamed(t *rapid.T, r *Record) {
 	}
 }
 
-// TestNamedRoundTrip: so are named outcomes, each with its time, and those of every action; dsjson refuses them.
+// TestNamedRoundTrip: so are units and named outcomes, each with its time, and those of every action; dsjson refuses
+// such outcomes.
 func TestNamedRoundTrip(t *testing.T) {
 	for _, format := range []string{JSONL, Msgpack, Parquet} {
 		t.Run(format, func(t *testing.T) {
@@ -356,7 +360,7 @@ func TestParquetOfJSON(t *testing.T) {
 // clone returns a copy of r that shares no memory with it.
 func clone(r *Record) Record {
 	c := *r
-	c.ID, c.Action = strings.Clone(r.ID), strings.Clone(r.Action)
+	c.ID, c.Unit, c.Action = strings.Clone(r.ID), strings.Clone(r.Unit), strings.Clone(r.Action)
 	c.Features = cloneFeatures(r.Features)
 	c.Actions = nil
 	for _, a := range r.Actions {

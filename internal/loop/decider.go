@@ -226,23 +226,18 @@ func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source)
 }
 
 // identify returns the id of a context, minted if id is empty, and its slot in the memory,
-// -1 if it is free. A minted id that is taken is minted anew.
+// -1 if it is free. A minted id, which aliases the decider's memory, is minted anew if it is taken.
 func (d *Decider) identify(id string, offset int64) (string, int32) {
 	if id != "" {
 		return id, d.ids.get(id)
 	}
 	s := int32(0)
 	for try := 0; try < Mints && s >= 0; try++ {
-		id = d.mint(offset, try)
+		d.minted = AppendMinted(d.minted[:0], d.seed, d.name, d.partition, d.next, offset, try)
+		id = unsafe.String(unsafe.SliceData(d.minted), len(d.minted))
 		s = d.ids.get(id)
 	}
 	return id, s
-}
-
-// mint makes an id of a context without one. It aliases the decider's memory.
-func (d *Decider) mint(offset int64, try int) string {
-	d.minted = AppendMinted(d.minted[:0], d.seed, d.name, d.partition, d.next, offset, try)
-	return unsafe.String(unsafe.SliceData(d.minted), len(d.minted))
 }
 
 // remember notes the id of a new round and forgets the oldest beyond the limit.

@@ -55,7 +55,7 @@ func TestHoldOut(t *testing.T) {
 func TestJudgeMixesTheHeldOut(t *testing.T) {
 	rules := judgedRules()
 	rules.HoldOut, rules.Mode = .1, codec.Live
-	rules.Candidates = []Candidate{{Kind: BaselineCandidate}, {Kind: LearnerCandidate}}
+	rules.Policies, rules.Candidates = nil, []Candidate{{Kind: BaselineCandidate}, {Kind: LearnerCandidate}}
 	rules.Promote = Promotion{}
 	for _, held := range []bool{false, true} {
 		var j Judge

@@ -40,21 +40,15 @@ type reader struct {
 func newReader(rules *Rules) *reader {
 	r := &reader{rules: rules}
 	if rules.Actions != nil {
-		r.actions = make(map[string]struct{}, len(rules.Actions))
+		r.actions = setOf(rules.Actions)
 		for _, name := range rules.Actions {
-			r.actions[name] = struct{}{}
 			r.all = append(r.all, oracle.Action{Name: name})
 			if !slices.Contains(rules.Masked, name) {
 				r.fixed = append(r.fixed, oracle.Action{Name: name})
 			}
 		}
 	}
-	if len(rules.Masked) > 0 {
-		r.masked = make(map[string]struct{}, len(rules.Masked))
-		for _, name := range rules.Masked {
-			r.masked[name] = struct{}{}
-		}
-	}
+	r.masked = setOf(rules.Masked)
 	if rules.Features != nil {
 		r.ruled = make(map[string]FeatureRule, len(rules.Features))
 		for _, f := range rules.Features {
@@ -63,6 +57,14 @@ func newReader(rules *Rules) *reader {
 		r.wide, r.long = newWide(rules.Features), rules.Long
 	}
 	return r
+}
+
+func setOf(names []string) map[string]struct{} {
+	set := make(map[string]struct{}, len(names))
+	for _, name := range names {
+		set[name] = struct{}{}
+	}
+	return set
 }
 
 var (
@@ -150,10 +152,10 @@ func (r *reader) check() error {
 			}
 		}
 	}
+	if r.wide == nil {
+		return nil
+	}
 	for i := range c.Actions {
-		if r.wide == nil {
-			break
-		}
 		if err := r.wide.checkAction(&c.Actions[i]); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"errors"
+	"slices"
 
 	"hindsight/pkg/codec"
 )
@@ -275,42 +276,37 @@ func (j *Joiner) admit(d *codec.Decision, offset, time int64) {
 	if rules != nil && len(rules.Named) > 0 {
 		p.begin(rules.Named)
 	}
-	p.size = p.weigh()
+	j.weigh(p)
 	j.queue.push(inLine{p: p, n: d.N, partition: int32(d.Partition)})
 	j.waiting++
 	j.parts[d.Partition].waiting++
-	j.bytes += p.size
-	none := outPos{partition: -1, offset: -1, time: time}
 	slot, repeated := j.rounds.add(d.ID, knownRound{p: p})
-	switch {
+	reason := ""
+	switch p.slot = slot; {
 	case repeated:
-		p.slot = -1
-		p.set(codec.Skipped, codec.ReasonDuplicateID, 0, none)
-		if len(p.named) > 0 { // in an earlier era it may have been the first of its id
-			p.retell(rules, j.told[Place{d.Partition, d.N}], j.n)
-		}
+		p.slot, reason = -1, codec.ReasonDuplicateID
 	case p.rules == nil:
-		p.slot = slot
-		p.set(codec.Skipped, codec.ReasonLost, 0, none)
-		j.admitUnit(p)
+		reason = codec.ReasonLost
 	case d.First.N > 0:
-		p.slot = slot
-		p.set(codec.Skipped, codec.ReasonRepeat, 0, none)
-		j.admitUnit(p)
-	default:
-		p.slot = slot
-		j.admitUnit(p)
-		j.line(p)
-		return
+		reason = codec.ReasonRepeat
 	}
-	j.finish(p)
+	if reason != "" {
+		p.set(codec.Skipped, reason, 0, outPos{partition: -1, offset: -1, time: time})
+	}
+	if !repeated {
+		j.admitUnit(p)
+	} else if len(p.named) > 0 { // in an earlier era it may have been the first of its id
+		p.retell(rules, j.told[Place{d.Partition, d.N}], j.n)
+	}
+	if reason != "" {
+		j.finish(p)
+	} else {
+		j.line(p)
+	}
 }
 
-// deadline returns the last log time at which an outcome of p is in time, if it is known yet: for a
+// endOf returns when a window of p ends, the last log time at which an outcome is in time, if it is known yet: for a
 // window in rounds it is the log time of a later decision.
-func (j *Joiner) deadline(p *pending) (int64, bool) { return j.endOf(p, p.rules.Window) }
-
-// endOf returns when a window of p ends.
 func (j *Joiner) endOf(p *pending, w Window) (int64, bool) {
 	if w.Rounds > 0 {
 		return j.parts[p.d.Partition].timeOf(addTime(p.d.N, w.Rounds))
@@ -381,9 +377,8 @@ func (j *Joiner) apply(p *pending, partition int, e *OutcomeEvent) {
 		j.reject(partition, e, codec.ReasonLate, nil, e.O.ID)
 		return
 	}
-	size := p.size
-	reason, err := p.take(&e.O, outPos{partition, e.Offset, j.now})
-	j.bytes += p.size - size
+	reason, err := p.roundFate.take(p.rules, p.d.Actions[p.d.Action], &e.O, outPos{partition, e.Offset, j.now})
+	j.weigh(p)
 	if reason != "" {
 		j.reject(partition, e, reason, err, e.O.ID)
 		return
@@ -436,7 +431,7 @@ func (j *Joiner) release() {
 
 // expire closes a round if its window has ended.
 func (j *Joiner) expire(p *pending) {
-	if deadline, known := j.deadline(p); known && j.now > deadline {
+	if deadline, known := j.endOf(p, p.rules.Window); known && j.now > deadline {
 		j.close(p, deadline, "")
 	} else if j.now == End {
 		j.close(p, End, "")
@@ -476,12 +471,7 @@ func (q *joinPart) add(time int64) {
 // isDone reports whether a round, from the last that was taken on, has its feedback though its
 // decision was lost.
 func (q *joinPart) isDone(n int64) bool {
-	for _, r := range q.done {
-		if r.From <= n && n <= r.To {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(q.done, func(r codec.Run) bool { return r.From <= n && n <= r.To })
 }
 
 // timeOf returns the log time of a decision behind one that waits, if it was taken.

@@ -9,6 +9,7 @@ import (
 
 	"hindsight/internal/ledger"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
 )
 
 // CandidateKind says what a candidate plays.
@@ -20,24 +21,37 @@ const (
 	UniformCandidate                       // all eligible actions alike
 	AlwaysCandidate                        // one action; all alike where it is not eligible
 	LearnerCandidate                       // what the learner plays, or would play in shadow mode
+	PolicyCandidate                        // what a policy of a file plays
 )
 
 // CandidateKinds returns the names of the kinds in the model file, in their order.
-func CandidateKinds() []string { return []string{"baseline", "uniform", "always", "learner"} }
+func CandidateKinds() []string {
+	return []string{"baseline", "uniform", "always", "learner", "policies"}
+}
 
 // Candidate is a policy that is judged on what was played.
 type Candidate struct {
 	Kind   CandidateKind
-	Action string // of AlwaysCandidate
+	Action string // of AlwaysCandidate; of PolicyCandidate its file, and #NUMBER where that has several
 }
 
 // String returns the name by which a candidate is shown.
 func (c Candidate) String() string {
-	if c.Kind == AlwaysCandidate {
-		return "always:" + c.Action
+	if c.Action != "" {
+		return CandidateKinds()[c.Kind] + ":" + c.Action
 	}
 	return CandidateKinds()[c.Kind]
 }
+
+// FilePolicies are the policies of a file that are candidates, one after the other.
+type FilePolicies struct {
+	learner.Policies
+	From int      // the place of the first among the candidates
+	Sum  [32]byte // SHA-256 of the file
+}
+
+// same reports whether both are what the same file says.
+func (p FilePolicies) same(q FilePolicies) bool { return p.Sum == q.Sum }
 
 // Promotion says when a candidate should take over.
 type Promotion struct {
@@ -74,9 +88,10 @@ type Judge struct {
 	rules  *Rules
 	reader *reader
 	ledger *ledger.Ledger // nil: there are no candidates
-	asks   bool           // the baseline's law is needed
+	asks   bool           // contexts are needed: for the baseline's law, or by policies of files
 
 	laws    [][]float64 // of candidates; nil: not known of this round
+	advice  []int32     // what those of files play
 	scratch [][]float64
 	base    []float64 // the baseline's law, where it is asked
 	mix     []float64
@@ -89,14 +104,17 @@ func (j *Judge) Begin(number int64, continues bool, rules *Rules) {
 	}
 	was := j.rules
 	j.epoch, j.rules, j.reader = number, rules, newReader(rules)
+	j.reader.ruled, j.reader.wide = nil, nil // policies of files read features that the model does not list, too
 	if continues && was != nil && was.Mode == rules.Mode && was.Baseline == rules.Baseline &&
-		was.Promote == rules.Promote && was.HoldOut == rules.HoldOut && slices.Equal(was.Candidates, rules.Candidates) {
+		was.Promote == rules.Promote && was.HoldOut == rules.HoldOut && slices.Equal(was.Candidates, rules.Candidates) &&
+		slices.EqualFunc(was.Policies, rules.Policies, FilePolicies.same) {
 		return
 	}
 	j.since = number
-	j.asks = rules.HoldOut > 0 || slices.Contains(rules.Candidates, Candidate{Kind: BaselineCandidate})
+	j.asks = rules.HoldOut > 0 || len(rules.Policies) > 0 || slices.Contains(rules.Candidates, Candidate{Kind: BaselineCandidate})
 	j.ledger = newLedger(rules)
-	j.laws, j.scratch = make([][]float64, len(rules.Candidates)), make([][]float64, len(rules.Candidates))
+	n := len(rules.Candidates)
+	j.laws, j.scratch, j.advice = make([][]float64, n), make([][]float64, n), make([]int32, n)
 }
 
 func newLedger(r *Rules) *ledger.Ledger {
@@ -157,6 +175,9 @@ func (j *Judge) Add(f *codec.Feedback) {
 			return
 		}
 	}
+	for _, p := range j.rules.Policies {
+		p.Advise(j.advice[p.From:p.From+p.Size()], &j.reader.in)
+	}
 	for i, c := range j.rules.Candidates {
 		j.laws[i] = j.law(i, c, f.Actions, played)
 	}
@@ -190,7 +211,9 @@ func (j *Judge) law(i int, c Candidate, actions []string, learner []float64) []f
 	for range actions {
 		p = append(p, 0)
 	}
-	if a := slices.Index(actions, c.Action); c.Kind == AlwaysCandidate && a >= 0 {
+	if c.Kind == PolicyCandidate {
+		p[j.advice[i]] = 1
+	} else if a := slices.Index(actions, c.Action); c.Kind == AlwaysCandidate && a >= 0 {
 		p[a] = 1
 	} else {
 		normalise(p)

@@ -6,13 +6,23 @@ import (
 	"testing"
 
 	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
+	"hindsight/pkg/oracle"
 )
 
 func judgedRules() *Rules {
 	r := modedRules()
 	r.Actions = []string{"a", "b"}
 	r.Candidates = []Candidate{{Kind: BaselineCandidate}, {Kind: UniformCandidate}, {Kind: AlwaysCandidate,
-		Action: "b"}, {Kind: LearnerCandidate}}
+		Action: "b"}, {Kind: LearnerCandidate}, {Kind: PolicyCandidate, Action: "f#1"}, {Kind: PolicyCandidate,
+		Action: "f#2"}}
+	r.Features = []FeatureRule{{Name: "other", Kind: NumberFeature}} // the policies read what the model does not list
+	lists, err := learner.NewDecisionLists(r.Actions, []learner.DecisionList{{{If: []learner.Condition{{Feature: "hour",
+		Kind: oracle.Number, Lo: 3, Hi: 4}}, Then: "b"}, {Then: "a"}}, {{Then: "a"}}})
+	if err != nil {
+		panic(err)
+	}
+	r.Policies = []FilePolicies{{Policies: lists, From: 4}}
 	r.Promote = Promotion{Of: r.Candidates[2], BetterBy: .01, Alpha: .05}
 	return r
 }
@@ -20,7 +30,7 @@ func judgedRules() *Rules {
 // judged is a feedback that played b with probability ¼, in a context whose own baseline plays a with 0.9.
 func judged() *codec.Feedback {
 	return &codec.Feedback{N: 1, Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.75, .25}, Action: 1,
-		Fate: codec.Observed, Loss: .5, Context: []byte(`{"baseline":{"a":0.9,"b":0.1}}`)}
+		Fate: codec.Observed, Loss: .5, Context: []byte(`{"features":{"hour":3},"baseline":{"a":0.9,"b":0.1}}`)}
 }
 
 // TestJudgeByHand works the first round by hand: all predicted losses are ½, so that a candidate's value is ½.
@@ -31,7 +41,7 @@ func TestJudgeByHand(t *testing.T) {
 	f := judged()
 	f.Loss = 1
 	j.Add(f)
-	for i, w := range []float64{.4, 2, 4, 1} {
+	for i, w := range []float64{.4, 2, 4, 1, 4, 0} {
 		e := j.Ledger().Estimates(nil)[i]
 		if want := .5 + w*(1-.5); math.Abs(e.Value.Mean-want) > 1e-9 || e.Rounds != 1 {
 			t.Errorf("%s: value %v of %d rounds, want %v", j.Rules().Candidates[i], e.Value.Mean, e.Rounds, want)
@@ -86,6 +96,7 @@ func TestJudgeBegins(t *testing.T) {
 		{"paused", true, func(r *Rules) { r.Mode = codec.Paused }, false},
 		{"another baseline", true, func(r *Rules) { r.Baseline.Kind = UniformAction }, false},
 		{"other candidates", true, func(r *Rules) { r.Candidates = r.Candidates[1:] }, false},
+		{"another file of policies", true, func(r *Rules) { r.Policies[0].Sum[0]++ }, false},
 		{"another rule", true, func(r *Rules) { r.Promote.Alpha = .1 }, false},
 		{"no candidates", true, func(r *Rules) { r.Candidates = nil }, false},
 	} {

@@ -65,19 +65,10 @@ const (
 
 // String returns the type's name in the model file.
 func (k FeatureKind) String() string {
-	switch k {
-	case NumberFeature:
-		return "number"
-	case TextFeature:
-		return "text"
-	case BoolFeature:
-		return "bool"
-	case NgramsFeature:
-		return "{text: ngrams}"
-	case VectorFeature:
-		return "vector"
+	if k > VectorFeature {
+		k = 0
 	}
-	return "unknown"
+	return [...]string{"unknown", "number", "text", "bool", "{text: ngrams}", "vector"}[k]
 }
 
 // wire returns the kind of the values in a context.
@@ -142,9 +133,10 @@ type Rules struct {
 
 	Slots []SlotRule // that a context may have; nil: any
 
-	Candidates []Candidate // that are judged on what is played
-	Promote    Promotion   // of one of them
-	HoldOut    float64     // share of ids that the baseline answers in live mode, in [0,1)
+	Candidates []Candidate    // that are judged on what is played
+	Policies   []FilePolicies // those of them that are of files, by their places
+	Promote    Promotion      // of one of them
+	HoldOut    float64        // share of ids that the baseline answers in live mode, in [0,1)
 
 	Provisional *Provisional // what is learned before it is final; nil: nothing
 

@@ -26,12 +26,10 @@ func (w Window) compare(x Window) int {
 
 // first reports whether no outcome of a round waits for others.
 func (r *Rules) first() bool {
-	for i := range r.Named {
-		if r.Named[i].Take != First {
-			return false
-		}
+	if r.Named == nil {
+		return r.Outcomes == First
 	}
-	return r.Named != nil || r.Outcomes == First
+	return !slices.ContainsFunc(r.Named, func(o OutcomeRule) bool { return o.Take != First })
 }
 
 // name returns the place of a named outcome; -1: there is none.
@@ -94,7 +92,7 @@ func (rd *reader) outcomes(round *learner.Round, f *codec.Feedback) {
 	}
 }
 
-// begin makes a fresh round one whose model names its outcomes. It returns the number of stages.
+// begin makes a fresh round one whose model names its outcomes.
 func (f *roundFate) begin(named []OutcomeRule) {
 	for k := range named {
 		if k == cap(f.named) {

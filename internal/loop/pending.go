@@ -39,13 +39,6 @@ func (p *pending) reset() {
 		roundFate: roundFate{outcomeFate: outcomeFate{outPart: -1, outOff: -1, ids: p.ids[:0]}, named: p.named[:0]}}
 }
 
-// take gives the round an outcome ([roundFate.take]).
-func (p *pending) take(o *codec.Outcome, at outPos) (reason string, err error) {
-	reason, err = p.roundFate.take(p.rules, p.d.Actions[p.d.Action], o, at)
-	p.size = p.weigh()
-	return reason, err
-}
-
 // copy sets p's decision, as yet empty, to d. What d aliases is copied, but for the names of
 // actions if they are listed by the model.
 func (p *pending) copy(d *codec.Decision, listed bool) {

@@ -173,12 +173,8 @@ func (j *Joiner) recallOutcome(f *codec.Feedback, m *codec.FeedbackMark) {
 
 // ownReason returns a reason of a feedback as text that does not alias its record.
 func ownReason(reason string) string {
-	for _, known := range []string{codec.ReasonOverflow, codec.ReasonInactive, codec.ReasonLost, codec.ReasonRepeat} {
-		if reason == known {
-			return known
-		}
-	}
-	return ""
+	known := []string{"", codec.ReasonOverflow, codec.ReasonInactive, codec.ReasonLost, codec.ReasonRepeat}
+	return known[max(0, slices.Index(known, reason))]
 }
 
 // passAgain takes the cuts between the marks again. It reports whether an era began between them.

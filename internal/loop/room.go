@@ -19,6 +19,13 @@ func (p *pending) weigh() int {
 	return n
 }
 
+// weigh counts anew what a round takes.
+func (j *Joiner) weigh(p *pending) {
+	j.bytes -= p.size
+	p.size = p.weigh()
+	j.bytes += p.size
+}
+
 // room returns the bytes that a round takes with its memory for others.
 func (p *pending) room() int {
 	return int(unsafe.Sizeof(*p)) + cap(p.raw) + (cap(p.d.Actions)+cap(p.ids))*nameBytes +

@@ -113,7 +113,7 @@ func (r *Rules) slot(name string) *SlotRule {
 // for the slots before. It shares memory with c.
 func (r *Rules) SlotContext(c *codec.Context, i int, drawn []string) codec.Context {
 	s := &c.Slots[i]
-	one := codec.Context{ID: SlotID(c.ID, s.Name), Actions: r.slotActions(c, i, drawn)}
+	one := codec.Context{ID: SlotID(c.ID, s.Name), Unit: c.Unit, Actions: r.slotActions(c, i, drawn)}
 	one.Features = append(slices.Clip(c.Features), codec.Feature{Name: SlotFeature, Kind: codec.Text, Text: s.Name})
 	for _, f := range s.Features {
 		f.Name = SlotFeature + "." + f.Name

@@ -50,9 +50,7 @@ func (j *Joiner) retellAll() {
 			continue
 		}
 		p.retell(p.rules, j.told[Place{p.d.Partition, p.d.N}], End)
-		j.bytes -= p.size
-		p.size = p.weigh()
-		j.bytes += p.size
+		j.weigh(p)
 		if p.ready && p.tells() { // its outcomes may be lost
 			p.conclude(p.rules, p.d.Actions[p.d.Action], p.reason, &j.scratch)
 		}
@@ -111,9 +109,7 @@ func (j *Joiner) settleStages() {
 // tellStage makes the record of the next stage of a round.
 func (j *Joiner) tellStage(p *pending) {
 	p.tell()
-	j.bytes -= p.size
-	p.size = p.weigh()
-	j.bytes += p.size
+	j.weigh(p)
 	j.n++
 	j.early = append(j.early, j.n)
 	f := j.record(p)
@@ -195,18 +191,15 @@ func (j *Joiner) isOver(p *pending, w Window) bool {
 
 // applyNamed gives a round that is not ready the named outcomes of a record.
 func (j *Joiner) applyNamed(p *pending, partition int, e *OutcomeEvent) {
-	size := p.size
 	counted, reason, err := p.takeNamed(p.rules, p.d.Actions[p.d.Action], &e.O, outPos{partition, e.Offset, j.now},
 		func(stage int) bool { return j.isOver(p, p.window(stage)) }, &j.scratch)
-	p.size = p.weigh()
-	j.bytes += p.size - size
+	j.weigh(p)
 	if reason != "" {
 		j.reject(partition, e, reason, err, e.O.ID)
 	}
-	if !counted {
-		return
+	if counted {
+		j.concludeReady(p)
 	}
-	j.concludeReady(p)
 }
 
 // concludeReady gives a round its fate if all its outcomes have theirs.

@@ -3,6 +3,7 @@ package loop
 import (
 	"encoding/binary"
 	"slices"
+	"unsafe"
 )
 
 // table maps round ids to values of type V. It keeps its own copy of each id and
@@ -62,7 +63,7 @@ func (t *table[V]) put(id string, v V) int32 {
 // add adds an id and returns its slot. One that is there already keeps its value.
 func (t *table[V]) add(id string, v V) (at int32, there bool) {
 	if 2*(t.live+1) > len(t.index) {
-		t.grow()
+		t.resize(2 * len(t.index))
 	}
 	hash := hashString(t.seed, id)
 	place, s := t.find(hash, id)
@@ -139,8 +140,6 @@ func (t *table[V]) reserve(n int) {
 	}
 }
 
-func (t *table[V]) grow() { t.resize(2 * len(t.index)) }
-
 // resize makes an index of a size, a power of two above that of now.
 func (t *table[V]) resize(size int) {
 	old := t.index
@@ -159,16 +158,7 @@ func (t *table[V]) resize(size int) {
 }
 
 func hashString(seed uint64, s string) uint64 {
-	h := seed ^ uint64(len(s))*0x9e3779b97f4a7c15
-	for ; len(s) >= 8; s = s[8:] {
-		h = mix(h ^ (uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56))
-	}
-	var w uint64
-	for i := 0; i < len(s); i++ {
-		w |= uint64(s[i]) << (8 * i)
-	}
-	return mix(mix(h ^ w))
+	return hashBytes(seed, unsafe.Slice(unsafe.StringData(s), len(s)))
 }
 
 func hashBytes(seed uint64, b []byte) uint64 {

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"hindsight/internal/loop"
 )
 
 // numbers are the numbers of a model file by where they end up in a [Model]: the line that
@@ -92,6 +94,7 @@ func leaves(path string, of reflect.Type, f func(path string)) {
 	switch kind := of.Kind(); {
 	case of == reflect.TypeFor[Number]():
 		f(path)
+	case of == reflect.TypeFor[loop.FilePolicies](): // is made from files
 	case kind == reflect.Struct:
 		for i := range of.NumField() {
 			field := of.Field(i)

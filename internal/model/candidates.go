@@ -1,6 +1,7 @@
 package model
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"hindsight/internal/loop"
+	"hindsight/pkg/learner"
 )
 
 // maxCandidates bounds what a feedback costs.
@@ -23,22 +25,31 @@ type candidate struct {
 }
 
 func (c candidate) read(p *parser, n *yaml.Node) {
-	if n.Kind == yaml.MappingNode && len(n.Content) == 2 &&
-		slices.Contains([]string{"model", "learner", "table"}, n.Content[0].Value) {
-		p.errorf(n, "%s: a candidate is a rule that needs no state of its own; judge a %s on the log instead: "+
-			"replayer backtest --data LOG --policy %[2]s:%s", c.where, n.Content[0].Value, n.Content[1].Value)
-		return
+	if n.Kind == yaml.MappingNode && len(n.Content) == 2 {
+		switch kind := n.Content[0].Value; kind {
+		case "policies":
+			file, ok := p.scalar(n.Content[1], c.where, "the name of a file", "candidates: [{policies: shop.policies.jsonl}]")
+			if err := checkText(file); ok && err != nil {
+				p.errorf(n.Content[1], "%s: the name of the file %v", c.where, err)
+			}
+			*c.at = loop.Candidate{Kind: loop.PolicyCandidate, Action: file}
+			return
+		case "model", "learner", "table":
+			p.errorf(n, "%s: a candidate is a rule that needs no state of its own; judge a %s on the log instead: "+
+				"replayer backtest --data LOG --policy %[2]s:%s", c.where, kind, n.Content[1].Value)
+			return
+		}
 	}
-	p.wordOrAction(n, c.where, "baseline | uniform | learner | {always: ACTION}", candidateExample,
-		loop.CandidateKinds(),
+	p.wordOrAction(n, c.where, "baseline | uniform | learner | {always: ACTION} | {policies: FILE}", candidateExample,
+		loop.CandidateKinds()[:loop.PolicyCandidate],
 		int(loop.AlwaysCandidate), func(kind int, action string) {
 			*c.at = loop.Candidate{Kind: loop.CandidateKind(kind), Action: action}
 		})
 }
 
 func (c candidate) canonical() string {
-	if c.at.Kind == loop.AlwaysCandidate {
-		return "{always: " + strconv.Quote(c.at.Action) + "}"
+	if c.at.Action != "" {
+		return "{" + loop.CandidateKinds()[c.at.Kind] + ": " + strconv.Quote(c.at.Action) + "}"
 	}
 	return c.at.String()
 }
@@ -143,4 +154,77 @@ func (m *Model) candidateProblems(add adder) {
 	if !slices.Contains(m.Candidates, m.Promote.Of) {
 		add("promote", "%s is not in candidates; add it there", m.Promote.Of)
 	}
+}
+
+// Rejudged returns the next version of the model, which goes on with its learner and judges other candidates. Both
+// texts are JSON, as the model file may have it. promote "null": the rule stays.
+func (m *Model) Rejudged(candidates, promote []byte) (*Model, error) {
+	c := m.Clone()
+	c.Version, c.Warm = m.Version+1, Warm{Keep: true}
+	c.Candidates, c.Early = nil, false // a list makes order: fifo the default
+	lines := fmt.Appendf(nil, "candidates: %s\n", candidates)
+	if string(promote) != "null" {
+		c.Promote = loop.Promotion{}
+		lines = fmt.Appendf(lines, "promote: %s\n", promote)
+	}
+	return ParseLogged("candidates", append(c.Canonical(), lines...))
+}
+
+// Judging returns what the model says about events, with each policy of the files that it names as candidates. files
+// are those of [Model.Files].
+func (m *Model) Judging(files map[string][]byte) (*loop.Rules, error) {
+	r := m.Rules()
+	all := r.Candidates
+	r.Candidates = nil
+	for _, c := range all {
+		file, n := c.Action, 1
+		if c.Kind == loop.PolicyCandidate {
+			policies, err := m.judged(file, files)
+			if err != nil {
+				return nil, fmt.Errorf("model %s: candidates: %w", m.Name, err)
+			}
+			n = policies.Size()
+			r.Policies = append(r.Policies, loop.FilePolicies{Policies: policies, From: len(r.Candidates),
+				Sum: sha256.Sum256(files[file])})
+		}
+		if len(r.Candidates)+n > maxCandidates {
+			return nil, fmt.Errorf("model %s: candidates: with %s there are more than %d; judge fewer at once",
+				m.Name, c, maxCandidates)
+		}
+		for k := range n {
+			if n > 1 {
+				c.Action = file + "#" + strconv.Itoa(k+1)
+			}
+			r.Candidates = append(r.Candidates, c)
+		}
+	}
+	if r.Promote.On() && !slices.Contains(r.Candidates, r.Promote.Of) {
+		return nil, fmt.Errorf("model %s: promote: %s has several policies; put the one to promote into a file of its own",
+			m.Name, r.Promote.Of.Action)
+	}
+	return r, nil
+}
+
+// judged returns the policies of a file that are judged.
+func (m *Model) judged(file string, files map[string][]byte) (namedPolicies, error) {
+	b, ok := files[file]
+	if !ok {
+		return nil, fmt.Errorf("policies %q: %w", file, errNoFile)
+	}
+	policies, _, err := parsePolicyClass(file, b)
+	if err != nil {
+		return nil, err
+	}
+	if _, lists := policies.(*learner.DecisionLists); !lists {
+		if m.Actions == nil {
+			return nil, fmt.Errorf("the functions of %s know some actions only: list actions in the model", file)
+		}
+		return policies, knows(file, policies.Actions(), m.Actions)
+	}
+	for _, a := range policies.Actions() {
+		if m.Actions != nil && !slices.Contains(m.Actions, a) {
+			return nil, fmt.Errorf("%s plays %q, which is not in actions", file, a)
+		}
+	}
+	return policies, nil
 }

@@ -140,7 +140,7 @@ func described(m *model.Model) string {
 	fmt.Fprintf(&w, "cost %v\npeak %q; %d bytes\n", m.Cost(), m.Peak(), m.Memory())
 	fmt.Fprintf(&w, "files %q; oracle %v; learner %s; explore %s\n", m.Files(), m.UsesOracle(), m.Learner, m.Explore)
 	since := strings.NewReplacer(" Named:[] Worth:<nil> Budgets:[]", "", " LoseAtMost:0", "", " Slots:[]", "",
-		" Candidates:[] Promote:{Of:baseline BetterBy:0 Alpha:0 Switch:false Share:0} HoldOut:0 Provisional:<nil>", "",
+		" Candidates:[] Policies:[] Promote:{Of:baseline BetterBy:0 Alpha:0 Switch:false Share:0} HoldOut:0 Provisional:<nil>", "",
 		" Sticky:0", "")
 	fmt.Fprintf(&w, "rules %s\n", since.Replace(fmt.Sprintf("%+v", *m.Rules())))
 	l, err := m.Build(map[string][]byte{"f.jsonl": []byte(goldenClass), "p.jsonl": []byte(goldenClass)})

@@ -88,10 +88,9 @@ func (mixedClass) write(dst []byte, f *Function) []byte {
 }
 
 func (k mixedClass) class(c *ClassFile) (oracle.Class, error) {
-	if k.shared {
-		shared := each(c.Functions, func(f *Function) oracle.SharedFunction { return oracle.SharedFunction(f.Mixed) })
-		return oracle.NewSharedClass(c.Features, c.ActionFeatures, shared)
-	}
 	mixed := each(c.Functions, func(f *Function) oracle.MixedFunction { return f.Mixed })
+	if k.shared {
+		return oracle.NewSharedClass(c.Features, c.ActionFeatures, mixed)
+	}
 	return oracle.NewMixedClass(c.Features, c.Actions, mixed)
 }

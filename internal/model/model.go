@@ -84,14 +84,27 @@ func (m *Model) Rules() *loop.Rules {
 
 // Files returns the names of the files that the model uses, as written in it:
 // relative to the folder of the model file.
-func (m *Model) Files() []string {
+func (m *Model) Files() (files []string) {
+	if f := m.ClassFile(); f != "" {
+		files = append(files, f)
+	}
+	for _, c := range m.Candidates {
+		if c.Kind == loop.PolicyCandidate && !slices.Contains(files, c.Action) {
+			files = append(files, c.Action)
+		}
+	}
+	return files
+}
+
+// ClassFile returns the name of the file that the learner is made from; "" if there is none.
+func (m *Model) ClassFile() string {
 	if m.Learner.Kind == EXP4DALE {
-		return []string{m.Learner.EXP4.Policies}
+		return m.Learner.EXP4.Policies
 	}
 	if m.Oracle.Kind == Hedge && m.UsesOracle() {
-		return []string{m.Oracle.Class}
+		return m.Oracle.Class
 	}
-	return nil
+	return ""
 }
 
 // UsesOracle reports whether the learner regresses at all.
@@ -198,8 +211,11 @@ func Epoch(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 	if d, ok := l.(*learner.DAFA); ok {
 		d.BeginAfter(rec.Through)
 	}
-	rules := m.Rules()
-	if rec.ByRule() {
+	rules, err := m.Judging(files)
+	if err != nil {
+		return loop.Epoch{}, err
+	}
+	if rec.Shares() {
 		rules.HoldOut = max(rules.HoldOut, 1-rules.Promote.Share)
 	}
 	if c, ok := l.(interface{ Oracle() oracle.Regressor }); ok && rules.Actions == nil {

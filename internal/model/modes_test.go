@@ -79,7 +79,14 @@ func TestModeErrors(t *testing.T) {
 			"default_loss: 1\nguard: {lose_at_most: .02}", "guard: lose_at_most with ridge needs losses that were " +
 			"observed"},
 		{"candidates: [greedy]",
-			`candidates: expected baseline | uniform | learner | {always: ACTION}, found "greedy"`},
+			`candidates: expected baseline | uniform | learner | {always: ACTION} | {policies: FILE}, found ` +
+				`"greedy"`},
+		{"candidates: [policies]", `found "policies"`},
+		{"candidates: [{policies: [a]}]", "candidates: expected the name of a file"},
+		{"candidates: [{policies: ''}]", "candidates: the name of the file is empty"},
+		{"candidates: [{policies: p}]\npromote: {of: {policies: q}}", "promote: policies:q is not in candidates"},
+		{"candidates: [{policies: p}]\npromote: {of: {policies: p}, only: switch}", "promote: policies:p is in no mode"},
+
 		{"candidates: [{model: other.yaml}]", "replayer backtest --data LOG --policy model:other.yaml"},
 		{"candidates: [{learner: greedy}]", "replayer backtest --data LOG --policy learner:greedy"},
 		{"candidates: [always]", "candidates: always takes the name of an action"},

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"hindsight/internal/loop"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
@@ -151,4 +152,63 @@ func FuzzParsePolicies(f *testing.F) {
 			t.Fatalf("%q: accepted, but no class: %v", b, err)
 		}
 	})
+}
+
+// TestCandidatesOfFiles: each policy of a file is a candidate, in the place of the file.
+func TestCandidatesOfFiles(t *testing.T) {
+	const one = `{"hindsight_policies":1,"actions":["red"]}` + "\n" + `{"rules":[{"then":"red"}]}`
+	files := map[string][]byte{"p": []byte(policyText), "one": []byte(one), "c": []byte(`{"hindsight_class":1,` +
+		`"kind":"linear","features":["x"],"actions":["red"]}` + "\n" + `{"w":[[0,1]]}`), "bad": []byte("{}"),
+		"many": []byte(policyHeaderExample + strings.Repeat("\n"+policyExample, 17))}
+	judging := func(text string) ([]string, error) {
+		m, err := Parse("m", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := mustParse(t, string(m.Canonical())); !reflect.DeepEqual(again, m) {
+			t.Errorf("%s is read again as another model", m.Canonical())
+		}
+		r, err := m.Judging(files)
+		if err != nil {
+			return nil, err
+		}
+		return each(r.Candidates, func(c *loop.Candidate) string { return c.String() }), nil
+	}
+	got, err := judging("actions: [red]\ncandidates: [{policies: one}, uniform, {policies: c}]\n" +
+		"promote: {of: {policies: one}}")
+	if want := []string{"policies:one", "uniform", "policies:c"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v", got, err)
+	}
+	got, err = judging("candidates: [learner, {policies: p}, uniform]")
+	if want := []string{"learner", "policies:p#1", "policies:p#2", "uniform"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, c := range []struct{ text, want string }{
+		{"candidates: [{policies: away}]", `policies "away": the file is not there`},
+		{"candidates: [{policies: bad}]", "neither a policy file nor a class file"},
+		{"candidates: [{policies: many}]", "with policies:many there are more than 16"},
+		{"candidates: [{policies: c}]", "the functions of c know some actions only: list actions in the model"},
+		{"actions: [red, blue]\ncandidates: [{policies: c}]", `c does not know the action "blue" of the model`},
+		{"actions: [red, blue]\ncandidates: [{policies: p}]", `p plays "green", which is not in actions`},
+		{"candidates: [{policies: p}]\npromote: {of: {policies: p}}", "promote: p has several policies"},
+	} {
+		if _, err := judging(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %s", c.text, err, c.want)
+		}
+	}
+}
+
+// TestRejudged: a rule stays, is replaced or ends; outcomes that come early become those in order.
+func TestRejudged(t *testing.T) {
+	was := mustParse(t, "version: 3\ncandidates: [uniform, learner]\npromote: {of: uniform}")
+	for _, c := range []struct{ promote, want string }{{"null", "uniform"}, {`{"of":"learner"}`, "learner"}, {`"none"`, ""}} {
+		m, err := was.Rejudged([]byte(`["learner",{"always":"é<\u2028"},"uniform"]`), []byte(c.promote))
+		if err != nil || len(m.Candidates) != 3 || m.Candidates[1].Action != "é<\u2028" || m.Version != 4 || !m.Warm.Keep ||
+			m.Promote.On() != (c.want != "") || m.Promote.On() && m.Promote.Of.String() != c.want {
+			t.Errorf("%s: %+v, %v", c.promote, m, err)
+		}
+	}
+	if m, err := Default().Rejudged([]byte(`["uniform"]`), []byte("null")); err != nil || m.Early {
+		t.Errorf("%+v, %v", m, err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 
 	"hindsight/internal/bounded"
 	"hindsight/internal/follow"
@@ -35,13 +36,9 @@ func load(path string) (*follow.Source, error) {
 			return nil, err
 		}
 	}
-	files := map[string][]byte{}
-	for _, name := range m.Files() {
-		b, err := bounded.Read(filepath.Join(filepath.Dir(path), name), bounded.Named)
-		if err != nil {
-			return nil, fmt.Errorf("model %s: %w", path, err)
-		}
-		files[name] = b
+	files, err := readFiles(path, m.Files())
+	if err != nil {
+		return nil, err
 	}
 	s, err := Source(m, files)
 	if err != nil {
@@ -58,6 +55,43 @@ func load(path string) (*follow.Source, error) {
 		s.Warnings = append(s.Warnings, d.Error())
 	}
 	return s, nil
+}
+
+// readFiles reads files beside a model file.
+func readFiles(path string, names []string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, name := range names {
+		b, err := bounded.Read(filepath.Join(filepath.Dir(path), name), bounded.Named)
+		if err != nil {
+			return nil, fmt.Errorf("model %s: %w", path, err)
+		}
+		files[name] = b
+	}
+	return files, nil
+}
+
+// Rejudge returns what makes of a model its next version, which keeps the learner and judges other candidates
+// ([model.Model.Rejudged]). Their files are read from beside the model file.
+func Rejudge(path string) func(s *follow.Source, candidates, promote []byte) (*follow.Source, error) {
+	return func(s *follow.Source, candidates, promote []byte) (*follow.Source, error) {
+		was, err := model.ParseLogged(s.Name, s.Model)
+		if err != nil {
+			return nil, err
+		}
+		m, err := was.Rejudged(candidates, promote)
+		if err != nil {
+			return nil, err
+		}
+		class := m.ClassFile()
+		files, err := readFiles(path, slices.DeleteFunc(m.Files(), func(name string) bool { return name == class }))
+		if err == nil && class != "" {
+			files[class] = s.Files[class]
+		}
+		if err != nil {
+			return nil, err
+		}
+		return Source(m, files)
+	}
 }
 
 // Reload returns what reads a model file again, and warns of what in it is seldom meant.
@@ -83,6 +117,9 @@ func Source(m *model.Model, files map[string][]byte) (*follow.Source, error) {
 	m = m.Clone()
 	m.Resolve(0, 0)
 	if _, err := m.Build(files); err != nil {
+		return nil, err
+	}
+	if _, err := m.Judging(files); err != nil {
 		return nil, err
 	}
 	s := &follow.Source{Name: m.Name, Version: m.Version, Mode: m.Mode, Warm: m.Warm, Files: files, Order: m.Files()}

@@ -34,7 +34,8 @@ type Evaluation struct {
 const (
 	minESS      = 100
 	minESSShare = .01
-	maxOff      = 3 // standard errors
+	minUnits    = 40 // Angrist and Pischke 2009, section 8.2.3
+	maxOff      = 3  // standard errors
 	rounding    = 1e-9
 	printed     = 1e-4 // how far a mean weight may be off because propensities were printed with six digits
 )
@@ -73,6 +74,9 @@ func (l *look) diagnose(o Options) *Evaluation {
 	e.Support = 1 - missing
 	if e.Rows < o.MinRows {
 		e.flag("few events: %d rows, fewer than %d", e.Rows, o.MinRows)
+	}
+	if s.Unit != nil && s.Units < minUnits {
+		e.flag("few units: %d, fewer than %d: intervals by unit are too narrow", s.Units, minUnits)
 	}
 	e.flagSupport(missing, actions)
 	e.flagWeights()
@@ -145,22 +149,28 @@ func (e *Evaluation) flagWeights() {
 
 // flagModel says which estimators are wrong about the policy that made the log, whose mean is
 // known exactly.
-func (e *Evaluation) flagModel(l *look, lambda lambdas) {
+func (e *Evaluation) flagModel(l *look, lambda lambdas) error {
 	row := func(t int) terms { return l.logged(t, &lambda) }
 	sum := l.sum(row)
+	u, err := l.byUnit(row)
+	if err != nil {
+		return err
+	}
+	defer u.free()
 	known := sum.wr / sum.c
 	for i, m := range estimators() {
 		if !m.cuts(1, lambda) {
 			continue
 		}
 		off := m.less(func(r *terms) float64 { return r.wr })
-		se := l.spreads([]estimator{off}, row, &sum)[0]
+		se := l.spreads([]estimator{off}, u, &sum)[0]
 		if math.Abs(off.value(&sum)) > max(rounding, maxOff*se) {
 			e.flag("%s contradicts what is known exactly: it gives the policy that made the log a mean of %s, which "+
 				"was %s; do not believe it here",
 				e.Estimates[i].Name, short(m.value(&sum)), short(known))
 		}
 	}
+	return nil
 }
 
 func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }

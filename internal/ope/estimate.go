@@ -42,9 +42,9 @@ type Estimate struct {
 	SE        Figure   `json:"se"`  // null for an estimate that may be biased
 	Low       Figure   `json:"low"` // normal: value ∓ 1.96 se; null for an estimate that may be biased
 	High      Figure   `json:"high"`
-	Bootstrap interval `json:"bootstrap"` // percentiles over samples of rows, q̂ kept
+	Bootstrap interval `json:"bootstrap"` // percentiles over samples of rows, or of units, q̂ kept
 	// empirical Bernstein, on rewards in their range and no propensity below the smallest of the log; null where rows
-	// stand for unequally many events
+	// stand for unequally many events, or are of units
 	Bernstein interval `json:"bernstein"`
 	Lambda    *Figure  `json:"lambda,omitempty"` // null: ∞
 	Bias      *Bias    `json:"bias,omitempty"`   // of an estimate that may be biased
@@ -166,34 +166,43 @@ func Evaluate(s *Sample, name string, policy Policy, o Options) (*Evaluation, er
 		lambda = l.choose()
 	}
 	ev := l.diagnose(o)
-	ev.Policy, ev.RewardModel, ev.Course = name, q.name(), l.course()
-	ev.Estimates, ev.AnyTime = l.estimate(ev, lambda, o), l.anyTime(o)
-	ev.flagModel(l, lambda)
-	return ev, nil
+	ev.Policy, ev.RewardModel, ev.AnyTime = name, q.name(), l.anyTime(o)
+	if ev.Course, err = l.course(); err == nil {
+		ev.Estimates, err = l.estimate(ev, lambda, o)
+	}
+	if err == nil {
+		err = ev.flagModel(l, lambda)
+	}
+	return ev, err
 }
 
 // estimate computes all estimates. Those that may be biased have no standard error and no
 // interval: the error of q̂, and the bias itself, are in none. Nor has any where no row
 // matches: then the terms show nothing of what varies.
-func (l *look) estimate(ev *Evaluation, lambda lambdas, o Options) Estimates {
+func (l *look) estimate(ev *Evaluation, lambda lambdas, o Options) (Estimates, error) {
 	n := float64(l.s.Len())
 	row := func(t int) terms { return l.terms(t, &lambda) }
 	sum := l.sum(row)
 	all := estimators()
-	spreads := l.spreads(all, row, &sum)
-	resampled := l.bootstrap(row, all, o)
-	even := l.s.even()
+	u, err := l.byUnit(row)
+	if err != nil {
+		return nil, err
+	}
+	defer u.free()
+	spreads := l.spreads(all, u, &sum)
+	resampled := l.bootstrap(u, all, o)
+	bounded := l.s.even() && l.s.Unit == nil // else terms are no independent ones in an interval
 	out := make(Estimates, len(all))
 	for i := range all {
 		m, e := &all[i], &out[i]
 		value, se := m.value(&sum), spreads[i]
 		if m.cuts(ev.MaxWeight, lambda) || ev.Matched == 0 {
 			*e = Normal(m.name, value, math.NaN())
-			e.Bias = l.bias(m, row, &sum)
+			e.Bias = l.bias(m, u, &sum)
 		} else {
 			*e = Normal(m.name, value, se)
 			e.Bootstrap = percentiles(resampled[i])
-			if m.span != nil && even {
+			if m.span != nil && bounded {
 				half := bernstein(se*se*n, n, m.span(l.weightBound(), lambda, o.Range, l.model))
 				e.Bernstein = interval{Figure(value - half), Figure(value + half)}
 			}
@@ -206,14 +215,14 @@ func (l *look) estimate(ev *Evaluation, lambda lambdas, o Options) Estimates {
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // bias measures that of an estimate.
-func (l *look) bias(m *estimator, row func(t int) terms, sum *terms) *Bias {
+func (l *look) bias(m *estimator, u *units, sum *terms) *Bias {
 	if m.whole != nil {
 		off := m.less(m.whole)
-		if value, se := off.value(sum), l.spreads([]estimator{off}, row, sum)[0]; value != 0 || se > 0 {
+		if value, se := off.value(sum), l.spreads([]estimator{off}, u, sum)[0]; value != 0 || se > 0 {
 			return &Bias{Figure(value), Figure(se)}
 		}
 	}
@@ -230,12 +239,12 @@ func (l *look) sum(row func(t int) terms) terms {
 }
 
 // spreads returns the standard error of each estimator given q̂: the deviation of its terms
-// over √n, with n−1, as of a mean, but with n for ratios of weights.
-func (l *look) spreads(all []estimator, row func(t int) terms, sum *terms) []float64 {
-	n := float64(l.s.Len())
+// over √n, with n−1, as of a mean, but with n for ratios of weights; n are units.
+func (l *look) spreads(all []estimator, u *units, sum *terms) []float64 {
+	n := float64(u.n)
 	out := make([]float64, len(all))
-	for t := range l.s.all() {
-		x := row(t)
+	for t := range l.s.upTo(u.n) {
+		x := u.of(t)
 		for i := range all {
 			d := all[i].term(&x, sum, n)
 			out[i] += d * d

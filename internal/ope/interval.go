@@ -21,9 +21,9 @@ func bernstein(variance, n, span float64) float64 {
 	return math.Sqrt(2*variance*log/n) + 7*span*log/(3*(n-1))
 }
 
-// bootstrap draws samples of the rows with replacement and returns the estimates on
-// each: out[i][b] is that of estimator i on sample b. It reads the rows once, in order.
-func (l *look) bootstrap(row func(t int) terms, all []estimator, o Options) [][]float64 {
+// bootstrap draws samples of the units with replacement and returns the estimates on
+// each: out[i][b] is that of estimator i on sample b. It reads the units once, in order.
+func (l *look) bootstrap(u *units, all []estimator, o Options) [][]float64 {
 	out := make([][]float64, len(all))
 	for i := range out {
 		out[i] = make([]float64, o.Bootstrap)
@@ -31,8 +31,8 @@ func (l *look) bootstrap(row func(t int) terms, all []estimator, o Options) [][]
 	if o.Bootstrap == 0 {
 		return out
 	}
-	n := l.s.Len()
-	r := resampling{row: row, done: l.s.memory().Drop, rng: rand.NewPCG(o.Seed, streamBootstrap),
+	n := u.n
+	r := resampling{row: u.of, done: l.s.memory().Drop, rng: rand.NewPCG(o.Seed, streamBootstrap),
 		sums: make([]terms, o.Bootstrap)}
 	draws := make([]int, o.Bootstrap)
 	for b := range draws {

@@ -17,6 +17,10 @@ type Sample struct {
 	Reward     []float64 // [n] finite
 	// [n] ≥ 1 and finite: that the row stands for, 1/(1 − probability of being dropped); nil: 1 each
 	Events []float64
+	// [n] in [0, Units): the one that the row is of. Rows of one unit may depend on each other, units do not.
+	// nil: each row is a unit
+	Unit  []int32
+	Units int
 
 	// Context sets x to what the action of row t was chosen by and from, and returns which
 	// of the sample's actions those of x are; names of actions are not asked for. x and what
@@ -55,9 +59,12 @@ func (s *Sample) memory() Memory {
 const dropEvery = 1 << 14
 
 // all goes over the rows.
-func (s *Sample) all() iter.Seq[int] {
+func (s *Sample) all() iter.Seq[int] { return s.upTo(s.Len()) }
+
+// upTo goes over so many rows, or units.
+func (s *Sample) upTo(n int) iter.Seq[int] {
 	return func(yield func(t int) bool) {
-		for t := range s.Action {
+		for t := range n {
 			if t%dropEvery == dropEvery-1 {
 				s.memory().Drop()
 			}
@@ -128,7 +135,7 @@ var errShape = errors.New("off-policy sample: no rows, no actions, or columns of
 func (s *Sample) validate() error {
 	n := len(s.Action)
 	if s.Actions < 1 || n == 0 || len(s.Propensity) != n || len(s.Reward) != n || s.Events != nil &&
-		len(s.Events) != n {
+		len(s.Events) != n || s.Unit != nil && len(s.Unit) != n {
 		return errShape
 	}
 	for t := range s.all() {

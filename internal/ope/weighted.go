@@ -21,6 +21,20 @@ func (s *Weighted) Add(w, l float64) {
 	s.WWLL += w * w * l * l
 }
 
+// UnitSums are Σw and Σwl of one unit.
+type UnitSums [2]float64
+
+// AddOf adds a value of a unit that has these sums so far: all values of a unit are one term, however they depend on
+// each other.
+func (s *Weighted) AddOf(u *UnitSums, w, l float64) {
+	s.Add(w, l)
+	s.WW += 2 * u[0] * w
+	s.WWL += u[0]*w*l + u[1]*w
+	s.WWLL += 2 * u[1] * w * l
+	u[0] += w
+	u[1] += w * l
+}
+
 // Merge adds other sums (sign 1), or takes them away (−1).
 func (s *Weighted) Merge(o *Weighted, sign float64) {
 	s.N += int64(sign) * o.N
@@ -56,11 +70,9 @@ type Outcome struct {
 }
 
 // OutcomeOf returns the estimates of a sum of values with weights w = π/p, times the events that a row stands for, of
-// which there are so many.
-func OutcomeOf(name string, s *Weighted, events float64) Outcome {
-	n := float64(s.N)
-	mean := ratio(s.WL, n)
-	se := math.Sqrt(max(0, ratio(s.WWLL/n-mean*mean, n-1)))
-	each := events / n
-	return Outcome{name, s.N, Estimates{Normal("ips", mean/each, se/each), Normal("snips", s.Mean(), s.SE())}}
+// which there are so many. of is the sum of w·value with weight 1; rows are of so many units.
+func OutcomeOf(name string, s, of *Weighted, units, events float64) Outcome {
+	each := events / float64(s.N)
+	se := of.Spread() * math.Sqrt(ratio(units, units-1))
+	return Outcome{name, s.N, Estimates{Normal("ips", of.Mean()/each, se/each), Normal("snips", s.Mean(), s.SE())}}
 }

@@ -79,7 +79,8 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *del
 		losses: latelosses.ByOutcome{}}
 	b.replica.Begin(ep)
 	b.dec = &b.decision[0].D
-	b.parsed = rounds.table != nil && rounds.table.Labelled && rounds.table.Fits()
+	b.parsed = rounds.table != nil && rounds.table.Labelled && rounds.table.Fits() &&
+		len(ep.Rules.Policies) == 0 // which the judge gives the context of a feedback
 	b.decider = loop.NewDecider(b.replica, seed, name, 0, 1)
 	b.joiner = loop.NewJoiner(1, Boundless(n), 0, func(int64) *loop.Rules { return ep.Rules })
 	b.trace = trace{Rounds: n, Outcomes: outcomeCounts{}, match: b.match, delays: delay.NewMeter(n)}

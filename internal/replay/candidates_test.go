@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"hindsight/internal/loop"
@@ -35,5 +37,31 @@ func TestBacktestJudgesCandidates(t *testing.T) {
 	tr.Model.Candidates = nil
 	if r, err = tr.Run(t.Context(), nil); err != nil || r.Candidates != nil {
 		t.Errorf("%+v, %v", r.Candidates, err)
+	}
+}
+
+// TestBacktestJudgesPolicies: a decision list reads the context, also of data of which a backtest keeps none.
+func TestBacktestJudgesPolicies(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("label,n_x\n")
+	for i := range 600 {
+		fmt.Fprintf(&text, "%s,%d\n", []string{"a", "b"}[i*7%3%2], i*7%3)
+	}
+	env, err := readLabelled("t.csv", strings.NewReader(text.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := trialOf(t, env, "uniform", "100", "none")
+	tr.Model.Early, tr.Model.Candidates = false, []loop.Candidate{{Kind: loop.PolicyCandidate, Action: "lists"}}
+	tr.Files = map[string][]byte{"lists": []byte(`{"hindsight_policies":1,"actions":["a","b"]}
+{"rules":[{"if":{"n_x":1},"then":"b"},{"then":"a"}]}
+{"rules":[{"if":{"n_x":1},"then":"a"},{"then":"b"}]}`)}
+	r, err := tr.Run(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	right, wrong := r.Candidates[0], r.Candidates[1]
+	if right.Policy != "policies:lists#1" || right.Value.Mean > .02 || wrong.Value.Mean < .98 || !wrong.Beaten {
+		t.Errorf("the right one %+v, the wrong one %+v", right, wrong)
 	}
 }

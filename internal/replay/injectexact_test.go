@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -81,7 +82,9 @@ func TestInjectEqualsBacktest(t *testing.T) {
 				if !c.arrival {
 					tr.Model.Early = false
 					tr.Model.Candidates = []loop.Candidate{{Kind: loop.BaselineCandidate},
-						{Kind: loop.UniformCandidate}, {Kind: loop.LearnerCandidate}}
+						{Kind: loop.UniformCandidate}, {Kind: loop.LearnerCandidate},
+						{Kind: loop.PolicyCandidate, Action: "lists"}}
+					tr.Files = withLists(tr.Model, tr.Files)
 				}
 				want, trace, states := decisionsOf(t, tr)
 				live, v := liveOn(t, e.open(t), tr, "", func(log stream.Log) {
@@ -135,6 +138,19 @@ func exact(d *codec.Decision) string {
 		d.Gamma, d.Prices)
 }
 
+// withLists adds a file of two policies that read the context.
+func withLists(m *model.Model, files map[string][]byte) map[string][]byte {
+	files = maps.Clone(files)
+	if files == nil {
+		files = map[string][]byte{}
+	}
+	files["lists"] = fmt.Appendf(nil, `{"hindsight_policies":1,"actions":[%q,%q]}
+{"rules":[{"if":{"x1":[-9,0.4]},"then":%[1]q},{"if":{"h":[0,0.4]},"then":%[1]q},{"then":%[2]q}]}
+{"rules":[{"if":{"x2":[-9,0.4]},"then":%[2]q},{"if":{"h":[0,0.6]},"then":%[2]q},{"then":%[1]q}]}`, m.Actions[0],
+		m.Actions[1])
+	return files
+}
+
 // judgedAlike compares what marks of a live system know of candidates with what a backtest knew after as many
 // feedbacks, and returns how many it compared.
 func judgedAlike(t *testing.T, log stream.Log, states map[int64][]byte) (n int) {
@@ -165,7 +181,11 @@ func decisionsOf(t *testing.T, tr *Trial) ([]string, *trace, map[int64][]byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ep := loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}
+	rules, err := tr.Model.Judging(tr.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ep := loop.Epoch{Number: 1, Rules: rules, Learner: l}
 	b := newBacktest(ep, "replay", SecretSeed(tr.Seed), tr.Rounds, tr.Delays)
 	var out []string
 	judge, states := b.joiner.Judge(), map[int64][]byte{}

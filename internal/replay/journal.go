@@ -249,6 +249,9 @@ func (r *Rounds) appendRecorded(dst []int64, t int) []int64 {
 	if b.Weights != nil {
 		dst = append(dst, int64(math.Float64bits(b.Stands(row))))
 	}
+	if b.Unit != nil {
+		dst = append(dst, int64(b.Unit[row]))
+	}
 	if b.Played(row, b.Slot(row)) { // or it is not accepted
 		dst = append(dst, 1)
 	}

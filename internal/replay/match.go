@@ -102,8 +102,9 @@ func (m *Match) recorded(t, a int, d *codec.Decision) {
 	log, row := m.rounds.Log, m.rounds.Row(t)
 	logged, stands := m.rounds.Loss(t, log.Slot(row)), log.Stands(row)
 	observed := !math.IsNaN(logged)
+	unit := m.replay.unit(log, row)
 	if observed {
-		m.replay.row(stands)
+		m.replay.row(unit, stands)
 		m.course.now.of[lineLogged].Add(stands, logged)
 	}
 	if !log.Played(row, a) {
@@ -124,7 +125,7 @@ func (m *Match) recorded(t, a int, d *codec.Decision) {
 	m.loss += stands * loss
 	m.scored += stands
 	if log.Props != nil {
-		m.replay.accept(stands, weight, loss)
+		m.replay.accept(unit, weight, loss)
 	}
 	m.course.now.of[lineLoss].Add(weight, loss)
 	m.play.Loss = loss

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"hindsight/internal/dataset"
 	"hindsight/internal/ope"
 	"hindsight/internal/random"
 )
@@ -31,34 +32,60 @@ type Replay struct {
 }
 
 // replaySums are running sums over the rows of a log that have an outcome; s is how many
-// events a row stands for.
+// events a row stands for. Errors are of units: all rows of one are one term.
 type replaySums struct {
-	rows, events, squares float64 // Σ1, Σs, Σs²
-	swl                   float64 // Σ s·w·l of those accepted
-	ope.Weighted                  // those accepted
+	units, events, squares float64 // Σ1, Σs, Σs²
+	swl                    float64 // Σ s·w·l of those accepted
+	ope.Weighted                   // rows accepted
+	byUnit                 ope.Weighted
+	of                     []replayUnit // the last is of a row without a unit
+}
+
+// replayUnit are the sums of one unit: Σs, and of its rows accepted.
+type replayUnit struct {
+	events float64
+	sums   ope.UnitSums
+}
+
+// unit returns the sums of the unit of a row.
+func (r *replaySums) unit(log *dataset.Table, row int) *replayUnit {
+	if r.of == nil {
+		r.of = make([]replayUnit, log.Units+1)
+	}
+	if log.Unit != nil && log.Unit[row] >= 0 {
+		return &r.of[log.Unit[row]]
+	}
+	last := &r.of[log.Units]
+	*last = replayUnit{}
+	return last
 }
 
 // row counts a row that has an outcome.
-func (r *replaySums) row(s float64) {
-	r.rows++
+func (r *replaySums) row(u *replayUnit, s float64) {
+	if u.events == 0 {
+		r.units++
+	}
 	r.events += s
-	r.squares += s * s
+	r.squares += s * (s + 2*u.events)
+	r.swl += s * u.sums[1]
+	u.events += s
 }
 
-// accept counts one that is accepted.
-func (r *replaySums) accept(s, weight, loss float64) {
-	r.swl += s * weight * loss
+// accept counts it if it is accepted.
+func (r *replaySums) accept(u *replayUnit, weight, loss float64) {
+	r.swl += u.events * weight * loss
 	r.Add(weight, loss)
+	r.byUnit.AddOf(&u.sums, weight, loss)
 }
 
 // result returns the estimates; those of no row are null. IPS is the ratio Σwl/Σs, whose
 // terms are w·l − s·IPS.
-func (s *replaySums) result(accept float64) *Replay {
-	ips := s.WL / s.events
-	square := max(0, s.WWLL-2*ips*s.swl+ips*ips*s.squares)
-	se := math.Sqrt(square*s.rows/(s.rows-1)) / s.events
-	return &Replay{Accept: accept, Rounds: s.N, ESS: ope.Figure(s.W * s.W / s.WW),
-		IPS: ope.Normal("ips", ips, se), SNIPS: ope.Normal("snips", s.Mean(), s.Spread())}
+func (r *replaySums) result(accept float64) *Replay {
+	ips, u := r.WL/r.events, &r.byUnit
+	square := max(0, u.WWLL-2*ips*r.swl+ips*ips*r.squares)
+	se := math.Sqrt(square*r.units/(r.units-1)) / r.events
+	return &Replay{Accept: accept, Rounds: r.N, ESS: ope.Figure(r.W * r.W / r.WW),
+		IPS: ope.Normal("ips", ips, se), SNIPS: ope.Normal("snips", r.Mean(), u.Spread())}
 }
 
 // ErrNoPropensities is that of data on which no policy can be judged.

@@ -43,7 +43,11 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	if t.Change != nil {
 		l = t.Change(l)
 	}
-	ep := loop.Epoch{Number: 1, Rules: t.Model.Rules(), Learner: l}
+	rules, err := t.Model.Judging(t.Files)
+	if err != nil {
+		return nil, err
+	}
+	ep := loop.Epoch{Number: 1, Rules: rules, Learner: l}
 	start := time.Now()
 	b := newBacktest(ep, t.Model.Name, SecretSeed(t.Seed), t.Rounds, t.Delays)
 	if t.Rounds.Log == nil { // what rejection replay plays is not drawn from the law that it logs

@@ -43,7 +43,11 @@ func (j *Joiner) resume(ctx context.Context) error {
 		}
 		j.cfg.Logger.Error("the record of an epoch is gone, with the feedback log's tail or by retention: "+
 			"another begins", "lost", j.nextEpoch()-1, "mode", mode.String())
-		return j.goOn(ctx, j.nextEpoch(), mode, codec.CauseLost)
+		cause := codec.CauseLost
+		if r := last.Rules.Promote; mode == codec.Live && r.Switch && r.Share < 1 {
+			cause = codec.CauseLostShare // the rule may have asked for it
+		}
+		return j.goOn(ctx, j.nextEpoch(), mode, cause)
 	}
 	if last.Rec.Cause == codec.CauseTaught && j.cfg.Source.Cause == "" { // deciders wait for it
 		return j.goOn(ctx, j.nextEpoch(), mode, "")

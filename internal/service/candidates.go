@@ -29,6 +29,7 @@ type PromotionLine struct {
 	BetterBy float64 `json:"better_by"` // by what its mean loss is to be below that of what is played
 	Alpha    float64 `json:"alpha"`     // chance of a false promotion, ever
 	Switches bool    `json:"switches"`  // the mode is switched when it holds
+	Share    float64 `json:"share"`     // of the ids that the learner answers after that switch
 	Feedback int64   `json:"feedback"`  // at which the rule held first; 0: it has not
 }
 
@@ -58,7 +59,7 @@ func candidatesPage(j *loop.Judge) *CandidatesPage {
 	}
 	p.Candidates = j.Estimates()
 	if r := rules.Promote; r.On() {
-		p.Promote = &PromotionLine{r.Of.String(), r.BetterBy, r.Alpha, r.Switch, l.Fired()}
+		p.Promote = &PromotionLine{r.Of.String(), r.BetterBy, r.Alpha, r.Switch, r.Share, l.Fired()}
 	}
 	return p
 }

@@ -20,6 +20,8 @@ import (
 // All methods are safe for concurrent use; those of a nil *Control do nothing.
 type Control struct {
 	Reload func() (*follow.Source, error) // reads the model file again; nil: there is none
+	// Rejudge returns the next version of a model, with other candidates and rule of promotion; nil: there is none.
+	Rejudge func(s *follow.Source, candidates, promote []byte) (*follow.Source, error)
 
 	mu     sync.Mutex
 	joiner *Joiner // at work in this process; nil: none
@@ -124,6 +126,30 @@ func (c *Control) Renew(ctx context.Context) (int64, error) {
 	return c.ask(ctx, false, func(ctx context.Context, j *Joiner) (int64, error) { return j.Renew(ctx, s) })
 }
 
+// judgeOthers begins an epoch with other candidates, which goes on with all else that the model says, and in the mode
+// at work. It returns the model, too.
+func (c *Control) judgeOthers(ctx context.Context, candidates, promote []byte) (epoch int64, model string, err error) {
+	if c == nil || c.Rejudge == nil {
+		return 0, "", errNoFile
+	}
+	epoch, err = c.ask(ctx, false, func(ctx context.Context, j *Joiner) (int64, error) {
+		last := j.epochs.Last
+		if last.Rules.Promote.Share < 1 && last.Rec.Shares() {
+			return 0, fmt.Errorf("%w: the rule of promotion shares the ids of this epoch: switch the mode first",
+				follow.ErrModel)
+		}
+		s, err := c.Rejudge(j.cfg.Source, candidates, promote)
+		if err != nil {
+			return 0, fmt.Errorf("%w: %w", follow.ErrModel, err)
+		}
+		s.Mode, s.Cause = last.Rules.Mode, cause(watch.CauseAdmin, "candidates")
+		n, err := j.Renew(ctx, s)
+		model = string(j.epochs.Last.Rec.LoggedModel())
+		return n, err
+	})
+	return epoch, model, err
+}
+
 var errNoFile = errors.New("this process has no model file to read again")
 
 // mostCause bounds an operator's reason, in bytes.
@@ -191,7 +217,7 @@ func (j *Joiner) overtaken() error {
 func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int64, error) {
 	last := j.epochs.Last
 	asked := codec.Epoch{Cause: cause}
-	if last.Rules.Mode == mode && (last.Rec.Alarm() == 0 && !last.Rec.ByRule() || asked.Alarm() > 0 || asked.ByRule()) {
+	if last.Rules.Mode == mode && (last.Rec.Alarm() == 0 && !last.Rec.Shares() || asked.Alarm() > 0 || asked.ByRule()) {
 		return last.Rec.Epoch, nil
 	}
 	if err := j.goOn(ctx, last.Rec.Epoch+1, mode, cause); err != nil {
@@ -209,7 +235,7 @@ func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int
 	} else if asked.ByRule() {
 		by = watch.CauseRule
 	}
-	j.cfg.Metrics.Switch(by)
+	j.cfg.Metrics.Switches.WithLabelValues(by).Inc()
 	return n, nil
 }
 

@@ -27,6 +27,8 @@ type ModePage struct {
 	// Of a POST: the least epoch of the deciders of this process when the answer was
 	// written. Deciders elsewhere follow the log by themselves.
 	Deciders int64 `json:"deciders,omitempty"`
+	// of a POST of candidates: the model file that the next start needs
+	Model string `json:"model,omitempty"`
 }
 
 // GuardPage is the JSON of /guard.
@@ -117,7 +119,7 @@ func (c *Control) SwitchMode(i *Insight) http.HandlerFunc {
 			return
 		}
 		epoch, err := c.Switch(r.Context(), mode, ask.Reason)
-		c.answer(w, r, i, epoch, err)
+		c.answer(w, r, i, epoch, "", err)
 	}
 }
 
@@ -129,7 +131,22 @@ func (c *Control) RenewModel(i *Insight) http.HandlerFunc {
 		}
 		answerLate(w)
 		epoch, err := c.Renew(r.Context())
-		c.answer(w, r, i, epoch, err)
+		c.answer(w, r, i, epoch, "", err)
+	}
+}
+
+// JudgeOthers answers POST /candidates with {"candidates": […], "promote": {…}}, keys of the model file: the next
+// version of the model judges those. Without promote the rule stays.
+func (c *Control) JudgeOthers(i *Insight) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var ask struct{ Candidates, Promote any }
+		if !readOrder(w, r, &ask) {
+			return
+		}
+		candidates, _ := json.Marshal(ask.Candidates) // what was read is written
+		promote, _ := json.Marshal(ask.Promote)
+		epoch, model, err := c.judgeOthers(r.Context(), candidates, promote)
+		c.answer(w, r, i, epoch, model, err)
 	}
 }
 
@@ -161,7 +178,7 @@ func readOrder(w http.ResponseWriter, r *http.Request, dst any) bool {
 
 // answer tells what became of an order, when the deciders of this process follow it or
 // soon after.
-func (c *Control) answer(w http.ResponseWriter, r *http.Request, i *Insight, epoch int64, err error) {
+func (c *Control) answer(w http.ResponseWriter, r *http.Request, i *Insight, epoch int64, model string, err error) {
 	switch {
 	case errors.Is(err, errElsewhere), errors.Is(err, errOvertaken), errors.Is(err, context.DeadlineExceeded):
 		answer(w, http.StatusServiceUnavailable, err, nil)
@@ -179,7 +196,7 @@ func (c *Control) answer(w http.ResponseWriter, r *http.Request, i *Insight, epo
 	c.mu.Lock()
 	page := c.mode
 	c.mu.Unlock()
-	page.Deciders = cmp.Or(deciders, page.Deciders)
+	page.Deciders, page.Model = cmp.Or(deciders, page.Deciders), model
 	answer(w, http.StatusOK, nil, &page)
 }
 

@@ -112,7 +112,7 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	d.follower.Apart = d.unlocked
 	d.snapped, d.snapAt = d.follower.Replica().LearnedThrough(), time.Now()
 	damaged, size, at := d.follower.Found()
-	d.m.SnapshotsDamaged(damaged)
+	d.m.Snapshots[watch.SnapshotDamaged].Add(float64(damaged))
 	if err := d.readTail(ctx, tail); err != nil {
 		return err
 	}
@@ -189,21 +189,13 @@ func (d *Decider) fail(err error) {
 	if err != nil {
 		first := err // err itself would be on the heap at every call
 		d.failed.CompareAndSwap(nil, &first)
-		signal(d.wakeup)
-		signal(d.feedback)
-		signal(d.flight.freed)
+		front.Signal(d.wakeup)
+		front.Signal(d.feedback)
+		front.Signal(d.flight.freed)
 	}
 }
 
-func (d *Decider) wake() { signal(d.wakeup) }
-
-// signal wakes the one who waits on a channel of capacity 1.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+func (d *Decider) wake() { front.Signal(d.wakeup) }
 
 // Err returns the error that ended the decider, nil while it lives.
 func (d *Decider) Err() error {

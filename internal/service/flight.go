@@ -141,7 +141,7 @@ func (f *flight) pop() (ticket, bool) {
 		return ticket{}, false
 	}
 	t := f.waiting[f.head]
-	signal(f.freed)
+	front.Signal(f.freed)
 	if f.starved { // what made it so is on its way: it is popped later, or now
 		f.starved = false
 		f.d.wake()

@@ -286,19 +286,23 @@ func TestMetricsOfFences(t *testing.T) {
 	})
 }
 
+// slowToStop is a worker that ends in its own time.
+type slowToStop func()
+
+func (f slowToStop) Run(context.Context) error { f(); return nil }
+func (slowToStop) Close()                      {}
+
 // Who was told to stop is not ready while it finishes its work.
 func TestReadinessWhileStopping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDaemon(t, watch.RoleDecider)
 		release := make(chan struct{})
-		s := supervised{role: watch.RoleDecider, logger: d.config.Logger, metrics: d.config.Metrics,
-			part: d.health.Join(watch.RoleDecider, watch.RoleDecider)}
 		ctx, cancel := context.WithCancel(t.Context())
 		stop := d.run(func(context.Context) error {
-			return s.run(ctx, func(context.Context) (func(context.Context) error, func(), error) {
-				s.part.Set(watch.Working, "")
-				return func(context.Context) error { <-release; s.part.Set(watch.Working, ""); return nil }, func() {},
-					nil
+			return d.config.supervise(ctx, watch.RoleDecider, watch.RoleDecider, func(_ context.Context,
+				part *watch.Part) (worker, error) {
+				part.Set(watch.Working, "")
+				return slowToStop(func() { <-release; part.Set(watch.Working, "") }), nil
 			})
 		})
 		pass(time.Second)
@@ -379,9 +383,9 @@ func TestTwoDaemons(t *testing.T) {
 		part.Age(time.Now())
 		part.Certificate(&certify.Figures{Functions: 1}) // of a class
 		part.Weights(weighted{})
-		part.Provisional(0) // of a model with early
-		part.Changes(0)     // of an oracle that watches for them
-		part.Missed(false)  // of a model with budgets
+		part.Provisional.Set(0) // of a model with early
+		part.Changes.Set(0)     // of an oracle that watches for them
+		part.Missed(false)      // of a model with budgets
 		guard := &loop.Guard{}
 		guard.Begin(1, false, &loop.Rules{Guard: loop.GuardRules{Margin: .1, Alpha: .05, LoseAtMost: .1}})
 		a.config.Metrics.Joiner().Guard(guard, false)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hindsight/internal/follow"
+	"hindsight/internal/front"
 	"hindsight/internal/join"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
@@ -93,14 +94,14 @@ func (j *Joiner) coreConfig() join.Config {
 		MarkEvery: int64(j.cfg.MarkEvery), Seed: loop.TableSeed(j.cfg.Seed), Owner: j.cfg.Owner, Skew: join.ClockSkew,
 		AcceptLoss: j.cfg.AcceptLoss, Logger: j.cfg.Logger, Epochs: j.epochs, Wake: j.wake, Believe: j.believe,
 		Claims: j.readClaims, Hooks: join.Hooks{
-			Cut: j.tookCut, Era: j.m.Era, Decision: j.tookDecision, Again: j.traced.decided, Outcome: j.tookOutcome,
+			Cut: j.tookCut, Era: j.m.Eras.Inc, Decision: j.tookDecision, Again: j.traced.decided, Outcome: j.tookOutcome,
 			Feedback: j.released,
 			Reject:   j.rejected, Foreign: j.others.Pass, Append: j.appendFailed}}
 }
 
 // tookCut publishes what waits: the appends behind a cut may hang.
 func (j *Joiner) tookCut() {
-	j.m.Cut()
+	j.m.Cuts.Inc()
 	j.m.Heart(j.Heart(), j.late.Losses, j.cfg.Metrics.Scope(), time.Now())
 }
 
@@ -113,7 +114,7 @@ func (j *Joiner) tookDecision(e *loop.DecisionEvent, r *stream.Record) {
 }
 
 func (j *Joiner) tookOutcome(e *loop.OutcomeEvent) {
-	j.m.Outcome()
+	j.m.Outcomes.Inc()
 	if !e.Pass {
 		j.m.OutcomeCame()
 	}
@@ -202,7 +203,7 @@ func (j *Joiner) Tick(ctx context.Context, now time.Time) error {
 // stop stores the joiner's positions, so that the next one starts there.
 func (j *Joiner) stop(ctx context.Context) error { return j.core.Stop(ctx) }
 
-func (j *Joiner) wake() { signal(j.wakeup) }
+func (j *Joiner) wake() { front.Signal(j.wakeup) }
 
 // Epoch returns the number of the epoch at work.
 func (j *Joiner) Epoch() int64 { return j.epochs.Last.Rec.Epoch }

@@ -27,13 +27,8 @@ const (
 
 func deciderLease(p int) string { return fmt.Sprintf("decider.%d", p) }
 
-// Leased shares the work by leases: none, nil, if the keeper holds every lease always.
-func Leased(k *lease.Keeper) Sharing {
-	if k == nil || k.Always() {
-		return nil
-	}
-	return leased{k}
-}
+// Leased shares the work by leases.
+func Leased(k *lease.Keeper) Sharing { return leased{k} }
 
 type leased struct{ k *lease.Keeper }
 

@@ -16,7 +16,7 @@ func count(r *rig, f *codec.Feedback) {
 	r.m.AppendError(watch.DecisionsKind, nil)
 	r.d.m.Decision(false, false, time.Now())
 	r.d.m.Replica(r.d.follower.Replica())
-	r.j.m.Outcome()
+	r.j.m.Outcomes.Inc()
 	r.j.m.Release(f)
 	r.m.Reject("outcomes", codec.ReasonLate)
 	r.m.Refuse("decide", 503)

@@ -31,7 +31,7 @@ func (d *Decider) Run(ctx context.Context) error {
 	defer cancel()
 	d.slice = contextTime
 	d.contexts.Start(work, d.wake)
-	d.follower.In.Start(work, func() { signal(d.feedback) })
+	d.follower.In.Start(work, func() { front.Signal(d.feedback) })
 	if err := d.serve(); err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"hindsight/internal/join"
 	"hindsight/internal/topics"
 	"hindsight/internal/watch"
-	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/lease"
 )
 
@@ -37,52 +36,33 @@ func RunSharedJoiner(ctx context.Context, s Sharing, cfg SystemConfig, ready fun
 		return runJoiner(ctx, cfg, ready)
 	}
 	cfg.note(ctx)
-	idle := cfg.Health.Join(watch.RoleJoiner, watch.RoleJoiner)
-	idle.Set(watch.StandingBy, "another process has the lease, or it cannot be asked for")
-	defer idle.Leave()
-	defer watchLog(ctx, idle, cfg.Log, join.TopicsOf(cfg.Source.Name).Feedback)()
+	defer cfg.standBy(ctx, watch.RoleJoiner, watch.RoleJoiner, join.TopicsOf(cfg.Source.Name).Feedback,
+		"another process has the lease, or it cannot be asked for")()
 	return s.Joiner(ctx, cfg.Logger, func(ctx context.Context) error {
-		return counted(ctx, cfg.Metrics, watch.RoleJoiner, func() error {
-			if err := cfg.checkEncoding(ctx, cfg.Source.Name); err != nil {
-				return err
-			}
-			return runJoiner(ctx, cfg, ready)
-		})
+		return cfg.leased(ctx, watch.RoleJoiner, cfg.Source.Name, func() error { return runJoiner(ctx, cfg, ready) })
 	})
-}
-
-// checkEncoding refuses to go on in another encoding than the model's: when this process chose its
-// encoding, with nothing written yet, another one may have chosen the other.
-func (c *SystemConfig) checkEncoding(ctx context.Context, name string) error {
-	_, err := topics.Encoding(ctx, c.Log, name, c.Encoding.String())
-	if errors.Is(err, topics.ErrEncoding) {
-		return err
-	}
-	return nil // a log that cannot be read is waited for elsewhere
 }
 
 // runSharedDeciders runs the deciders of this process's share of the partitions.
 func (c *SystemConfig) runSharedDeciders(ctx context.Context, ready func()) error {
-	share := c.Health.Join(watch.RoleDecider, "deciders")
-	share.Set(watch.StandingBy, "other processes own all partitions, or this one has not got its share yet")
-	defer share.Leave()
-	defer watchLog(ctx, share, c.Log, join.TopicsOf(c.Name).Contexts)()
+	defer c.standBy(ctx, watch.RoleDecider, "deciders", join.TopicsOf(c.Name).Contexts,
+		"other processes own all partitions, or this one has not got its share yet")()
 	return c.Sharing.Deciders(ctx, c.Partitions, c.Logger.With("role", "decider"),
 		func(ctx context.Context, p int) error {
-			return counted(ctx, c.Metrics, watch.RoleDecider, func() error {
-				if err := c.checkEncoding(ctx, c.Name); err != nil {
-					return err
-				}
-				return runDecider(ctx, c.decider(p), ready)
-			})
+			return c.leased(ctx, watch.RoleDecider, c.Name, func() error { return runDecider(ctx, c.decider(p), ready) })
 		})
 }
 
-// counted runs something under a lease, whose context ctx is, and counts what happens
-// to the lease.
-func counted(ctx context.Context, m *watch.Metrics, role string, run func() error) error {
+// leased runs something for a model under a lease, whose context ctx is, and counts what happens to the lease.
+// It refuses to go on in another encoding than the model's: when this process chose its encoding, with nothing
+// written yet, another one may have chosen the other.
+func (c *SystemConfig) leased(ctx context.Context, role, name string, run func() error) error {
+	m := c.Metrics
 	m.Lease(role, watch.LeaseAcquired)
-	err := run()
+	_, err := topics.Encoding(ctx, c.Log, name, c.Encoding.String())
+	if !errors.Is(err, topics.ErrEncoding) { // a log that cannot be read is waited for elsewhere
+		err = run()
+	}
 	if errors.Is(context.Cause(ctx), lease.ErrLost) {
 		m.Lease(role, watch.LeaseLost)
 	} else {
@@ -91,16 +71,18 @@ func counted(ctx context.Context, m *watch.Metrics, role string, run func() erro
 	return err
 }
 
-// watchLog looks whether the log answers, until stop is called: who stands by because
-// nobody can be asked for a part should say so.
-func watchLog(ctx context.Context, p *watch.Part, log stream.Log, topic string) (stop func()) {
+// standBy tells why a part stands by, and looks whether the log answers, until stop is called: a part that waits
+// because the log is away says so.
+func (c *SystemConfig) standBy(ctx context.Context, role, name, topic, why string) (stop func()) {
+	p := c.Health.Join(role, name)
+	p.Set(watch.StandingBy, why)
 	ctx, cancel := context.WithCancel(ctx)
 	var looks sync.WaitGroup
 	looks.Go(func() {
 		lookOn(ctx, func(outer context.Context) {
 			ctx, cancel := context.WithTimeout(outer, lookLimit)
 			defer cancel()
-			if _, _, err := log.Bounds(ctx, topic, 0); outer.Err() == nil {
+			if _, _, err := c.Log.Bounds(ctx, topic, 0); outer.Err() == nil {
 				p.Reach(nil, err)
 			}
 		})
@@ -108,5 +90,6 @@ func watchLog(ctx context.Context, p *watch.Part, log stream.Log, topic string) 
 	return func() {
 		cancel()
 		looks.Wait()
+		p.Leave()
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"hindsight/internal/service"
 	"hindsight/internal/verify"
@@ -52,8 +53,12 @@ func TestSimulationVerifies(t *testing.T) {
 }
 
 func verified(t *testing.T, s *service.Simulated) (*verify.Report, error) {
+	skew := 10 * time.Second
+	if s.Clock {
+		skew = 0
+	}
 	return verify.Run(t.Context(), verify.Config{Log: s.Log, Name: s.Name, Seed: s.Seed, Build: s.Build, Dedup: s.Dedup,
-		OneClock: s.Clock})
+		Skew: skew})
 }
 
 // powerTopics are those that lose their tails: those of HINDSIGHT_POWER, else all.

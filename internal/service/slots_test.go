@@ -84,6 +84,10 @@ func TestSlots(t *testing.T) {
 	if r.d.heart.Next() != 4 {
 		t.Errorf("%d rounds", r.d.heart.Next()-1)
 	}
+	if _, raw := ask(`{"id":"u","actions":["a","b"],"slots":["hero"],"unit":"u"}`); !strings.Contains(raw,
+		`"unread":"unit"`) {
+		t.Errorf("a unit that the model does not read: %s", raw)
+	}
 }
 
 // TestSlotsPacked holds that a request in MessagePack gets a reply in it, and that outcomes join the rounds of slots.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"hindsight/internal/follow"
@@ -27,20 +26,19 @@ const (
 // called each time it is at work; it may be nil.
 func runJoiner(ctx context.Context, cfg SystemConfig, ready func()) error {
 	cfg.complete()
-	s := supervised{role: watch.RoleJoiner, logger: cfg.Logger, metrics: cfg.Metrics,
-		part: cfg.Health.Join(watch.RoleJoiner, watch.RoleJoiner)}
-	return s.run(ctx, func(ctx context.Context) (func(context.Context) error, func(), error) {
+	return cfg.supervise(ctx, watch.RoleJoiner, watch.RoleJoiner, func(ctx context.Context, part *watch.Part) (worker,
+		error) {
 		cfg.note(ctx)
 		j, err := OpenJoiner(ctx, cfg)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		j.part = s.part
-		s.part.Set(watch.Working, "")
+		j.part = part
+		part.Set(watch.Working, "")
 		if ready != nil {
 			ready()
 		}
-		return j.Run, j.Close, nil
+		return j, nil
 	})
 }
 
@@ -48,59 +46,61 @@ func runJoiner(ctx context.Context, cfg SystemConfig, ready func()) error {
 // model to decide with.
 func runDecider(ctx context.Context, cfg SystemConfig, ready func()) error {
 	cfg.complete()
-	s := supervised{role: watch.RoleDecider, logger: cfg.Logger, metrics: cfg.Metrics,
-		part: cfg.Health.Join(watch.RoleDecider, fmt.Sprintf("decider of partition %d", cfg.Partition))}
-	return s.run(ctx, func(ctx context.Context) (func(context.Context) error, func(), error) {
+	name := fmt.Sprintf("decider of partition %d", cfg.Partition)
+	return cfg.supervise(ctx, watch.RoleDecider, name, func(ctx context.Context, part *watch.Part) (worker, error) {
 		d, err := OpenDecider(ctx, cfg)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		d.part = s.part
-		s.part.Set(watch.Waiting, "no epoch: no joiner has announced the model yet")
+		d.part = part
+		part.Set(watch.Waiting, "no epoch: no joiner has announced the model yet")
 		d.ready = func() {
-			s.part.Set(watch.Working, "")
+			part.Set(watch.Working, "")
 			if ready != nil {
 				ready()
 			}
 		}
-		return d.Run, d.Close, nil
+		return d, nil
 	})
 }
 
-// supervised is a part of a process that is opened again after an error.
-type supervised struct {
-	role    string
-	logger  *slog.Logger
-	metrics *watch.Metrics
-	part    *watch.Part
+// worker is a decider or a joiner.
+type worker interface {
+	Run(ctx context.Context) error
+	Close()
 }
 
-// run opens and runs until the context ends.
-func (s *supervised) run(ctx context.Context, open func(context.Context) (run func(context.Context) error, close func(),
-	err error)) error {
-	defer s.part.Leave()
-	defer context.AfterFunc(ctx, s.part.End)()
-	work := s.metrics.AtWork(s.role)
+// supervise opens a worker and runs it, and again after an error, until the context ends.
+func (c *SystemConfig) supervise(ctx context.Context, role, name string,
+	open func(ctx context.Context, part *watch.Part) (worker, error)) error {
+	part := c.Health.Join(role, name)
+	defer part.Leave()
+	defer context.AfterFunc(ctx, part.End)()
+	work := c.Metrics.AtWork.WithLabelValues(role)
 	wait, why := firstRetry, ""
 	for {
 		start := time.Now()
-		s.part.Set(watch.Recovering, why)
-		run, closeIt, err := open(ctx)
+		part.Set(watch.Recovering, why)
+		w, err := open(ctx, part)
 		if err == nil {
 			work.Inc()
-			err = run(ctx)
-			closeIt()
+			err = w.Run(ctx)
+			w.Close()
 			work.Dec()
 		}
 		if ctx.Err() != nil {
 			if err != nil && !errors.Is(err, context.Canceled) {
-				s.logger.Warn(s.role+" did not stop cleanly; the next start recovers from the log", "error", err)
+				c.Logger.Warn(role+" did not stop cleanly; the next start recovers from the log", "error", err)
 			}
 			return nil
 		}
-		s.stopped(err)
+		c.Metrics.Restart(role, errors.Is(err, stream.ErrFenced))
+		if err != nil {
+			why = err.Error()
+			part.Set(watch.Stopped, why)
+		}
 		if fatal(err) {
-			return fmt.Errorf("%s: %w", s.role, err)
+			return fmt.Errorf("%s: %w", role, err)
 		}
 		if time.Since(start) > time.Minute {
 			wait = firstRetry
@@ -109,24 +109,13 @@ func (s *supervised) run(ctx context.Context, open func(context.Context) (run fu
 		if errors.Is(err, stream.ErrFenced) {
 			pause = fenceWait
 		}
-		if err != nil {
-			why = err.Error()
-		}
-		s.logger.Error(s.role+" stopped; it will be opened again", "error", err, "in", pause)
+		c.Logger.Error(role+" stopped; it will be opened again", "error", err, "in", pause)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(pause):
 		}
 		wait = min(2*wait, lastRetry)
-	}
-}
-
-// stopped notes an error that ended the part.
-func (s *supervised) stopped(err error) {
-	s.metrics.Restart(s.role, errors.Is(err, stream.ErrFenced))
-	if err != nil {
-		s.part.Set(watch.Stopped, err.Error())
 	}
 }
 

@@ -147,7 +147,7 @@ func (d *Decider) announceLosses(ctx context.Context) error {
 		"rounds_to", m.GapTo, "contexts_from", d.heart.ContextsThrough(), "contexts_to", m.ContextsLost,
 		"feedback_from", d.follower.Replica().LearnedThrough()+1, "feedback_to", d.seen.learned,
 		"rejects_from", m.RejectsFrom, "rejects_to", m.RejectsTo)
-	d.cfg.Metrics.LostTail()
+	d.cfg.Metrics.LostTails.Inc()
 	return d.mark(ctx, m)
 }
 

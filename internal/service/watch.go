@@ -113,7 +113,7 @@ func (d *Decider) show() {
 	d.m.Replica(d.follower.Replica())
 	if e := d.follower.Replica().Epoch(); e != nil {
 		d.at.definition.Store(d.follower.Epoch(e.Number))
-		d.m.Mode(e.Rules.Mode)
+		d.m.Mode.Set(float64(e.Rules.Mode))
 		d.cfg.Metrics.Scope().Worth(e.Number, rewardsOf(e.Rules, false))
 	}
 	d.showOutstanding()
@@ -151,10 +151,10 @@ func (d *Decider) writeSnapshot(ctx context.Context, s *follow.Snapshot) error {
 	err := d.follower.WriteSnapshot(ctx, s, d.cfg.Owner)
 	d.cfg.Metrics.AppendError(watch.SnapshotsKind, err)
 	if err != nil {
-		d.m.SnapshotWritten(false)
+		d.m.Snapshots[watch.SnapshotFailed].Inc()
 		return err
 	}
-	d.m.SnapshotWritten(true)
+	d.m.Snapshots[watch.SnapshotWritten].Inc()
 	d.m.Snapshot(len(s.Bytes), time.Now())
 	return nil
 }

@@ -62,7 +62,7 @@ func (c *SystemConfig) witness(ctx context.Context) {
 			c.written[p].left.CompareAndSwap(was, nil)
 		}
 		if gone {
-			c.Metrics.LostTail()
+			c.Metrics.LostTails.Inc()
 			c.Logger.Error("logs have lost their tails: decisions that this process made and that were "+
 				"acknowledged are gone, and the next owner of the partition may use their numbers again",
 				"partition", p, "round", was.n, "offset", was.offset)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"hindsight/internal/follow"
 	"hindsight/internal/join"
@@ -305,11 +306,9 @@ func (f *fateCheck) fail(ctx context.Context, r *stream.Record, err error) error
 		field, input, offset := "sum", -1, int64(0)
 		if errors.As(err, &place) {
 			offset = place.Offset
-			for i, t := range []string{f.v.topics.Decisions, f.v.topics.Outcomes} {
-				if t == place.Topic {
-					field, input = []string{"decisions", "outcomes"}[i]+"["+i64(int64(place.Partition))+"].sum",
-						i*f.v.partitions+place.Partition
-				}
+			kind := strings.TrimPrefix(place.Topic, f.v.Name+".")
+			if input = f.history.Input(kind, place.Partition); input >= 0 {
+				field = fmt.Sprintf("%s[%d].sum", kind, place.Partition)
 			}
 		}
 		if input >= 0 && f.dropped(ctx, input) {
@@ -368,17 +367,17 @@ func (f *fateCheck) begin(r *stream.Record) {
 	if f.heart == nil || rules == nil {
 		return
 	}
-	guard := f.heart.Guard()
-	if raised := guard.Sums().Raised; rec.ByGuard() && raised == 0 {
+	guard, judge := f.heart.Guard(), f.heart.Judge()
+	switch raised, held := guard.Sums().Raised, judge.Fired(); {
+	case rec.ByGuard() && raised == 0:
 		f.wrong(r, "cause", "not the guard, which has not alarmed", rec.Cause)
-	} else if rec.ByGuard() && rec.Alarm() != raised {
+	case rec.ByGuard() && rec.Alarm() != raised:
 		f.wrong(r, "cause", codec.AlarmCause(raised), rec.Cause)
-	}
-	if held := f.heart.Judge().Fired(); rec.ByRule() && held == 0 {
+	case rec.ByRule() && held == 0:
 		f.wrong(r, "cause", "not the rule of promotion, which has not held", rec.Cause)
-	} else if rec.ByRule() && rec.Cause != codec.PromotionCause(held) {
+	case rec.ByRule() && rec.Cause != codec.PromotionCause(held):
 		f.wrong(r, "cause", codec.PromotionCause(held), rec.Cause)
 	}
 	guard.Begin(rec.Epoch, rec.Continues > 0, rules)
-	f.heart.Judge().Begin(rec.Epoch, rec.Continues > 0, rules)
+	judge.Begin(rec.Epoch, rec.Continues > 0, rules)
 }

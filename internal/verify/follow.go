@@ -186,17 +186,10 @@ func (d *decisionCheck) reached(p place) bool {
 
 // rest reads what no decision had learned.
 func (d *decisionCheck) rest(ctx context.Context) error {
-	for {
-		r, err := d.feedback.head(ctx)
-		if err != nil || r == nil {
-			return err
-		}
+	return d.feedback.walk(ctx, func(r *stream.Record) error {
 		if m, err := codec.ParseFeedbackMark(r.Value); r.Type == codec.TypeMark && err == nil {
 			d.mark(r, &m)
 		}
-		if err := d.v.models.take(d.feedback, r); err != nil {
-			return err
-		}
-		d.feedback.take()
-	}
+		return d.v.models.take(d.feedback, r)
+	})
 }

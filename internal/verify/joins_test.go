@@ -44,7 +44,7 @@ func tryReplay(w *testkit.World, log stream.Log) (*verification, error) {
 
 func replaySkewed(w *testkit.World, log stream.Log, skew time.Duration) (*verification, error) {
 	ctx := context.Background()
-	v := &verification{Config: Config{Log: log, OneClock: true}, partitions: w.Partitions,
+	v := &verification{Config: Config{Log: log}, partitions: w.Partitions,
 		late: latelosses.Outcomes{}, found: map[site]Difference{}}
 	v.models = newModelReader(v)
 	v.topics = join.Topics{Decisions: "d", Outcomes: "o", Feedback: "f", Rejects: "r"}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
@@ -32,11 +31,8 @@ type legality struct {
 type stretch struct{ from, to int64 }
 
 func newLegality(v *verification, inputs int) legality {
-	l := legality{v: v, seen: make([]int64, inputs+1), clocks: make([]int64, inputs+1), was: make([]int64, inputs)}
-	if !v.OneClock {
-		l.skew = int64(10 * time.Second)
-	}
-	return l
+	return legality{v: v, skew: int64(v.Skew), seen: make([]int64, inputs+1), clocks: make([]int64, inputs+1),
+		was: make([]int64, inputs)}
 }
 
 // pass takes note of a record's log time.
@@ -98,10 +94,7 @@ func (l *legality) check(c *logCursor, r *stream.Record, cut *codec.Cut, batches
 func (l *legality) take(i int, first bool, offset, t int64, heart *loop.Joiner,
 	wrong func(field string, want, got any) Difference) {
 	if first && t+l.skew < heart.Now() && offset >= l.was[i] {
-		field := fmt.Sprintf("decisions[%d]", i)
-		if i >= l.v.partitions {
-			field = fmt.Sprintf("outcomes[%d]", i-l.v.partitions)
-		}
+		field := fmt.Sprintf("%s[%d]", [...]string{"decisions", "outcomes"}[i/l.v.partitions], i%l.v.partitions)
 		d := wrong(field, fmt.Sprintf("no record older than %d, to which cut %d has come", heart.Now(),
 			heart.LastCut()), fmt.Sprintf("one at %d, at offset %d", t, offset))
 		l.v.suspect(d, nil, func() bool {

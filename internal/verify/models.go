@@ -138,7 +138,7 @@ func (m *modelReader) epoch(c *logCursor, r *stream.Record, first int64) error {
 		return fmt.Errorf("epoch %d: %w", rec.Epoch, errSeed)
 	}
 	fields := []pair{{"name", v.Name, rec.Name}, {"partitions", v.partitions, rec.Partitions}}
-	others := m.last == 0 && c.cut() || (m.others || rec.Cause == codec.CauseLost) && rec.Epoch > m.last
+	others := m.last == 0 && c.cut() || (m.others || rec.Lost()) && rec.Epoch > m.last
 	if m.others = false; !others {
 		fields = append(fields, pair{"epoch", m.last + 1, rec.Epoch})
 	}

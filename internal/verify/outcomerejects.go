@@ -94,18 +94,15 @@ func (x *outcomeRejects) read(ctx context.Context, cut int64) (later *codec.Reje
 
 func (x *outcomeRejects) compare(r *stream.Record, got *codec.Reject) {
 	x.v.count(&x.v.report.Rejects, Tally{Checked: 1})
-	at := rejectPlace{got.Partition, got.Offset, got.Cut}
-	wrong := func(field, want, have string) {
-		x.v.differ(Difference{Topic: x.c.topic, Offset: r.Offset, Time: r.Time, Field: field, Want: want,
-			Got: have}.in(0, got.ID))
-	}
-	want, due := x.unmet[at]
-	hash, met := x.met[at]
+	place := rejectPlace{got.Partition, got.Offset, got.Cut}
+	wrong := func(field, want, have string) { x.v.differ(at(x.c, r, field, want, have).in(0, got.ID)) }
+	want, due := x.unmet[place]
+	hash, met := x.met[place]
 	switch {
 	case due:
-		delete(x.unmet, at)
+		delete(x.unmet, place)
 		value := codec.Like(r.Value, codec.AppendReject(nil, &want))
-		x.met[at], x.own = maphash.Bytes(x.seed, value), r.Offset+1
+		x.met[place], x.own = maphash.Bytes(x.seed, value), r.Offset+1
 		if !bytes.Equal(value, r.Value) {
 			wrong(differs(&want, got, value, r.Value))
 		}
@@ -113,13 +110,13 @@ func (x *outcomeRejects) compare(r *stream.Record, got *codec.Reject) {
 		wrong("bytes", "those of the reject before it", "others")
 	case !met:
 		for other := range x.unmet {
-			if other.partition == at.partition && other.offset == at.offset {
-				wrong("cut", i64(other.cut), i64(at.cut))
+			if other.partition == place.partition && other.offset == place.offset {
+				wrong("cut", i64(other.cut), i64(place.cut))
 				return
 			}
 		}
-		wrong("offset", fmt.Sprintf("no reject: cut %d rejects no outcome there", at.cut),
-			fmt.Sprintf("%s of outcomes[%d]@%d", got.Reason, at.partition, at.offset))
+		wrong("offset", fmt.Sprintf("no reject: cut %d rejects no outcome there", place.cut),
+			fmt.Sprintf("%s of outcomes[%d]@%d", got.Reason, place.partition, place.offset))
 	}
 }
 
@@ -134,14 +131,15 @@ func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Recor
 	gone := func() bool { // or its cut is not taken again
 		return again || slices.ContainsFunc(x.tails[behind:], func(offset int64) bool { return offset < m.Rejects })
 	}
-	for at, rej := range x.unmet {
+	for place, rej := range x.unmet {
 		if err := codec.ParseOutcome(new(codec.Outcome), rej.Bytes); newer(err) { // a newer joiner could read it
 			return c.failed(r.Offset, err)
 		}
 		if x.c.cut() && len(x.met) == 0 {
 			x.v.count(&x.v.report.Rejects, Tally{TooOld: 1}) // retention may have dropped it
 		} else {
-			x.v.suspect(missing(c, r, at, &rej), &x.v.report.Rejects, gone)
+			x.v.suspect(at(c, r, "rejects", fmt.Sprintf("the reject of outcomes[%d]@%d, by cut %d", place.partition,
+				place.offset, place.cut), "none").in(0, rej.ID), &x.v.report.Rejects, gone)
 		}
 	}
 	clear(x.unmet)
@@ -157,11 +155,6 @@ func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Recor
 	return nil
 }
 
-func missing(c *logCursor, r *stream.Record, of rejectPlace, rej *codec.Reject) Difference {
-	return at(c, r, "rejects", fmt.Sprintf("the reject of outcomes[%d]@%d, by cut %d", of.partition, of.offset,
-		of.cut), "none").in(0, rej.ID)
-}
-
 // finish reads the rest. A reject may be of a cut that was appended meanwhile.
 func (x *outcomeRejects) finish(ctx context.Context, cut int64, feedback *logCursor) error {
 	_, end, err := x.v.Log.Bounds(ctx, feedback.topic, 0)
@@ -170,9 +163,9 @@ func (x *outcomeRejects) finish(ctx context.Context, cut int64, feedback *logCur
 		if later == nil || failed != nil {
 			return failed
 		}
-		if r := x.c.batch[x.c.i]; end == feedback.end {
-			x.v.differ(Difference{Topic: x.c.topic, Offset: r.Offset, Time: r.Time, Field: "cut",
-				Want: fmt.Sprintf("at most %d, the last cut", cut), Got: i64(later.Cut)}.in(0, later.ID))
+		if end == feedback.end {
+			x.v.differ(at(x.c, &x.c.batch[x.c.i], "cut", fmt.Sprintf("at most %d, the last cut", cut), later.Cut).in(0,
+				later.ID))
 		}
 	}
 	return err

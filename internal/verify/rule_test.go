@@ -45,6 +45,50 @@ func TestRuleSwitches(t *testing.T) {
 // TestRuleShares: a learner that takes over is given a share of the ids, with true propensities, over restarts, until
 // an operator asks for the mode; verify finds what it finds in any log.
 func TestRuleShares(t *testing.T) {
+	s := newShared(t)
+	defer s.shut()
+	if n := s.heldOf(100); n < 30 || n > 70 {
+		t.Errorf("the baseline answers %d of 100 rounds after the switch", n)
+	}
+	s.open()
+	if n := s.heldOf(100); n < 30 || n > 70 {
+		t.Errorf("the baseline answers %d of 100 rounds after a restart", n)
+	}
+	if rounds, _ := s.j.Heart().Judge().Ledger().Rounds(); rounds < 100 {
+		t.Errorf("%d rounds are judged of the shared mode", rounds)
+	}
+	s.switchTo(codec.Live)
+	if n := s.heldOf(50); n > 0 || s.j.Epoch() != 3 {
+		t.Errorf("epoch %d: the baseline answers %d rounds after an operator asked for the mode", s.j.Epoch(), n)
+	}
+	s.end()
+	if r := s.verify(); r.ExitCode() != Identical {
+		t.Errorf("does not verify: %+v", r.First)
+	}
+}
+
+// TestLostShare: the share outlives the loss of the record of the switch, until an operator asks for the mode.
+func TestLostShare(t *testing.T) {
+	s := newShared(t)
+	defer s.shut()
+	s.heldOf(40)
+	s.loseEpoch(2)
+	if n := s.heldOf(100); n < 30 || n > 70 || s.j.Epoch() != 3 {
+		t.Errorf("the baseline answers %d of 100 rounds in epoch %d, after the loss", n, s.j.Epoch())
+	}
+	s.switchTo(codec.Live)
+	if n := s.heldOf(50); n > 0 || s.j.Epoch() != 4 {
+		t.Errorf("epoch %d: the baseline answers %d rounds after an operator asked for the mode", s.j.Epoch(), n)
+	}
+	s.end()
+	if r := s.verify(); r.First != nil { // the rounds of the lost epoch cannot be checked
+		t.Errorf("does not verify: %+v", r.First)
+	}
+}
+
+// newShared runs until the rule of promotion gives the learner, which always plays b, half of the ids.
+func newShared(t *testing.T) *shopRig {
+	t.Helper()
 	const ruled = "actions: [a, b, c]\nmode: shadow\nbaseline: uniform\nlearner: {fixed: b}\ncandidates: [learner]\n" +
 		"promote: {of: learner, better_by: 0.02, alpha: 0.2, only: switch, share: 0.5}"
 	s := newShop(t, mem.New(mem.Options{}), strings.Replace(shopModel("greedy", 1, ruled), "learner: "+
@@ -54,35 +98,40 @@ func TestRuleShares(t *testing.T) {
 			t.Fatalf("not promoted: %+v", s.j.Heart().Judge().Estimates())
 		}
 	}
-	count := func(n int) (held int) {
-		from := len(s.decisions(stream.Earliest))
-		s.rounds(n)
-		for _, d := range s.decisions(stream.Earliest)[from:] {
-			if d.Mode == codec.Shadow {
-				held++
-			} else if d.Mode != codec.Live || d.Propensities[d.Action] != 1 || d.Actions[d.Action] != "b" {
-				t.Errorf("%+v", d)
-			}
+	return s
+}
+
+// heldOf plays rounds and returns how many of them the baseline answered.
+func (s *shopRig) heldOf(n int) (held int) {
+	s.Helper()
+	from := len(s.decisions(stream.Earliest))
+	s.rounds(n)
+	for _, d := range s.decisions(stream.Earliest)[from:] {
+		if d.Mode == codec.Shadow {
+			held++
+		} else if d.Mode != codec.Live || d.Propensities[d.Action] != 1 || d.Actions[d.Action] != "b" {
+			s.Errorf("%+v", d)
 		}
-		return held
 	}
-	if n := count(100); n < 30 || n > 70 {
-		t.Errorf("the baseline answers %d of 100 rounds after the switch", n)
-	}
-	s.open()
-	if n := count(100); n < 30 || n > 70 {
-		t.Errorf("the baseline answers %d of 100 rounds after a restart", n)
-	}
-	if rounds, _ := s.j.Heart().Judge().Ledger().Rounds(); rounds < 100 {
-		t.Errorf("%d rounds are judged of the shared mode", rounds)
-	}
-	s.switchTo(codec.Live)
-	if n := count(50); n > 0 || s.j.Epoch() != 3 {
-		t.Errorf("epoch %d: the baseline answers %d rounds after an operator asked for the mode", s.j.Epoch(), n)
-	}
-	s.end()
-	if r := s.verify(); r.ExitCode() != Identical {
-		t.Errorf("does not verify: %+v", r.First)
-	}
+	return held
+}
+
+// loseEpoch loses the record of an epoch with all feedback behind it, and begins again.
+func (s *shopRig) loseEpoch(epoch int64) {
+	s.Helper()
+	_, end, err := s.log.Bounds(s.ctx, s.ts.Feedback, 0)
+	s.no(err)
+	s.no(stream.Scan(s.ctx, s.log, s.ts.Feedback, 0, stream.Earliest, end, func(r *stream.Record) error {
+		if r.Type != codec.TypeEpoch {
+			return nil
+		}
+		rec, err := codec.ParseEpoch(r.Value)
+		if err == nil && rec.Epoch == epoch {
+			end = r.Offset
+		}
+		return err
+	}))
 	s.shut()
+	s.no(s.log.(*mem.Log).DropTail(s.ts.Feedback, 0, end))
+	s.open()
 }

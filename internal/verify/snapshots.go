@@ -91,13 +91,14 @@ func (d *decisionCheck) snapshot(ctx context.Context, s *snapshotInfo) error {
 		v.count(&v.report.Snapshots, Tally{TooOld: 1})
 		return nil
 	}
-	where := Difference{Topic: v.topics.Snapshots, Offset: s.offset, Time: s.time}
+	wrong := func(field, want, got string) {
+		v.differ(Difference{Topic: v.topics.Snapshots, Offset: s.offset, Time: s.time, Field: field, Want: want, Got: got})
+	}
 	if _, err := d.follow(ctx, s.place); err != nil || d.dead != nil {
 		return err
 	}
 	if !d.reached(s.place) {
-		where.Field, where.Want, where.Got = "learned_through", "a place in the feedback log", s.place.String()
-		v.differ(where)
+		wrong("learned_through", "a place in the feedback log", s.place.String())
 		return nil
 	}
 	if d.from.through > 0 {
@@ -117,8 +118,7 @@ func (d *decisionCheck) snapshot(ctx context.Context, s *snapshotInfo) error {
 		return err
 	}
 	if sha256.Sum256(earlier) != s.sum {
-		where.Field, where.Want, where.Got = "bytes", fmt.Sprintf("SHA-256 %x", sum), fmt.Sprintf("SHA-256 %x", s.sum)
-		v.differ(where)
+		wrong("bytes", fmt.Sprintf("SHA-256 %x", sum), fmt.Sprintf("SHA-256 %x", s.sum))
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func TestLeftOutBySkew(t *testing.T) {
 // TestTwice: where a log's clock goes back, the stretch that it runs through again is noted, and one that
 // touches the last is one with it.
 func TestTwice(t *testing.T) {
-	l := newLegality(&verification{Config: Config{OneClock: true}}, 2)
+	l := newLegality(&verification{}, 2)
 	for i, x := range []int64{100, 200, 150, 180, 250, 240, 400, 390} {
 		l.pass(0, int64(i), x)
 	}

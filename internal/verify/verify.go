@@ -21,12 +21,13 @@ import (
 
 // Config is what Run needs.
 type Config struct {
-	Log      stream.Log
-	Name     string // of the model
-	Seed     []byte // the secret seed that the log was created with
-	Build    follow.Build
-	OneClock bool // log times of all partitions are of one clock, as those of the embedded log are
-	Dedup    int  // rounds whose ids a decider remembers; 0: 100,000
+	Log   stream.Log
+	Name  string // of the model
+	Seed  []byte // the secret seed that the log was created with
+	Build follow.Build
+	// Skew is by how much the clocks differ that give partitions their log times; 0: they are of one clock.
+	Skew  time.Duration
+	Dedup int // rounds whose ids a decider remembers; 0: 100,000
 	// records read of decisions and feedback; may be nil, called from several goroutines one at a time
 	Progress func(done, total int64)
 }

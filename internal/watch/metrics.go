@@ -60,13 +60,13 @@ type Metrics struct {
 	rejects      map[[2]string]prometheus.Counter // topic, reason
 	refused      map[string]map[int]prometheus.Counter
 	appendErrors map[string]prometheus.Counter
-	stored       prometheus.Counter // outcomes by request
-	lostTails    prometheus.Counter
+	Stored       prometheus.Counter // outcomes that came by request and are stored
+	LostTails    prometheus.Counter // losses of acknowledged records
 	fences       *prometheus.CounterVec
 	restarts     *prometheus.CounterVec
 	leases       *prometheus.CounterVec
-	work         *prometheus.GaugeVec
-	switches     *prometheus.CounterVec
+	AtWork       *prometheus.GaugeVec   // parts of a role
+	Switches     *prometheus.CounterVec // of the mode, by cause
 
 	scope *Scope
 	store atomic.Pointer[StoreUsage]
@@ -86,11 +86,10 @@ func NewMetrics(reg prometheus.Registerer, health *Health) *Metrics {
 	m.scope = newScope(c)
 	d.declareMode()
 	j.declareGuard()
-	j.candidates = newCandidates(j.owner)
-	m.switches = c.counter("hindsight_mode_switches_total", "Switches of the mode by this process, by who wanted them.",
+	m.Switches = c.counter("hindsight_mode_switches_total", "Switches of the mode by this process, by who wanted them.",
 		"cause guard grows", label{"cause", []string{CauseAdmin, CauseGuard, CauseRule}})
 	for _, cause := range []string{CauseAdmin, CauseGuard, CauseRule} {
-		m.switches.WithLabelValues(cause)
+		m.Switches.WithLabelValues(cause)
 	}
 	decider.reset()
 	joiner.reset()
@@ -116,7 +115,6 @@ func (m *Metrics) Decider(partition int) *DeciderMetrics {
 func (m *Metrics) Joiner() *JoinerMetrics {
 	j := newJoiner(&owner{c: m.c})
 	j.declareGuard()
-	j.candidates = newCandidates(j.owner)
 	return j
 }
 
@@ -161,9 +159,9 @@ func newMetrics(c *catalog) *Metrics {
 	for _, k := range kinds {
 		m.appendErrors[k] = errs.WithLabelValues(k)
 	}
-	m.stored = c.counter("hindsight_outcomes_stored_total", "Outcomes that came by request and are stored.",
+	m.Stored = c.counter("hindsight_outcomes_stored_total", "Outcomes that came by request and are stored.",
 		"").WithLabelValues()
-	m.lostTails = c.counter("hindsight_lost_tails_total", "Times that a decider, when it took a partition or after it "+
+	m.LostTails = c.counter("hindsight_lost_tails_total", "Times that a decider, when it took a partition or after it "+
 		"gave one away, found records gone that were acknowledged. The log names them.",
 		"it is not 0: a log has lost its tail").WithLabelValues()
 	m.fences = c.counter("hindsight_fences_total", "Times that another owner took a partition over from this process.",
@@ -173,22 +171,19 @@ func newMetrics(c *catalog) *Metrics {
 	events := []string{LeaseAcquired, LeaseReleased, LeaseLost}
 	m.leases = c.counter("hindsight_lease_events_total", "Leases of the log, on Kafka assignments by its groups, "+
 		"acquired, given back and lost.", "lost grows", role, label{"event", events})
-	m.work = c.gauge("hindsight_at_work", "Deciders (one for each partition) and joiners at work in this process.",
+	m.AtWork = c.gauge("hindsight_at_work", "Deciders (one for each partition) and joiners at work in this process.",
 		"summed over all processes, deciders are not P or joiners are not 1, for a minute", role)
 	for _, r := range []string{RoleDecider, RoleJoiner} {
 		// 0 from the start: what is not there neither grows nor is missed
 		m.fences.WithLabelValues(r)
 		m.restarts.WithLabelValues(r)
-		m.work.WithLabelValues(r)
+		m.AtWork.WithLabelValues(r)
 		for _, event := range events {
 			m.leases.WithLabelValues(r, event)
 		}
 	}
 	return m
 }
-
-// LostTail counts a loss of acknowledged records.
-func (m *Metrics) LostTail() { m.lostTails.Inc() }
 
 // Lease counts what happened to a lease.
 func (m *Metrics) Lease(role, event string) {
@@ -255,9 +250,6 @@ func (m *Metrics) RefuseID(subject string, code int, id string) {
 	}
 }
 
-// StoreOutcome counts an outcome that came by request and is stored.
-func (m *Metrics) StoreOutcome() { m.stored.Inc() }
-
 // Restart counts a part of a role that stopped, because another owner took it over or not.
 func (m *Metrics) Restart(role string, fenced bool) {
 	m.restarts.WithLabelValues(role).Inc()
@@ -265,12 +257,6 @@ func (m *Metrics) Restart(role string, fenced bool) {
 		m.fences.WithLabelValues(role).Inc()
 	}
 }
-
-// AtWork returns how many parts of a role are at work.
-func (m *Metrics) AtWork(role string) prometheus.Gauge { return m.work.WithLabelValues(role) }
-
-// Switch counts a switch of the mode.
-func (m *Metrics) Switch(cause string) { m.switches.WithLabelValues(cause).Inc() }
 
 // Log returns where [Metrics.LogTo] said that requests are logged; nil: nowhere.
 func (m *Metrics) Log() *slog.Logger { return m.log }

@@ -7,13 +7,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hindsight/internal/loop"
-	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
 
 // decisionBuckets are the limits of the latency of decisions, in seconds.
 var decisionBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+
+// Places in DeciderMetrics.Snapshots.
+const (
+	SnapshotWritten = iota
+	SnapshotFailed
+	SnapshotDamaged
+)
 
 // DeciderMetrics are the metrics of one decider.
 type DeciderMetrics struct {
@@ -24,10 +30,10 @@ type DeciderMetrics struct {
 	latency                                      []prometheus.Observer // likewise
 	learned, through, epoch                      *gauge
 	columns, refusedValues, refusedExamples      *gauge               // of a linear oracle
-	changes                                      *gauge               // of an oracle that watches for them
-	snapshots                                    []prometheus.Counter // written, failed, damaged
+	Changes                                      *gauge               // of an oracle that watches for them
+	Snapshots                                    []prometheus.Counter // [SnapshotWritten] and the others
 	snapAge, snapBytes                           *gauge
-	mode, missed, provisional                    *gauge
+	Mode, missed, Provisional                    *gauge
 	certificate                                  certificateMetrics
 
 	snapMu sync.Mutex
@@ -77,36 +83,33 @@ func newDecider(o *owner) *DeciderMetrics {
 		refusedExamples: o.later("hindsight_refused_examples",
 			"Examples that the linear oracle of this epoch did not learn because its memory for actions was full.",
 			"it grows"),
-		changes: o.later("hindsight_oracle_changes",
+		Changes: o.later("hindsight_oracle_changes",
 			"Times that the oracle of this epoch restarted regressions because the actions played lost more than "+
 				"predicted. The log says when.", "it grows: the world changed, or its noise"),
 		snapAge: o.later("hindsight_snapshot_age_seconds",
 			"Age of the last snapshot that this decider wrote or restored; of the one that writes them.",
 			"it passes a day while rounds are learned"),
 		snapBytes: o.later("hindsight_snapshot_bytes", "Size of that snapshot.", ""),
-		snapshots: o.counters("hindsight_snapshots_total",
+		Snapshots: o.counters("hindsight_snapshots_total",
 			"Snapshots written, those that could not be, and those found damaged at startup, which then uses the "+
 				"one before.",
 			"failed or damaged grows", label{"result", []string{"written", "failed", "damaged"}}),
 		missed: o.later("hindsight_budget_missed",
 			"1 if a budget of the model is missed by more than chance explains: as a whole, and by four standard "+
 				"errors in about the last 1,000 costs learned. /state has each budget.", "it is 1"),
-		provisional: o.later("hindsight_provisional_rounds", "Rounds that the learner knows by a provisional loss "+
+		Provisional: o.later("hindsight_provisional_rounds", "Rounds that the learner knows by a provisional loss "+
 			"(early), and waits for their feedback.", ""),
 		certificate: newCertificate(o),
 	}
 }
 
 func (d *DeciderMetrics) declareMode() {
-	d.mode = d.later("hindsight_mode", "Mode of the epoch at work: 0 live, 1 shadow, 2 apprentice, 3 paused.",
+	d.Mode = d.later("hindsight_mode", "Mode of the epoch at work: 0 live, 1 shadow, 2 apprentice, 3 paused.",
 		"it is not what you want it to be")
 }
 
 // Missed shows whether a budget is missed.
 func (d *DeciderMetrics) Missed(missed bool) { d.missed.Set(truth(missed)) }
-
-// Mode shows the mode of the epoch at work.
-func (d *DeciderMetrics) Mode(m codec.Mode) { d.mode.Set(float64(m)) }
 
 // Decision counts a stored decision, or that of another system, which came by request or by the topic at a time.
 func (d *DeciderMetrics) Decision(request, external bool, at time.Time) {
@@ -132,10 +135,10 @@ func (d *DeciderMetrics) Replica(r *loop.Replica) {
 	d.epoch.Set(float64(e.Number))
 	d.learned.Set(float64(e.Learner.Learned()))
 	if c, ok := learner.Changes(e.Learner); ok {
-		d.Changes(c.Count)
+		d.Changes.Set(float64(c.Count))
 	}
 	if l, ok := e.Learner.(*learner.DAFA); ok && e.Rules.Provisional != nil {
-		d.Provisional(l.Provisional())
+		d.Provisional.Set(float64(l.Provisional()))
 	}
 	o, ok := e.Learner.(interface{ Oracle() oracle.Regressor })
 	if !ok {
@@ -148,24 +151,6 @@ func (d *DeciderMetrics) Replica(r *loop.Replica) {
 		d.refusedExamples.Set(float64(n.ActionsDropped))
 	}
 }
-
-// Changes shows how often the oracle found that the world has changed.
-func (d *DeciderMetrics) Changes(n int64) { d.changes.Set(float64(n)) }
-
-// Provisional shows of how many rounds the learner knows a provisional loss.
-func (d *DeciderMetrics) Provisional(n int) { d.provisional.Set(float64(n)) }
-
-// SnapshotWritten counts a snapshot, or one that could not be written.
-func (d *DeciderMetrics) SnapshotWritten(ok bool) {
-	if ok {
-		d.snapshots[0].Inc()
-	} else {
-		d.snapshots[1].Inc()
-	}
-}
-
-// SnapshotsDamaged counts snapshots found damaged.
-func (d *DeciderMetrics) SnapshotsDamaged(n int) { d.snapshots[2].Add(float64(n)) }
 
 // Snapshot notes the last snapshot.
 func (d *DeciderMetrics) Snapshot(bytes int, at time.Time) {

@@ -19,7 +19,8 @@ var delayBuckets = []float64{.01, .1, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24
 type JoinerMetrics struct {
 	*owner
 	fates                                  []prometheus.Counter
-	overflow, outcomes, wait, cuts, eras   prometheus.Counter
+	Outcomes, Cuts, Eras                   prometheus.Counter // read, written, begun
+	overflow, wait                         prometheus.Counter
 	missing, pending, bytes, oldest        *gauge
 	holding, logTime                       *gauge
 	Epoch, DecisionsLag, OutcomesLag       *gauge
@@ -46,10 +47,10 @@ func newJoiner(o *owner) *JoinerMetrics {
 			label{"fate", fates}),
 		overflow: o.counter("hindsight_overflow_rounds_total",
 			"Rounds closed before their time because too many waited, or held too many bytes.", "it grows"),
-		outcomes: o.counter("hindsight_outcomes_total", "Records of outcomes read.", ""),
-		cuts: o.counter("hindsight_cuts_total", "Cuts written: how often the joiner has said what it read next.",
+		Outcomes: o.counter("hindsight_outcomes_total", "Records of outcomes read.", ""),
+		Cuts: o.counter("hindsight_cuts_total", "Cuts written: how often the joiner has said what it read next.",
 			""),
-		eras: o.counter("hindsight_eras_total",
+		Eras: o.counter("hindsight_eras_total",
 			"Eras begun in the feedback log: a log did not hold what the joiner before had read or written.",
 			"it is not 0: a log has lost its tail, and what hung on it was joined again"),
 		missing: o.gauge("hindsight_outcomes_missing",
@@ -120,6 +121,7 @@ func (j *JoinerMetrics) declareGuard() {
 	j.guardForgone = j.later("hindsight_guard_forgone_gain",
 		"Estimate of the loss that the learner's own law would have saved in these rounds, as a sum: the price of "+
 			"lose_at_most.", "")
+	j.candidates = newCandidates(j.owner)
 }
 
 // Guard shows what the guard has seen, if there is one, and whether it alarms.
@@ -140,15 +142,6 @@ func (j *JoinerMetrics) Guard(g *loop.Guard, alarm bool) {
 	j.guardEvidence.Set(max(0, s.Peak) / -oracle.Log(rules.Guard.Alpha))
 	j.guardExcess.Set(s.Excess / float64(max(s.Rounds, 1)))
 }
-
-// Cut counts a cut.
-func (j *JoinerMetrics) Cut() { j.cuts.Inc() }
-
-// Era counts an era begun.
-func (j *JoinerMetrics) Era() { j.eras.Inc() }
-
-// Outcome counts a record of outcomes.
-func (j *JoinerMetrics) Outcome() { j.outcomes.Inc() }
 
 // OutcomeCame notes an outcome of a round, and Decided a decision of a log time.
 func (j *JoinerMetrics) OutcomeCame() { j.silence.outcome() }

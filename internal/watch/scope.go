@@ -35,7 +35,7 @@ type lineHead struct {
 
 // Scope is what a process sees of its loop. Deciders and joiners of one process share it:
 // what several of them tell counts once. It is safe for concurrent use, and takes a record
-// without allocating. A nil *Scope takes nothing.
+// without allocating. A nil *Scope takes no feedback.
 type Scope struct {
 	mu        sync.Mutex
 	rounds    []int64 // by partition: the last decision taken
@@ -75,7 +75,7 @@ func NewScope() *Scope {
 // Decision takes a decision, of each partition in order; one that was taken before counts no
 // more. It retains nothing of it.
 func (s *Scope) Decision(d *codec.Decision) {
-	if s == nil || d == nil || d.Partition < 0 || d.Action < 0 || d.Action >= len(d.Actions) ||
+	if d == nil || d.Partition < 0 || d.Action < 0 || d.Action >= len(d.Actions) ||
 		d.Action >= len(d.Propensities) {
 		return
 	}
@@ -146,9 +146,6 @@ func (a *Assigned) add(d *codec.Decision) {
 
 // Reject takes a reject.
 func (s *Scope) Reject(r *codec.Reject) {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.rejects) == keptRejects {
@@ -161,9 +158,6 @@ func (s *Scope) Reject(r *codec.Reject) {
 // Worth says that rounds of an epoch have rewards, or nil. Of several who tell of one epoch, those
 // who know of rewards are believed.
 func (s *Scope) Worth(epoch int64, rewards *words.Rewards) {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if epoch > s.epoch || epoch == s.epoch && rewards != nil {
@@ -188,9 +182,6 @@ func (s *Scope) commonest() (at int) {
 
 // wait takes the round at the head of the line; partition -1: no round waits.
 func (s *Scope) wait(h lineHead) {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.headID = append(s.headID[:0], h.ID...)

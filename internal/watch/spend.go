@@ -107,9 +107,6 @@ func (w *spendWindow) note(l look) {
 // Spends takes how a learner keeps its budgets after feedback through; of several replicas of it what the one that is
 // ahead says. It reports whether one is missed by more than chance.
 func (s *Scope) Spends(through int64, of []learner.Spending) (missed bool) {
-	if s == nil {
-		return false
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if through > s.spentThrough {

@@ -79,8 +79,4 @@ func TestSpends(t *testing.T) {
 	if s.Spends(a.n+2, b.spending()); s.View().Spends[0].Points != nil || s.View().Spends[0].Budget.Mean != 3 {
 		t.Errorf("another limit: %+v", s.View().Spends[0])
 	}
-	var none *Scope
-	if none.Spends(1, a.spending()) {
-		t.Error("nothing is known, and missed")
-	}
 }

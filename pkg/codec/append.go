@@ -49,6 +49,12 @@ func appendKey(dst []byte, key string) []byte {
 	return append(append(dst, 0xa0|byte(len(key))), key...)
 }
 
+// another appends a key to the map whose head is the byte at a place, and counts it there.
+func another(dst []byte, head int, key string) []byte {
+	dst[head]++
+	return appendKey(dst, key)
+}
+
 // appendBytes appends a bin.
 func appendBytes(dst, b []byte) []byte {
 	switch n := len(b); {

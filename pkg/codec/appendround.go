@@ -73,11 +73,8 @@ func roundTimeJSON(dst []byte, ns int64) []byte {
 func AppendRound(dst []byte, o *Round) []byte {
 	start := len(dst)
 	dst = AppendContext(append(dst, mpMap16, 0), &o.Context) // the head of its map becomes the last byte of this one's
-	n := int(dst[start+2] & 15)
-	key := func(name string) {
-		n++
-		dst = appendKey(dst, name)
-	}
+	dst[start+2] &= 15
+	key := func(name string) { dst = another(dst, start+2, name) }
 	if o.Time != NoTime {
 		key("time")
 		dst = appendInt(dst, o.Time)
@@ -127,7 +124,7 @@ func AppendRound(dst []byte, o *Round) []byte {
 		}
 	}
 	if len(o.Values)+len(o.Arms) > 0 {
-		dst[start+len("???\xa1v")] = namedVersion // of the context: the first entry of the map
+		dst[start+len("???\xa1v")] = saysMore // of the context: the first entry of the map
 	}
 	if len(o.Values) > 0 {
 		key("outcomes")
@@ -148,14 +145,9 @@ func AppendRound(dst []byte, o *Round) []byte {
 	if len(o.Arms) > 0 {
 		key("arms")
 		dst = appendMap(dst, len(o.Arms))
-		for i := range o.Arms {
-			a := &o.Arms[i]
-			dst = appendMap(appendText(dst, a.Action), len(a.Values))
-			for j := range a.Values {
-				dst = appendFloat(appendText(dst, a.Values[j].Name), a.Values[j].X)
-			}
+		for _, a := range o.Arms {
+			dst = appendValues(appendText(dst, a.Action), a.Values)
 		}
 	}
-	dst[start+2] = byte(n)
 	return dst
 }

@@ -50,31 +50,17 @@ func (u Unknown) Fill(law []float64, action int, p float64) Unknown {
 // known reports whether the propensity of an action is.
 func (u Unknown) known(drawn bool) bool { return u == 0 || u == UnknownRest && drawn }
 
-func (a *Assigned) keys() int {
-	n := 1
-	if a.Propensity != 0 {
-		n++
-	}
-	if len(a.Law) > 0 {
-		n++
-	}
-	if a.By != "" {
-		n++
-	}
-	return n
-}
-
 func appendAssigned(dst []byte, a *Assigned) []byte {
-	dst = appendMap(appendKey(dst, "assigned"), a.keys())
-	dst = appendText(appendKey(dst, "action"), a.Action)
+	head := len(dst)
+	dst = appendText(appendKey(appendMap(dst, 1), "action"), a.Action)
 	if a.Propensity != 0 {
-		dst = appendFloat(appendKey(dst, "propensity"), a.Propensity)
+		dst = appendFloat(another(dst, head, "propensity"), a.Propensity)
 	}
 	if len(a.Law) > 0 {
-		dst = appendShares(appendKey(dst, "propensities"), a.Law)
+		dst = appendShares(another(dst, head, "propensities"), a.Law)
 	}
 	if a.By != "" {
-		dst = appendText(appendKey(dst, "by"), a.By)
+		dst = appendText(another(dst, head, "by"), a.By)
 	}
 	return dst
 }
@@ -87,36 +73,28 @@ func (r *reader) assigned(a *Assigned) {
 		return
 	}
 	var seen uint32
-	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+	s := r.entries()
+	for r.entry(&s) {
+		switch s.key {
 		case "action":
-			r.once(&seen, 0)
-			if a.Action = r.text(); a.Action == "" {
+			if a.Action = r.once(&seen, 0).text(); a.Action == "" {
 				r.fail(errEmpty)
 			}
 		case "propensity":
-			r.once(&seen, 1)
-			if r.null() {
+			if r.once(&seen, 1).null() {
 				break
 			}
 			if a.Propensity = r.float(); !(a.Propensity > 0 && a.Propensity <= 1) {
 				r.fail(errPossible)
 			}
 		case "propensities":
-			r.once(&seen, 2)
-			if !r.null() {
+			if !r.once(&seen, 2).null() {
 				a.Law = r.shares(a.Law)
 			}
 		case "by":
-			r.once(&seen, 3)
-			a.By = r.textOrNull()
+			a.By = r.once(&seen, 3).textOrNull()
 		default:
-			r.stray("assigned.", key)
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
+			r.stray("assigned.", s.key)
 		}
 	}
 	r.require(seen, assignedKeys)

@@ -28,23 +28,15 @@ func (r *reader) isCloudEvent() bool {
 		return r.cloud
 	}
 	again := newReader(r.b)
-	for s := again.open(tokMap); again.more(&s); {
-		if again.key() == cloudMark {
-			return true
-		}
-		again.skip(0)
-	}
-	return false
+	s := again.open(tokMap)
+	return again.find(&s, 0, cloudMark)
 }
 
 // MediaType returns the media type of an event that a client wrote.
 func MediaType(event []byte) string {
 	r := newReader(event)
-	for s := r.open(tokMap); r.json && r.more(&s); {
-		if r.key() == cloudMark {
-			return "application/cloudevents+json"
-		}
-		r.skip(contextDepth)
+	if s := r.open(tokMap); r.json && r.find(&s, contextDepth, cloudMark) {
+		return "application/cloudevents+json"
 	}
 	return EncodingOf(event).ContentType()
 }
@@ -54,17 +46,15 @@ func openCloudEvent(b []byte) (data reader, id string) {
 	r := newReader(b)
 	from, to := -1, 0
 	var seen uint32
-	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+	s := r.entries()
+	for r.entry(&s) {
+		switch s.key {
 		case cloudMark:
-			r.once(&seen, 0)
-			if r.text() != "1.0" {
+			if r.once(&seen, 0).text() != "1.0" {
 				r.fail(errSpec)
 			}
 		case "id":
-			r.once(&seen, 1)
-			id = r.text()
+			id = r.once(&seen, 1).text()
 		case "data":
 			r.once(&seen, 2)
 			from = r.i
@@ -72,10 +62,6 @@ func openCloudEvent(b []byte) (data reader, id string) {
 			to = r.i
 		default:
 			r.skip(0)
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return r, ""
 		}
 	}
 	if r.space(); r.err == nil && r.i != len(r.b) {

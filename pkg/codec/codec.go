@@ -256,19 +256,22 @@ const (
 	WithdrawnRound                 // never shown: not learned, not charged
 )
 
+var fateNames = [...]string{"unknown", "observed", "imputed", "skipped", "withdrawn"}
+
 // String returns the fate's name in logs and JSON.
 func (f Fate) String() string {
-	switch f {
-	case Observed:
-		return "observed"
-	case Imputed:
-		return "imputed"
-	case Skipped:
-		return "skipped"
-	case WithdrawnRound:
-		return "withdrawn"
+	if name := f.name(); name != fateNames[0] {
+		return name
 	}
 	return fmt.Sprintf("fate(%d)", uint8(f))
+}
+
+// name is String without the memory for a fate that does not exist.
+func (f Fate) name() string {
+	if f > WithdrawnRound {
+		f = 0
+	}
+	return fateNames[f]
 }
 
 // Reasons of feedback and of rejects.

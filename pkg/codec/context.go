@@ -8,65 +8,45 @@ import (
 
 // AppendContext appends c as MessagePack. c is valid ([Context.Validate]).
 func AppendContext(dst []byte, c *Context) []byte {
-	n := 1
+	head, version := len(dst), int64(Version)
+	if c.Assigned.Action != "" || len(c.Slots) > 0 || c.Unit != "" {
+		version = saysMore
+	}
+	dst = appendInt(appendKey(appendMap(dst, 1), "v"), version)
 	if c.ID != "" {
-		n++
+		dst = appendText(another(dst, head, "id"), c.ID)
 	}
-	if len(c.Features) > 0 || len(c.Vector) > 0 {
-		n++
-	}
-	if c.Actions != nil {
-		n++
-	}
-	if len(c.Baseline) > 0 {
-		n++
-	}
-	if c.LoggedPropensity != 0 {
-		n++
-	}
-	version := int64(Version)
-	if c.Assigned.Action != "" {
-		n, version = n+1, assignedVersion
-	}
-	if len(c.Slots) > 0 {
-		n, version = n+1, slotsVersion
-	}
-	if c.Unit != "" {
-		n, version = n+1, unitVersion
-	}
-	dst = appendMap(dst, n)
-	dst = appendInt(appendKey(dst, "v"), version)
-	if c.ID != "" {
-		dst = appendText(appendKey(dst, "id"), c.ID)
-	}
-	if len(c.Vector) > 0 {
-		dst = appendList(appendKey(dst, "features"), len(c.Vector))
-		for _, x := range c.Vector {
-			dst = appendFloat(dst, x)
-		}
-	} else if len(c.Features) > 0 {
-		dst = appendFeatures(appendKey(dst, "features"), c.Features)
+	switch {
+	case len(c.Vector) > 0:
+		dst = appendFloats(another(dst, head, "features"), c.Vector)
+	case len(c.Features) > 0:
+		dst = appendFeatures(another(dst, head, "features"), c.Features)
 	}
 	if len(c.Baseline) > 0 {
 		dst = appendBaseline(dst, c.Baseline)
+		dst[head]++
 	}
 	if c.LoggedPropensity != 0 {
-		dst = appendFloat(appendKey(dst, "logged_propensity"), c.LoggedPropensity)
+		dst = appendFloat(another(dst, head, "logged_propensity"), c.LoggedPropensity)
 	}
 	if c.Actions != nil {
-		dst = appendActions(dst, c.Actions)
+		dst = appendActions(another(dst, head, "actions"), c.Actions)
 	}
 	if c.Assigned.Action != "" {
-		dst = appendAssigned(dst, &c.Assigned)
+		dst = appendAssigned(another(dst, head, "assigned"), &c.Assigned)
 	}
 	if len(c.Slots) > 0 {
 		dst = appendSlots(dst, c.Slots)
+		dst[head]++
 	}
-	return appendUnit(dst, c.Unit, RoundRef{})
+	if c.Unit != "" {
+		dst = appendText(another(dst, head, "unit"), c.Unit)
+	}
+	return dst
 }
 
 func appendActions(dst []byte, actions []Action) []byte {
-	dst = appendList(appendKey(dst, "actions"), len(actions))
+	dst = appendList(dst, len(actions))
 	for i := range actions {
 		a := &actions[i]
 		if len(a.Features) == 0 {
@@ -124,7 +104,7 @@ const (
 func AppendContextJSON(dst []byte, c *Context) []byte {
 	dst = asJSON(AppendContext(dst, c), len(dst))
 	if c.Assigned.Action != "" || len(c.Slots) > 0 || c.Unit != "" {
-		dst = append(jsonInt(jsonKey(dst[:len(dst)-1], "v"), assignedVersion), '}')
+		dst = append(jsonInt(jsonKey(dst[:len(dst)-1], "v"), saysMore), '}')
 	}
 	return dst
 }
@@ -174,51 +154,38 @@ func (r *reader) context(c *Context) {
 	c.Assigned, c.Slots, c.Unit, c.unitOther = Assigned{Law: c.Assigned.Law[:0]}, c.Slots[:0], "", false
 	r.numbers = &c.numbers
 	var seen uint32
-	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+	s := r.entries()
+	for r.entry(&s) {
+		switch s.key {
 		case "v":
-			r.once(&seen, 0)
-			r.version()
+			r.once(&seen, 0).version()
 		case "id":
-			r.once(&seen, 1)
-			c.ID = r.textOrNull()
+			c.ID = r.once(&seen, 1).textOrNull()
 		case "features":
-			r.once(&seen, 2)
-			r.contextFeatures(c)
+			r.once(&seen, 2).contextFeatures(c)
 		case "actions":
-			r.once(&seen, 3)
-			if !r.null() {
+			if !r.once(&seen, 3).null() {
 				c.Actions = r.actions(actions)
 			}
 		case "baseline":
-			r.once(&seen, 4)
-			c.Baseline = r.baseline(c.Baseline)
+			c.Baseline = r.once(&seen, 4).baseline(c.Baseline)
 		case "logged_propensity":
-			r.once(&seen, 5)
-			if !r.null() {
+			if !r.once(&seen, 5).null() {
 				c.LoggedPropensity = r.float()
 			}
 		case "assigned":
-			r.once(&seen, 6)
-			r.assigned(&c.Assigned)
+			r.once(&seen, 6).assigned(&c.Assigned)
 		case "slots":
-			r.once(&seen, 7)
-			c.Slots = r.slots(c.Slots)
+			c.Slots = r.once(&seen, 7).slots(c.Slots)
 		case "unit":
-			r.once(&seen, 8)
-			c.Unit, c.unitOther = r.contextUnit()
+			c.Unit, c.unitOther = r.once(&seen, 8).contextUnit()
 		default:
-			if key == cloudMark && r.json && !r.inner {
+			if s.key == cloudMark && r.json && !r.inner {
 				r.cloud = true
 				c.Actions = actions // keep the memory for its data
 				return
 			}
-			r.stray("", key)
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
+			r.stray("", s.key)
 		}
 	}
 }
@@ -391,26 +358,20 @@ func (r *reader) actions(dst []Action) []Action {
 }
 
 func (r *reader) action(a *Action) {
-	var seen uint32
 	byID := false
-	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+	var seen uint32
+	s := r.entries()
+	for r.entry(&s) {
+		switch s.key {
 		case "name":
-			r.once(&seen, 0)
-			a.Name = r.text()
+			a.Name = r.once(&seen, 0).text()
 		case "features":
-			r.once(&seen, 1)
-			if !r.null() {
+			if !r.once(&seen, 1).null() {
 				a.Features = r.namedFeatures(a.Features)
 			}
 		default:
-			byID = byID || key == "id"
-			r.stray("actions.", key)
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
+			byID = byID || s.key == "id"
+			r.stray("actions.", s.key)
 		}
 	}
 	if byID && seen&1 == 0 {

@@ -17,13 +17,10 @@ func AppendDecision(dst []byte, d *Decision) []byte {
 		n++
 	}
 	if len(d.Prices) > 0 {
-		n, version = n+1, namedVersion
+		n, version = n+1, saysMore
 	}
-	if d.Mode == External {
-		version = assignedVersion
-	}
-	if d.Unit != "" {
-		n, version = n+unitKeys(d.Unit, d.First), unitVersion
+	if n += unitKeys(d.Unit, d.First); d.Mode == External || d.Unit != "" {
+		version = saysMore
 	}
 	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), version)
@@ -79,71 +76,50 @@ func ParseDecision(dst *Decision, b []byte) error {
 func (r *reader) decision(d *Decision) {
 	*d = Decision{Actions: d.Actions[:0], Propensities: d.Propensities[:0], Would: d.Would[:0],
 		Prices: d.Prices[:0]}
-	var seen uint32
 	var drawn string
 	var p float64
-	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+	var seen uint32
+	s := r.entries()
+	for r.entry(&s) {
+		switch s.key {
 		case "v":
-			r.once(&seen, 0)
-			r.version()
+			r.once(&seen, 0).version()
 		case "n":
-			r.once(&seen, 1)
-			d.N = r.int()
+			d.N = r.once(&seen, 1).int()
 		case "partition":
-			r.once(&seen, 2)
-			d.Partition = r.small()
+			d.Partition = r.once(&seen, 2).small()
 		case "id":
-			r.once(&seen, 3)
-			d.ID = r.text()
+			d.ID = r.once(&seen, 3).text()
 		case "epoch":
-			r.once(&seen, 4)
-			d.Epoch = r.int()
+			d.Epoch = r.once(&seen, 4).int()
 		case "learned_through":
-			r.once(&seen, 5)
-			d.LearnedThrough = r.int()
+			d.LearnedThrough = r.once(&seen, 5).int()
 		case "learned":
-			r.once(&seen, 6)
-			d.Learned = r.int()
+			d.Learned = r.once(&seen, 6).int()
 		case "gamma":
-			r.once(&seen, 7)
-			d.Gamma = r.float()
+			d.Gamma = r.once(&seen, 7).float()
 		case "contexts_through":
-			r.once(&seen, 8)
-			d.ContextsThrough = r.int()
+			d.ContextsThrough = r.once(&seen, 8).int()
 		case "source":
-			r.once(&seen, 9)
-			d.Source = r.int()
+			d.Source = r.once(&seen, 9).int()
 		case "time":
-			r.once(&seen, 10)
-			d.Time = r.int()
+			d.Time = r.once(&seen, 10).int()
 		case "action":
-			r.once(&seen, 11)
-			drawn = r.text()
+			drawn = r.once(&seen, 11).text()
 		case "propensity":
-			r.once(&seen, 12)
-			p = r.known()
+			p = r.once(&seen, 12).known()
 		case "propensities":
-			r.once(&seen, 13)
-			d.Actions, d.Propensities = r.law(d.Actions, d.Propensities)
+			d.Actions, d.Propensities = r.once(&seen, 13).law(d.Actions, d.Propensities)
 		case "context":
-			r.once(&seen, 14)
-			d.Context = r.contextBytes()
+			d.Context = r.once(&seen, 14).contextBytes()
 		case "era":
-			r.once(&seen, 17)
-			d.Era = r.int()
+			d.Era = r.once(&seen, 17).int()
 		case "prices":
-			r.once(&seen, 18)
-			d.Prices = r.prices(d.Prices)
+			d.Prices = r.once(&seen, 18).prices(d.Prices)
 		default:
-			if !r.unitKey(key, &seen, &d.Unit, &d.First) {
-				r.modeKey(key, &seen, 15, &d.Mode, &d.Would)
+			if !r.unitKey(s.key, &seen, &d.Unit, &d.First) {
+				r.modeKey(s.key, &seen, 15, &d.Mode, &d.Would)
 			}
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
 		}
 	}
 	r.require(seen, decisionKeys)
@@ -152,14 +128,11 @@ func (r *reader) decision(d *Decision) {
 
 // law reads the propensities, in order, and appends names and values.
 func (r *reader) law(actions []string, law []float64) ([]string, []float64) {
-	for s := r.open(tokMap); r.more(&s); {
-		name := r.key()
-		actions, law = append(actions, name), append(law, r.known())
+	s := r.entries()
+	for r.entry(&s) {
+		actions, law = append(actions, s.key), append(law, r.known())
 		if len(actions) > MaxActions {
 			r.fail(errManyActions)
-		}
-		if r.err != nil {
-			r.inKey(name)
 		}
 	}
 	return actions, law

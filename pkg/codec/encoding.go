@@ -110,13 +110,8 @@ func Stored(dst []byte, e Encoding, kind string, record []byte) []byte {
 // 1970; 0: it says none. Of feedback that is when the round was closed.
 func EventTime(record []byte) (at int64) {
 	r := newReader(record)
-	for s := r.open(tokMap); r.more(&s); {
-		switch r.key() {
-		case "time", "closed_at":
-			at = r.int()
-		default:
-			r.skip(contextDepth)
-		}
+	for s := r.open(tokMap); r.find(&s, contextDepth, "time", "closed_at"); {
+		at = r.int()
 	}
 	return at
 }

@@ -30,6 +30,12 @@ func (x *Epoch) splitModel() {
 // CauseLost is the cause of an epoch that a joiner began in place of one whose record is lost.
 const CauseLost = "lost"
 
+// CauseLostShare is [CauseLost] of an epoch whose ids the rule of promotion may share.
+const CauseLostShare = CauseLost + ": the rule of promotion may share the ids"
+
+// Lost reports whether the epoch began in place of one whose record is lost.
+func (x *Epoch) Lost() bool { return x.Cause == CauseLost || x.Cause == CauseLostShare }
+
 // CauseTaught is the cause of an epoch in which a learner is taught what another system did. Nobody is answered in it.
 const CauseTaught = "taught"
 
@@ -61,6 +67,9 @@ const ruleCause = "promote:"
 
 // ByRule reports whether the record says that the rule of promotion began the epoch.
 func (x *Epoch) ByRule() bool { return strings.HasPrefix(x.Cause, ruleCause) }
+
+// Shares reports whether the share of the rule of promotion is at work in the epoch.
+func (x *Epoch) Shares() bool { return x.ByRule() || x.Cause == CauseLostShare }
 
 // PromotionCause is the cause of an epoch that the rule of promotion begins when it holds at a feedback.
 func PromotionCause(feedback int64) string {

@@ -3,7 +3,6 @@ package codec
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"strconv"
 	"unicode/utf8"
 )
@@ -148,11 +147,3 @@ func label(name string) string {
 
 // item returns "list[i]".
 func item(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
-
-// firstMissing returns the first of keys whose bit is not in seen, or "".
-func firstMissing(seen uint32, keys []string) string {
-	if i := bits.TrailingZeros32(^seen); i < len(keys) {
-		return keys[i]
-	}
-	return ""
-}

@@ -1,6 +1,9 @@
 package codec
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // feedbackKeys are the keys of a feedback in the order of the wire. A key's index
 // is its bit in the set of keys seen.
@@ -18,16 +21,13 @@ const fateKeys uint32 = 1<<12 | 1<<13 | 1<<14 | 1<<15 | 1<<16
 func AppendFeedback(dst []byte, f *Feedback) []byte {
 	n, version := len(feedbackKeys)+modeKeys(f.Mode, f.Would), int64(Version)
 	if len(f.Outcomes) > 0 {
-		n, version = n+1, namedVersion
+		n, version = n+1, saysMore
 	}
 	if f.Stage > 0 {
-		n, version = n+1-bits.OnesCount32(fateKeys), namedVersion
+		n, version = n+1-bits.OnesCount32(fateKeys), saysMore
 	}
-	if f.Mode == External {
-		version = assignedVersion
-	}
-	if f.Unit != "" {
-		n, version = n+unitKeys(f.Unit, f.First), unitVersion
+	if n += unitKeys(f.Unit, f.First); f.Mode == External || f.Unit != "" {
+		version = saysMore
 	}
 	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), version)
@@ -58,14 +58,6 @@ func AppendFeedback(dst []byte, f *Feedback) []byte {
 	return appendUnit(dst, f.Unit, f.First)
 }
 
-// name is String without the memory for a fate that does not exist.
-func (f Fate) name() string {
-	if f < Observed || f > WithdrawnRound {
-		return "unknown"
-	}
-	return f.String()
-}
-
 // ParseFeedback parses what [AppendFeedback] wrote, in any form that MessagePack or JSON
 // allows. Every key must be there, and action and propensity must agree with
 // propensities. It reuses the memory of dst.
@@ -78,57 +70,41 @@ func ParseFeedback(dst *Feedback, b []byte) error {
 func (r *reader) feedback(f *Feedback) {
 	*f = Feedback{Actions: f.Actions[:0], Propensities: f.Propensities[:0], Would: f.Would[:0],
 		Outcomes: f.Outcomes[:0]}
-	var seen uint32
 	var drawn string
 	var p float64
-	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+	var seen uint32
+	s := r.entries()
+	for r.entry(&s) {
+		switch s.key {
 		case "v":
-			r.once(&seen, 0)
-			r.version()
+			r.once(&seen, 0).version()
 		case "n":
-			r.once(&seen, 1)
-			f.N = r.int()
+			f.N = r.once(&seen, 1).int()
 		case "partition":
-			r.once(&seen, 2)
-			f.Partition = r.small()
+			f.Partition = r.once(&seen, 2).small()
 		case "round":
-			r.once(&seen, 3)
-			f.Round = r.int()
+			f.Round = r.once(&seen, 3).int()
 		case "id":
-			r.once(&seen, 4)
-			f.ID = r.text()
+			f.ID = r.once(&seen, 4).text()
 		case "epoch":
-			r.once(&seen, 5)
-			f.Epoch = r.int()
+			f.Epoch = r.once(&seen, 5).int()
 		case "learned_through":
-			r.once(&seen, 6)
-			f.LearnedThrough = r.int()
+			f.LearnedThrough = r.once(&seen, 6).int()
 		case "gamma":
-			r.once(&seen, 7)
-			f.Gamma = r.float()
+			f.Gamma = r.once(&seen, 7).float()
 		case "time":
-			r.once(&seen, 8)
-			f.Time = r.int()
+			f.Time = r.once(&seen, 8).int()
 		case "action":
-			r.once(&seen, 9)
-			drawn = r.text()
+			drawn = r.once(&seen, 9).text()
 		case "propensity":
-			r.once(&seen, 10)
-			p = r.known()
+			p = r.once(&seen, 10).known()
 		case "propensities":
-			r.once(&seen, 11)
-			f.Actions, f.Propensities = r.law(f.Actions, f.Propensities)
+			f.Actions, f.Propensities = r.once(&seen, 11).law(f.Actions, f.Propensities)
 		default:
-			r.ending(f, key, &seen)
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
+			r.ending(f, s.key, &seen)
 		}
 	}
-	if f.Stage > 0 {
+	if f.Stage > 0 && r.err == nil {
 		if seen&fateKeys != 0 {
 			r.fail(errStageFate)
 			r.in("stage")
@@ -144,32 +120,23 @@ func (r *reader) feedback(f *Feedback) {
 func (r *reader) ending(f *Feedback, key string, seen *uint32) {
 	switch key {
 	case "fate":
-		r.once(seen, 12)
-		f.Fate = r.fate()
+		f.Fate = r.once(seen, 12).fate()
 	case "reason":
-		r.once(seen, 13)
-		f.Reason = r.text()
+		f.Reason = r.once(seen, 13).text()
 	case "loss":
-		r.once(seen, 14)
-		f.Loss = r.float()
+		f.Loss = r.once(seen, 14).float()
 	case "outcome_partition":
-		r.once(seen, 15)
-		f.OutcomePartition = r.small()
+		f.OutcomePartition = r.once(seen, 15).small()
 	case "outcome_offset":
-		r.once(seen, 16)
-		f.OutcomeOffset = r.int()
+		f.OutcomeOffset = r.once(seen, 16).int()
 	case "closed_at":
-		r.once(seen, 17)
-		f.ClosedAt = r.int()
+		f.ClosedAt = r.once(seen, 17).int()
 	case "context":
-		r.once(seen, 18)
-		f.Context = r.contextBytes()
+		f.Context = r.once(seen, 18).contextBytes()
 	case "outcomes":
-		r.once(seen, 21)
-		f.Outcomes = r.closed(f.Outcomes)
+		f.Outcomes = r.once(seen, 21).closed(f.Outcomes)
 	case "stage":
-		r.once(seen, 22)
-		if f.Stage = r.small(); f.Stage < 1 {
+		if f.Stage = r.once(seen, 22).small(); f.Stage < 1 {
 			r.fail(errStage)
 		}
 	default:
@@ -180,16 +147,9 @@ func (r *reader) ending(f *Feedback, key string, seen *uint32) {
 }
 
 func (r *reader) fate() Fate {
-	switch r.text() {
-	case "observed":
-		return Observed
-	case "imputed":
-		return Imputed
-	case "skipped":
-		return Skipped
-	case "withdrawn":
-		return WithdrawnRound
+	f := slices.Index(fateNames[1:], r.text()) + 1
+	if f == 0 {
+		r.fail(errFateName)
 	}
-	r.fail(errFateName)
-	return 0
+	return Fate(f)
 }

@@ -1,6 +1,9 @@
 package codec
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Mode says who decides and what is learned while an epoch is at work. A round keeps
 // the mode in which it was decided.
@@ -37,10 +40,8 @@ const external = "external"
 
 // ParseMode returns the mode of a model by its name.
 func ParseMode(name string) (Mode, error) {
-	for i, s := range Modes() {
-		if s == name {
-			return Mode(i), nil
-		}
+	if i := slices.Index(Modes(), name); i >= 0 {
+		return Mode(i), nil
 	}
 	return 0, fmt.Errorf("unknown mode %q: expected live, shadow, apprentice or paused", label(name))
 }
@@ -62,9 +63,13 @@ func appendMode(dst []byte, m Mode, would []float64) []byte {
 	if len(would) == 0 {
 		return dst
 	}
-	dst = appendList(appendKey(dst, "would"), len(would))
-	for _, p := range would {
-		dst = appendFloat(dst, p)
+	return appendFloats(appendKey(dst, "would"), would)
+}
+
+func appendFloats(dst []byte, list []float64) []byte {
+	dst = appendList(dst, len(list))
+	for _, x := range list {
+		dst = appendFloat(dst, x)
 	}
 	return dst
 }
@@ -134,7 +139,7 @@ func checkGrid(law []float64) error {
 		if err != nil {
 			return err
 		}
-		if sum += n; sum > one {
+		if sum += n; sum > one { // before it can wrap
 			return errSum
 		}
 	}

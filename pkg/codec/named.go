@@ -20,19 +20,14 @@ func (r *reader) values(dst []Value) []Value {
 	if r.null() {
 		return dst
 	}
-	for s := r.open(tokMap); r.more(&s); {
-		v := Value{Name: r.key()}
+	s := r.entries()
+	for r.entry(&s) {
+		v := Value{Name: s.key}
 		if v.Withdrawn = r.null(); !v.Withdrawn {
-			v.X = r.float()
-		}
-		if !finite(v.X) {
-			r.fail(errRange)
+			v.X = r.finite()
 		}
 		if dst = append(dst, v); len(dst) > MaxOutcomes {
 			r.fail(errManyOutcomes)
-		}
-		if r.err != nil {
-			r.inKey(v.Name)
 		}
 	}
 	return dst
@@ -88,14 +83,12 @@ func appendClosed(dst []byte, closed []Closed) []byte {
 
 // closed reads what became of outcomes and appends it.
 func (r *reader) closed(dst []Closed) []Closed {
-	for s := r.open(tokMap); r.more(&s); {
-		c := Closed{Name: r.key()}
+	s := r.entries()
+	for r.entry(&s) {
+		c := Closed{Name: s.key}
 		r.closedOne(&c)
 		if dst = append(dst, c); len(dst) > MaxOutcomes {
 			r.fail(errManyOutcomes)
-		}
-		if r.err != nil {
-			r.inKey(c.Name)
 		}
 	}
 	return dst
@@ -103,32 +96,23 @@ func (r *reader) closed(dst []Closed) []Closed {
 
 func (r *reader) closedOne(c *Closed) {
 	var seen uint32
-	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+	s := r.entries()
+	for r.entry(&s) {
+		switch s.key {
 		case "fate":
-			r.once(&seen, 0)
-			c.Fate = r.fate()
+			c.Fate = r.once(&seen, 0).fate()
 		case "value":
-			r.once(&seen, 1)
-			c.Value = r.float()
+			c.Value = r.once(&seen, 1).float()
 		case "partition":
-			r.once(&seen, 2)
-			c.Partition = r.small()
+			c.Partition = r.once(&seen, 2).small()
 		case "offset":
-			r.once(&seen, 3)
-			c.Offset = r.int()
+			c.Offset = r.once(&seen, 3).int()
 		case "closed_at":
-			r.once(&seen, 4)
-			c.ClosedAt = r.int()
+			c.ClosedAt = r.once(&seen, 4).int()
 		case "stage":
-			r.once(&seen, 5)
-			c.Stage = r.small()
+			c.Stage = r.once(&seen, 5).small()
 		default:
 			r.skip(0)
-		}
-		if r.err != nil {
-			r.inKey(key)
 		}
 	}
 	r.require(seen, closedKeys)
@@ -179,14 +163,10 @@ func appendPrices(dst []byte, prices []Price) []byte {
 
 // prices reads prices and appends them.
 func (r *reader) prices(dst []Price) []Price {
-	for s := r.open(tokMap); r.more(&s); {
-		p := Price{Name: r.key()}
-		p.X = r.float()
-		if dst = append(dst, p); len(dst) > MaxOutcomes {
+	s := r.entries()
+	for r.entry(&s) {
+		if dst = append(dst, Price{Name: s.key, X: r.float()}); len(dst) > MaxOutcomes {
 			r.fail(errManyOutcomes)
-		}
-		if r.err != nil {
-			r.inKey(p.Name)
 		}
 	}
 	return dst

@@ -1,9 +1,6 @@
 package codec
 
-import (
-	"fmt"
-	"math"
-)
+import "fmt"
 
 // outcomeKeys are the keys of the kinds.
 var outcomeKeys = [...]string{Loss: "loss", Reward: "reward", Withdrawn: "withdrawn", Activated: "activated",
@@ -19,23 +16,15 @@ func (k OutcomeKind) String() string {
 
 // AppendOutcome appends o as MessagePack. o is valid ([Outcome.Validate]).
 func AppendOutcome(dst []byte, o *Outcome) []byte {
-	n := 3
-	if o.Action != "" {
-		n++
-	}
-	if o.OutcomeID != "" {
-		n++
-	}
-	version := int64(Version)
+	head, version := len(dst), int64(Version)
 	if o.Kind == Named {
-		version = namedVersion
+		version = saysMore
 	}
 	key, whose := "id", o.ID
 	if o.ID == "" && o.Unit != "" {
-		key, whose, version = "unit", o.Unit, unitVersion
+		key, whose, version = "unit", o.Unit, saysMore
 	}
-	dst = appendMap(dst, n)
-	dst = appendInt(appendKey(dst, "v"), version)
+	dst = appendInt(appendKey(appendMap(dst, 3), "v"), version)
 	dst = appendText(appendKey(dst, key), whose)
 	dst = appendKey(dst, o.Kind.String())
 	switch o.Kind {
@@ -47,10 +36,10 @@ func AppendOutcome(dst []byte, o *Outcome) []byte {
 		dst = appendBool(dst, true)
 	}
 	if o.Action != "" {
-		dst = appendText(appendKey(dst, "action"), o.Action)
+		dst = appendText(another(dst, head, "action"), o.Action)
 	}
 	if o.OutcomeID != "" {
-		dst = appendText(appendKey(dst, "outcome_id"), o.OutcomeID)
+		dst = appendText(another(dst, head, "outcome_id"), o.OutcomeID)
 	}
 	return dst
 }
@@ -92,57 +81,48 @@ func ParseLargeOutcome(dst *Outcome, b []byte) error {
 func (r *reader) outcome(o *Outcome) {
 	*o = Outcome{Values: o.Values[:0]}
 	var seen uint32
-	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+	var otherUnit bool
+	s := r.entries()
+	for r.entry(&s) {
+		switch s.key {
 		case "v":
-			r.once(&seen, 0)
-			r.version()
+			r.once(&seen, 0).version()
 		case "loss":
-			r.once(&seen, int(Loss))
-			r.worth(o, Loss)
+			r.once(&seen, int(Loss)).worth(o, Loss)
 		case "reward":
-			r.once(&seen, int(Reward))
-			r.worth(o, Reward)
+			r.once(&seen, int(Reward)).worth(o, Reward)
 		case "withdrawn":
-			r.once(&seen, int(Withdrawn))
-			r.said(o, Withdrawn)
+			r.once(&seen, int(Withdrawn)).said(o, Withdrawn)
 		case "activated":
-			r.once(&seen, int(Activated))
-			r.said(o, Activated)
+			r.once(&seen, int(Activated)).said(o, Activated)
 		case "outcomes":
-			r.once(&seen, 8)
-			if o.Values = r.values(o.Values); len(o.Values) > 0 {
+			if o.Values = r.once(&seen, 8).values(o.Values); len(o.Values) > 0 {
 				r.kindOnce(o, Named)
 			}
 		case "id":
-			r.once(&seen, 5)
-			o.ID = r.text()
+			o.ID = r.once(&seen, 5).text()
 		case "action":
-			r.once(&seen, 6)
-			o.Action = r.textOrNull()
+			o.Action = r.once(&seen, 6).textOrNull()
 		case "outcome_id":
-			r.once(&seen, 7)
-			o.OutcomeID = r.textOrNull()
+			o.OutcomeID = r.once(&seen, 7).textOrNull()
 		case "unit":
-			r.once(&seen, 9)
-			o.Unit, _ = r.contextUnit()
+			o.Unit, otherUnit = r.once(&seen, 9).contextUnit()
 		default:
-			if key == cloudMark && r.json && !r.inner {
+			if s.key == cloudMark && r.json && !r.inner {
 				r.cloud = true
 				return
 			}
 			r.skip(0)
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
 		}
 	}
 	if seen&(1<<5) != 0 {
 		o.Unit = "" // of an outcome that names its round it says nothing
 	}
 	if o.Unit == "" {
+		if otherUnit && seen&(1<<5) == 0 && r.err == nil {
+			r.fail(errUnitText)
+			r.in("unit")
+		}
 		r.require(seen>>5, idKeys)
 	}
 	if o.Kind == 0 {
@@ -157,10 +137,7 @@ func (r *reader) worth(o *Outcome, kind OutcomeKind) {
 	if r.null() {
 		return
 	}
-	o.Value = r.float()
-	if math.IsNaN(o.Value) || math.IsInf(o.Value, 0) {
-		r.fail(errRange)
-	}
+	o.Value = r.finite()
 	r.kindOnce(o, kind)
 }
 

@@ -243,11 +243,8 @@ func checkCRC(b []byte) error {
 // versionOf returns the version that a record says; 0 if it says none.
 func versionOf(b []byte) int64 {
 	r := newReader(b)
-	for s := r.open(tokMap); r.more(&s); {
-		if r.key() == "v" {
-			return r.int()
-		}
-		r.skip(0)
+	if s := r.open(tokMap); r.find(&s, 0, "v") {
+		return r.int()
 	}
 	return 0
 }
@@ -255,10 +252,10 @@ func versionOf(b []byte) int64 {
 // record reads a map into a struct. A missing key, or one of another type, must not pass.
 func (r *reader) record(rec *record, fields []field, v reflect.Value, outer bool) {
 	var seen uint32
-	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
+	s := r.entries()
+	for r.entry(&s) {
 		i := 0
-		for i < len(fields) && fields[i].key != key {
+		for i < len(fields) && fields[i].key != s.key {
 			i++
 		}
 		if i == len(fields) {
@@ -266,16 +263,12 @@ func (r *reader) record(rec *record, fields []field, v reflect.Value, outer bool
 		} else {
 			r.once(&seen, i)
 			f := v.Field(fields[i].index)
-			if outer && key == "v" {
+			if outer && s.key == "v" {
 				r.noFloat()
 				f.SetInt(r.versionUpTo(rec.newest))
 			} else {
 				r.value(rec, &fields[i], f)
 			}
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
 		}
 	}
 	for i := range fields {

@@ -3,6 +3,8 @@ package codec
 import (
 	"bytes"
 	"fmt"
+	"math/bits"
+	"slices"
 	"unsafe"
 )
 
@@ -53,6 +55,13 @@ type span struct {
 	left  int  // MessagePack: entries to come
 	close byte // JSON: the closing bracket
 	comma bool // JSON: an entry was read
+}
+
+// entries is what is left of a map whose keys entry reads.
+type entries struct {
+	span
+	key string // of the entry at hand
+	met bool   // there is one
 }
 
 // newReader returns a reader at the first value of b.
@@ -132,22 +141,20 @@ func (r *reader) end(event string) error {
 	return wrong(event, r.field, fmt.Errorf("%w (at byte %d)", r.err, r.at))
 }
 
-// once notes that a key was met, and fails if it was met before.
-func (r *reader) once(seen *uint32, bit int) {
+// once notes that a key was met, fails if it was met before, and returns r, which reads its value.
+func (r *reader) once(seen *uint32, bit int) *reader {
 	if *seen&(1<<bit) != 0 {
 		r.fail(errTwice)
 	}
 	*seen |= 1 << bit
+	return r
 }
 
 // require fails if one of keys was not met; key i has bit i.
 func (r *reader) require(seen uint32, keys []string) {
-	if r.err != nil {
-		return
-	}
-	if key := firstMissing(seen, keys); key != "" {
+	if i := bits.TrailingZeros32(^seen); i < len(keys) && r.err == nil {
 		r.fail(errMissing)
-		r.in(key)
+		r.in(keys[i])
 	}
 }
 
@@ -228,6 +235,43 @@ func (r *reader) more(s *span) bool {
 	return s.left >= 0
 }
 
+// entries starts a map.
+func (r *reader) entries() entries { return entries{span: r.open(tokMap)} }
+
+// entry is more of a map; it reads the key too. What failed in the entry before is named by its key.
+func (r *reader) entry(s *entries) bool {
+	switch {
+	case r.err != nil:
+		if s.met {
+			r.inKey(s.key)
+		}
+		s.met = false
+	case r.json:
+		if s.met = r.jsonMore(&s.span); s.met {
+			s.key = r.jsonKey()
+		}
+	case s.left > 0: // without more and key, which costs a tenth
+		s.left--
+		if s.key, s.met = r.shortText(); !s.met {
+			s.key, s.met = r.text(), true
+		}
+	default:
+		s.met = false
+	}
+	return s.met
+}
+
+// find is more of a map up to the next entry that has one of some keys. It skips the others, which lie at a depth.
+func (r *reader) find(s *span, depth int, keys ...string) bool {
+	for r.more(s) {
+		if slices.Contains(keys, r.key()) {
+			return true
+		}
+		r.skip(depth)
+	}
+	return false
+}
+
 // key reads the key of a map's entry and moves to its value.
 func (r *reader) key() string {
 	if r.json {
@@ -242,14 +286,22 @@ func (r *reader) text() string {
 	if r.json {
 		return r.jsonString()
 	}
-	if rest := r.b[r.i:]; len(rest) > 0 && rest[0]&0xe0 == 0xa0 { // short, as most are
-		if n := int(rest[0] & 31); n < len(rest) {
-			r.i += 1 + n
-			return unsafe.String(unsafe.SliceData(rest[1:]), n)
-		}
+	if s, ok := r.shortText(); ok {
+		return s
 	}
 	b := r.packBytes(errWantText)
 	return unsafe.String(unsafe.SliceData(b), len(b))
+}
+
+// shortText reads a text of MessagePack of at most 31 bytes, as most are.
+func (r *reader) shortText() (string, bool) {
+	rest := r.b[r.i:]
+	if len(rest) == 0 || rest[0]&0xe0 != 0xa0 || int(rest[0]&31) >= len(rest) {
+		return "", false
+	}
+	n := int(rest[0] & 31)
+	r.i += 1 + n
+	return unsafe.String(unsafe.SliceData(rest[1:]), n), true
 }
 
 // bytes reads a bin, or text, and returns an alias of it; of JSON, what its text is the base64 of.

@@ -89,16 +89,16 @@ type refDecision struct {
 func newRefDecision(d *Decision) refDecision {
 	version, prices := Version, (*law)(nil)
 	if len(d.Prices) > 0 {
-		version, prices = namedVersion, &law{}
+		version, prices = saysMore, &law{}
 	}
 	for _, p := range d.Prices {
 		prices.names, prices.p = append(prices.names, p.Name), append(prices.p, &p.X)
 	}
 	if d.Mode == External {
-		version = assignedVersion
+		version = saysMore
 	}
 	if d.Unit != "" {
-		version = unitVersion
+		version = saysMore
 	}
 	all, own := refLaw(d.Actions, d.Propensities, d.Action, d.Unknown)
 	return refDecision{
@@ -207,13 +207,13 @@ func newRefMode(m Mode, would []float64) refMode {
 func newRefFeedback(f *Feedback) refFeedback {
 	version := Version
 	if len(f.Outcomes) > 0 {
-		version = namedVersion
+		version = saysMore
 	}
 	if f.Mode == External {
-		version = assignedVersion
+		version = saysMore
 	}
 	if f.Unit != "" {
-		version = unitVersion
+		version = saysMore
 	}
 	all, own := refLaw(f.Actions, f.Propensities, f.Action, f.Unknown)
 	ref := refFeedback{

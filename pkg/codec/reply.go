@@ -50,13 +50,7 @@ func jsonKnown(dst []byte, d *Decision, action int) []byte {
 // AppendDecisionReply appends the short form of d as MessagePack, with the keys
 // of [AppendDecisionJSON].
 func AppendDecisionReply(dst []byte, d *Decision, unread string, duplicate bool) []byte {
-	keys := 9 + modeKeys(d.Mode, nil)
-	if unread != "" {
-		keys++
-	}
-	if len(d.Prices) > 0 {
-		keys++
-	}
+	head, keys := len(dst), 9+modeKeys(d.Mode, nil)
 	if d.First.N > 0 {
 		keys++
 	}
@@ -68,11 +62,11 @@ func AppendDecisionReply(dst []byte, d *Decision, unread string, duplicate bool)
 	dst = appendInt(appendKey(dst, "learned_through"), d.LearnedThrough)
 	dst = appendMode(dst, d.Mode, nil)
 	if len(d.Prices) > 0 {
-		dst = appendPrices(appendKey(dst, "prices"), d.Prices)
+		dst = appendPrices(another(dst, head, "prices"), d.Prices)
 	}
 	dst = appendFirst(dst, d.First)
 	if unread != "" {
-		dst = appendText(appendKey(dst, "unread"), unread)
+		dst = appendText(another(dst, head, "unread"), unread)
 	}
 	return appendBool(appendKey(dst, "duplicate"), duplicate)
 }

@@ -93,11 +93,8 @@ func ParseRound(dst *Round, b []byte) error {
 // cloudTime returns the time of a CloudEvent.
 func cloudTime(b []byte) int64 {
 	r := newReader(b)
-	for s := r.open(tokMap); r.more(&s); {
-		if r.key() == "time" && r.kind() == tokText {
-			return r.roundTime()
-		}
-		r.skip(0)
+	if s := r.open(tokMap); r.find(&s, 0, "time") && r.kind() == tokText {
+		return r.roundTime()
 	}
 	return NoTime
 }
@@ -111,17 +108,15 @@ func (r *reader) round(o *Round) {
 		Values: o.Values[:0], Arms: o.Arms[:0],
 	}
 	r.numbers = &o.numbers
-	var seen uint32
 	asked := false
-	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+	var seen uint32
+	s := r.entries()
+	for r.entry(&s) {
+		switch s.key {
 		case "v":
-			r.once(&seen, 0)
-			r.version()
+			r.once(&seen, 0).version()
 		case "id":
-			r.once(&seen, 1)
-			o.ID = r.textOrNull()
+			o.ID = r.once(&seen, 1).textOrNull()
 		case "features":
 			r.once(&seen, 2)
 			asked = true
@@ -137,19 +132,15 @@ func (r *reader) round(o *Round) {
 			r.roundContext(&o.Context, actions)
 			o.ownBaseline()
 		default:
-			if key == cloudMark && r.json && !r.inner {
+			if s.key == cloudMark && r.json && !r.inner {
 				r.cloud = true
 				o.Actions = actions
 				return
 			}
-			if !r.ofUnit(o, key, &seen) && !r.decided(o, key, &seen) && !r.came(o, key, &seen) && !r.named(o,
-				key, &seen) {
+			if !r.ofUnit(o, s.key, &seen) && !r.decided(o, s.key, &seen) && !r.came(o, s.key, &seen) &&
+				!r.named(o, s.key, &seen) {
 				r.skip(0)
 			}
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
 		}
 	}
 	if o.Kind == noOutcome {
@@ -196,14 +187,12 @@ func (o *Round) ownBaseline() {
 func (r *reader) ofUnit(o *Round, key string, seen *uint32) bool {
 	switch key {
 	case "unit":
-		r.once(seen, 30)
-		o.Unit, o.unitOther = r.contextUnit()
+		o.Unit, o.unitOther = r.once(seen, 30).contextUnit()
 	case "first":
 		if r.kind() != tokMap {
 			return false
 		}
-		r.once(seen, 31)
-		o.Repeat = r.roundRef().N > 0
+		o.Repeat = r.once(seen, 31).roundRef().N > 0
 	default:
 		return false
 	}
@@ -214,35 +203,29 @@ func (r *reader) ofUnit(o *Round, key string, seen *uint32) bool {
 func (r *reader) decided(o *Round, key string, seen *uint32) bool {
 	switch key {
 	case "time":
-		r.once(seen, 5)
-		o.Time = r.roundTime()
+		o.Time = r.once(seen, 5).roundTime()
 	case "action":
-		r.once(seen, 6)
-		o.Action = r.textOrNull()
+		o.Action = r.once(seen, 6).textOrNull()
 	case "propensity":
-		r.once(seen, 7)
-		if !r.null() {
+		if !r.once(seen, 7).null() {
 			o.Propensity = r.float()
 		}
 	case "propensities":
-		r.once(seen, 8)
-		if !r.null() {
+		if !r.once(seen, 8).null() {
 			for s := r.open(tokMap); r.more(&s); {
 				o.LawActions = append(o.LawActions, r.key())
 				o.Propensities = append(o.Propensities, r.known())
 			}
 		}
 	case "weight":
-		r.once(seen, 9)
-		o.Weight = r.float()
+		o.Weight = r.once(seen, 9).float()
 	case "baseline":
 		r.once(seen, 10)
 		for s := r.open(tokList); r.more(&s); {
 			o.Baseline = append(o.Baseline, r.text())
 		}
 	case "inactive":
-		r.once(seen, 11)
-		o.Inactive = r.bool()
+		o.Inactive = r.once(seen, 11).bool()
 	default:
 		return false
 	}
@@ -261,17 +244,13 @@ func (r *reader) came(o *Round, key string, seen *uint32) bool {
 			r.roundKind(o, Withdrawn)
 		}
 	case "activated":
-		r.once(seen, 12)
-		o.Activated = !r.null() && r.bool()
+		o.Activated = !r.once(seen, 12).null() && r.bool()
 	case "outcome_time", "closed_at":
-		r.once(seen, 13)
-		o.OutcomeTime = r.roundTime()
+		o.OutcomeTime = r.once(seen, 13).roundTime()
 	case "defaulted":
-		r.once(seen, 14)
-		o.Defaulted = r.bool()
+		o.Defaulted = r.once(seen, 14).bool()
 	case "fate":
-		r.once(seen, fated)
-		r.roundFate(o)
+		r.once(seen, fated).roundFate(o)
 	default:
 		return false
 	}
@@ -310,8 +289,7 @@ func (r *reader) named(o *Round, key string, seen *uint32) bool {
 			}
 		}
 	case "stage":
-		r.once(seen, 18)
-		o.Stage = int(r.int())
+		o.Stage = int(r.once(seen, 18).int())
 	default:
 		return false
 	}

@@ -55,9 +55,10 @@ func TestUnitOrID(t *testing.T) {
 			t.Errorf("%s: %+v, %v", raw, o, err)
 		}
 	}
-	for _, raw := range []string{`{"loss":1}`, `{"unit":5,"loss":1}`, `{"unit":"","loss":1}`} {
+	for _, raw := range []string{`{"loss":1}`, `{"unit":null,"loss":1}`, `{"unit":"","loss":1}`} {
 		checkError(t, ParseOutcome(&o, []byte(raw)), "id", errMissing)
 	}
+	checkError(t, ParseOutcome(&o, []byte(`{"unit":5,"loss":1}`)), "unit", errUnitText)
 	if err := ParseOutcome(&o, []byte(`{"unit":"a\tb","loss":1}`)); err != nil || !errors.Is(o.Validate(), errControl) {
 		t.Errorf("%v, %v", err, o.Validate())
 	}

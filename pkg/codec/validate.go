@@ -206,10 +206,8 @@ func (o *Outcome) Validate() error {
 // or an action that this law never draws. It does not allocate unless it fails or
 // there are more than 512 actions.
 func (d *Decision) Validate() error {
-	if field, err := d.check(); err != nil {
-		return wrong("decision", field, err)
-	}
-	return nil
+	field, err := d.check()
+	return wrong("decision", field, err)
 }
 
 func (d *Decision) check() (string, error) {
@@ -325,10 +323,7 @@ func (f *Feedback) Validate() error {
 	if err == nil {
 		field, err = checkUnit(f.Unit, f.First, f.Partition, f.Round)
 	}
-	if err != nil {
-		return wrong("feedback", field, err)
-	}
-	return nil
+	return wrong("feedback", field, err)
 }
 
 func (f *Feedback) checkFate() (string, error) {

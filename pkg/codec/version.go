@@ -3,20 +3,12 @@ package codec
 // Newest is the newest version of any record that this build writes and reads. A record
 // says the least version whose readers understand it: [Version], unless it says something
 // that an older program must not pass over.
-const Newest = namedVersion
+const Newest = saysMore
 
-// namedVersion is the version of a record that names outcomes, stages or prices. An older program that passed
-// over them would take a record of one stage for a round's feedback, or an outcome for one that says nothing.
-const namedVersion = 4
-
-// assignedVersion is the version of a record of what another system decided. An older program would decide anew.
-const assignedVersion = 4
-
-// unitVersion is the version of a record that names a unit. An older program would draw for each of its contexts.
-const unitVersion = 4
-
-// slotsVersion is the version of a context with slots. An older program would decide one action.
-const slotsVersion = 4
+// saysMore is the version of a record that says what an older program must not pass over: it would take a record of
+// one stage for a round's feedback, or an outcome with names for one that says nothing; decide anew what another
+// system has decided; draw for each context of a unit; or decide one action for all slots.
+const saysMore = 4
 
 // markVersion is the version of a mark of the joiner with long lists ([Position]). An older
 // program that passed over them would take rounds and outcomes that are done for such as wait.

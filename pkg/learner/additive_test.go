@@ -138,7 +138,7 @@ func TestAdditive(t *testing.T) {
 		e := overSigmoids(uint64(seed))
 		blind[seed%len(blind)](e)
 		fifo := seed%2 == 0
-		d := dafaOver(&world{class: e.class.(*oracle.LogisticClass)}, oracle.HedgeOptions{},
+		d := dafaOver(&world{class: e.class.(*oracle.LinearClass)}, oracle.HedgeOptions{},
 			learner.Anytime{C: learner.Cautious})
 		p := &potentials{t: t, e: e, d: d, rng: rand.New(rand.NewPCG(uint64(seed), 7)),
 			eta: func() float64 { return .5 }}

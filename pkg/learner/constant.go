@@ -1,10 +1,6 @@
 package learner
 
-import (
-	"fmt"
-
-	"hindsight/pkg/oracle"
-)
+import "hindsight/pkg/oracle"
 
 // UniformLearner plays every eligible action alike and learns nothing.
 type UniformLearner struct{ constant }
@@ -53,12 +49,10 @@ func mostly(p []float64, k, best int, epsilon float64) []float64 {
 func (c *constant) Learn(r *Round) { c.takes(r) }
 
 // AppendBinary implements [Learner].
-func (c *constant) AppendBinary(b []byte) ([]byte, error) {
-	return appendHeader(b, c.kind, c.learned), nil
-}
+func (c *constant) AppendBinary(b []byte) ([]byte, error) { return c.appendBinary(b, c.kind, nil) }
 
 // UnmarshalBinary implements [Learner].
-func (c *constant) UnmarshalBinary(b []byte) error { return c.readAll(b, c.kind) }
+func (c *constant) UnmarshalBinary(b []byte) error { return c.readBinary(b, c.kind, nil) }
 
 // counter counts learned rounds; every baseline has one.
 type counter struct{ learned int64 }
@@ -77,26 +71,24 @@ func (c *counter) takes(r *Round) bool {
 	return true
 }
 
-func (c *counter) readAll(b []byte, kind byte) error {
-	learned, rest, err := readHeader(b, kind)
-	if err != nil {
-		return err
+// appendBinary appends the state of a baseline and, if it has one, of its oracle.
+func (c *counter) appendBinary(b []byte, kind byte, reg oracle.Regressor) ([]byte, error) {
+	w := oracle.NewWriter(b)
+	if codeHeader(&w, kind, &c.learned); reg == nil {
+		return w.Bytes(), nil
 	}
-	if len(rest) != 0 {
-		return fmt.Errorf("%d bytes too many: %w", len(rest), ErrSnapshot)
-	}
-	c.learned = learned
-	return nil
+	return reg.AppendBinary(w.Bytes())
 }
 
-func (c *counter) readWith(b []byte, kind byte, reg oracle.Regressor) error {
-	learned, rest, err := readHeader(b, kind)
-	if err != nil {
-		return err
+func (c *counter) readBinary(b []byte, kind byte, reg oracle.Regressor) (err error) {
+	r, learned := newReader(b), int64(0)
+	if codeHeader(&r, kind, &learned) && reg != nil {
+		err = reg.UnmarshalBinary(r.Bytes())
+	} else {
+		err = r.Err()
 	}
-	if err := reg.UnmarshalBinary(rest); err != nil {
-		return err
+	if err == nil {
+		c.learned = learned
 	}
-	c.learned = learned
-	return nil
+	return err
 }

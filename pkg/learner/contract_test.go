@@ -19,7 +19,7 @@ func must[T any](v T, err error) T {
 
 // sigmoidClass returns size random logistic functions of d features; function 0
 // is the truth of the simulations.
-func sigmoidClass(rng *rand.Rand, size, k, d int) (class *oracle.LogisticClass, actions []oracle.Action) {
+func sigmoidClass(rng *rand.Rand, size, k, d int) (class *oracle.LinearClass, actions []oracle.Action) {
 	var features, names []string
 	for j := range d {
 		features = append(features, fmt.Sprint("x", j))

@@ -150,9 +150,9 @@ func appendLaw(dst, p []float64) []float64 {
 }
 
 // resize returns a slice of length n that has s's memory if it is large enough.
-func resize(s []float64, n int) []float64 {
+func resize[T any](s []T, n int) []T {
 	if cap(s) < n {
-		return make([]float64, n, n+n/2)
+		return make([]T, n, n+n/2)
 	}
 	return s[:n]
 }
@@ -322,21 +322,27 @@ func (d *DAFA) AppendBinary(b []byte) ([]byte, error) {
 
 // appendFinal appends the state that learns feedback.
 func (d *DAFA) appendFinal(b []byte) ([]byte, error) {
-	b = appendHeader(b, d.kind(), d.learned)
-	b = d.cert.appendBinary(b)
-	if d.heads != nil {
-		b = d.budgets.appendBinary(b)
+	c := oracle.NewWriter(b)
+	if d.code(&c, d.kind()); !c.Must(true, "") {
+		return nil, c.Err()
 	}
-	if d.ordered != nil {
-		b = d.ordered.appendBinary(b)
+	return d.reg.AppendBinary(c.Bytes())
+}
+
+// code is the state of a kind but for the oracle's, which ends it.
+func (d *DAFA) code(c *oracle.Coder, kind byte) (unpriced bool) {
+	codeHeader(c, kind, &d.learned)
+	d.cert.code(c)
+	if kind == kindNamed {
+		unpriced = d.budgets.code(c)
 	}
-	if d.models != nil {
-		var err error
-		if b, err = d.models.appendBinary(b); err != nil {
-			return nil, err
-		}
+	if kind == kindOrdered {
+		d.ordered.code(c)
 	}
-	return d.reg.AppendBinary(b)
+	if kind == kindOrdered || kind == kindWatched {
+		d.models.code(c)
+	}
+	return unpriced
 }
 
 // kind returns the kind of its snapshots.
@@ -367,44 +373,29 @@ func (d *DAFA) readFinal(b []byte) error {
 	if d.heads != nil || len(b) > 1 && b[1] != kindDAFA {
 		kind = d.kind()
 	}
-	learned, b, err := readHeader(b, kind)
-	if err != nil {
-		return err
-	}
-	var c Certificate
-	if b, err = c.readBinary(b); err != nil {
-		return err
-	}
-	priced, unpriced := d.budgets, false
-	if kind == kindNamed {
-		if priced, unpriced, b, err = d.budgets.readBinary(b); err != nil {
+	c, n := newReader(b), *d
+	n.cert, n.budgets, n.ordered = Certificate{}, d.budgets.fresh(), d.ordered.fresh()
+	if d.models != nil {
+		var err error
+		if n.models, err = d.models.fresh(0); err != nil {
 			return err
 		}
 	}
-	var m *Models
-	o := d.ordered.fresh()
-	if kind == kindOrdered {
-		if b, err = o.readBinary(b); err != nil {
-			return err
-		}
+	unpriced := n.code(&c, kind)
+	if !c.Must(true, "it is cut short") {
+		return c.Err()
 	}
 	switch {
-	case d.heads != nil:
-	case kind != kindDAFA:
-		if m, b, err = d.models.readBinary(b); err == nil && o != nil {
-			m.waiting = o.rounds()
-		}
-	case d.models != nil:
-		m, err = d.models.fresh(c.Rounds)
+	case n.models == nil:
+	case kind == kindDAFA:
+		n.models.unknown, n.models.charged = n.cert.Rounds, n.cert.Rounds
+	case n.ordered != nil:
+		n.models.waiting = n.ordered.rounds()
 	}
-	if err != nil {
+	if err := d.reg.UnmarshalBinary(c.Bytes()); err != nil {
 		return err
 	}
-	if err := d.reg.UnmarshalBinary(b); err != nil {
-		return err
-	}
-	d.learned, d.cert, d.models, d.ordered, d.budgets = learned, c, m, o, priced
-	if unpriced {
+	if *d = n; unpriced {
 		d.firstPrices()
 	}
 	return nil

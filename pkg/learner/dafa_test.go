@@ -12,7 +12,7 @@ import (
 
 // world is an environment that knows the truth f⋆ = f_0 of a sigmoid class.
 type world struct {
-	class   *oracle.LogisticClass
+	class   *oracle.LinearClass
 	actions []oracle.Action
 	rng     *rand.Rand
 	f       []float64 // scratch

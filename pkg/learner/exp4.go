@@ -66,43 +66,18 @@ func NewEXP4(policies Policies, o EXP4Options) (*EXP4, error) {
 		return nil, errors.New("exp4: there are no policies")
 	case o.Eta != 0 && !(o.Eta > 0 && o.Eta <= 1e6):
 		return nil, fmt.Errorf("exp4: eta is %v: give a positive number, or 0 for the adaptive one", o.Eta)
-	case o.Prior != nil && len(o.Prior) != n:
-		return nil, fmt.Errorf("exp4: %d priors for %d policies", len(o.Prior), n)
 	}
-	e := &EXP4{policies: policies, eta: o.Eta, plain: o.Plain, breadth: oracle.Log(math.Max(float64(n), 2)),
-		losses: make([]float64, n), w: make([]float64, n), advice: make([]int32, n)}
-	if err := e.setPrior(o.Prior); err != nil {
-		return nil, err
+	e := &EXP4{policies: policies, eta: o.Eta, plain: o.Plain, losses: make([]float64, n), w: make([]float64, n),
+		advice: make([]int32, n)}
+	var err error
+	if e.logPrior, e.breadth, err = oracle.LogPrior(n, o.Prior); err != nil {
+		return nil, fmt.Errorf("exp4: %w", err)
+	}
+	if o.Prior == nil || slices.Min(o.Prior) == slices.Max(o.Prior) {
+		e.logPrior, e.breadth = nil, oracle.Log(math.Max(float64(n), 2)) // uniform: without rounding
 	}
 	e.weigh()
 	return e, nil
-}
-
-// setPrior sets logPrior and breadth.
-func (e *EXP4) setPrior(prior []float64) error {
-	if prior == nil {
-		return nil
-	}
-	sum, low, high := 0.0, math.Inf(1), 0.0
-	for i, p := range prior {
-		if !(p > 0) || p-p != 0 {
-			return fmt.Errorf("exp4: prior of policy %d is %v: it must be positive and finite", i, p)
-		}
-		sum += p
-		low, high = math.Min(low, p), math.Max(high, p)
-	}
-	if sum-sum != 0 || low/high == 0 {
-		return errors.New("exp4: the priors span too many orders of magnitude")
-	}
-	if low == high {
-		return nil
-	}
-	e.logPrior = make([]float64, len(prior))
-	for i, p := range prior {
-		e.logPrior[i] = oracle.Log(p / high)
-	}
-	e.breadth = math.Max(oracle.Log(sum/low), oracle.Log(2))
-	return nil
 }
 
 // Policies returns the policies.
@@ -230,39 +205,19 @@ func (e *EXP4) denominator(then, now, eta float64) float64 {
 	return math.Max(d, 0x1p-53) // no less is ever drawn
 }
 
-// exp4Floor is the log of the smallest weight, relative to the largest, that is not
-// taken as 0: below it a weight cannot move a float64 sum.
-const exp4Floor = -64
-
 // weigh derives the weights.
 func (e *EXP4) weigh() {
 	eta := 0.0 // before anything is learned only the prior counts
 	if e.learned > 0 {
 		eta = e.Eta()
 	}
-	top := math.Inf(-1)
 	for i, c := range e.losses {
-		v := -float64(eta * c)
+		e.w[i] = -float64(eta * c)
 		if e.logPrior != nil {
-			v += e.logPrior[i]
-		}
-		e.w[i] = v
-		if v > top {
-			top = v
+			e.w[i] += e.logPrior[i]
 		}
 	}
-	sum := 0.0
-	for i, v := range e.w {
-		w := 0.0
-		if v -= top; v >= exp4Floor {
-			w = oracle.Exp(v)
-		}
-		e.w[i] = w
-		sum += w
-	}
-	for i := range e.w {
-		e.w[i] /= sum
-	}
+	oracle.Shares(e.w, e.w)
 }
 
 // Learned implements [Learner].
@@ -271,3 +226,40 @@ func (e *EXP4) Learned() int64 { return e.learned }
 // NeedsFIFO implements [Learner]. In FIFO order the guarantee holds for delays that
 // look at the losses, in the order of arrival for those that do not.
 func (e *EXP4) NeedsFIFO() bool { return false }
+
+// AppendBinary implements [Learner].
+func (e *EXP4) AppendBinary(b []byte) ([]byte, error) {
+	c := oracle.NewWriter(b)
+	e.code(&c)
+	return c.Bytes(), nil
+}
+
+// UnmarshalBinary implements [Learner].
+func (e *EXP4) UnmarshalBinary(b []byte) error {
+	c, n := newReader(b), *e
+	n.losses, n.w = make([]float64, len(e.losses)), make([]float64, len(e.w))
+	n.code(&c)
+	if err := c.Err(); err != nil {
+		return err
+	}
+	n.weigh()
+	*e = n
+	return nil
+}
+
+func (e *EXP4) code(c *oracle.Coder) {
+	t := &e.tally
+	codeHeader(c, kindEXP4, &e.learned)
+	t.counts.code(c)
+	c.Float(0, &t.loss, &t.measured, &t.apriori, &t.actions)
+	c.Same("exp4: other parameters", e.eta, e.breadth, e.plain)
+	c.Float(0, &e.spent)
+	if !c.Same("exp4: another number of policies", oracle.Word(len(e.losses))) {
+		return
+	}
+	c.FloatsFrom(0, e.losses)
+	for _, v := range e.logPrior {
+		c.Same("exp4: other prior", v)
+	}
+	c.Must((e.spent > 0) == (e.learned > 0), "exp4: sums that no run leaves")
+}

@@ -32,10 +32,6 @@ type policyTally struct {
 	actions  float64     // max K_s + max σ_s
 }
 
-func (t *policyTally) floats() [4]*float64 {
-	return [...]*float64{&t.loss, &t.measured, &t.apriori, &t.actions}
-}
-
 // add adds the terms of a round that is learned now, with rate η and the law q of the
 // weights of now. A round cannot lose more than 1, and neither can its variance term
 // add more (package comment).

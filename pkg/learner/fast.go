@@ -2,9 +2,6 @@ package learner
 
 import (
 	"cmp"
-	"encoding/binary"
-	"fmt"
-	"math"
 	"slices"
 
 	"hindsight/pkg/oracle"
@@ -154,80 +151,63 @@ func (f *fast) settle(r *Round) {
 	q.drop(i)
 }
 
-// The bytes behind those of the slow state: those of the fast oracle behind their length, then of each partition its
-// rounds, then the records that told.
-func (f *fast) appendBinary(b []byte) (_ []byte, err error) {
-	at := len(b)
-	if b, err = f.reg.AppendBinary(appendInt64(b, 0)); err != nil {
-		return nil, err
+// code is what stands behind the slow state: that of the fast oracle behind its length, whose bytes it returns, then
+// of each partition its rounds, then the records that told. It reads into a fresh one.
+func (f *fast) code(c *oracle.Coder) (state []byte) {
+	const damaged = "rounds that wait are damaged"
+	state = c.Part(f.reg)
+	n := c.Length(len(f.lanes), 8)
+	if c.Reading() {
+		f.lanes = make([]queue[waits], n)
 	}
-	binary.LittleEndian.PutUint64(b[at:], uint64(len(b)-at-8))
-	b = appendInt64(b, int64(len(f.lanes)))
 	for i := range f.lanes {
-		waiting := f.lanes[i].items()
-		b = appendInt64(b, int64(len(waiting)))
-		for _, w := range waiting {
-			b = appendFloats(append(appendInt64(b, w.decision), flag(w.borrowed)), []float64{w.loss})
-			b = appendInt64(appendInt64(b, w.fed.At), int64(len(w.fed.Z)))
-			b = appendFloats(b, w.fed.Z)
+		q := &f.lanes[i]
+		if n := c.Length(len(q.items()), 33); c.Reading() {
+			q.all = make([]waits, n)
+		}
+		last := int64(0)
+		for k := range q.items() {
+			w := &q.items()[k]
+			c.Words(&w.decision)
+			c.Flag(&w.borrowed)
+			c.Float(0, &w.loss)
+			c.Words(&w.fed.At)
+			if n := c.Length(len(w.fed.Z), 8); c.Reading() && n > 0 {
+				w.fed.Z = make([]float64, n)
+			}
+			c.Floats(w.fed.Z)
+			if !c.Must(w.decision > last && w.loss <= 1, damaged) {
+				return nil
+			}
+			if last = w.decision; c.Reading() {
+				f.live += w.counts()
+			}
 		}
 	}
-	b = appendInt64(appendInt64(b, f.gone), int64(len(f.told.items())))
-	for _, n := range f.told.items() {
-		b = appendInt64(b, n)
+	c.Words(&f.gone)
+	if n := c.Length(len(f.told.items()), 8); c.Reading() {
+		f.told.all = make([]int64, n)
 	}
-	return b, nil
+	told := f.told.items()
+	for k := range told {
+		c.Words(&told[k])
+	}
+	c.Must(slices.IsSorted(told), damaged)
+	return state
 }
 
-// read returns what b says, and the bytes of its oracle.
-func (f *fast) read(b []byte) (_ *fast, state []byte, err error) {
-	r, g := stateReader{b: b}, &fast{reg: f.reg}
-	if state = r.take(int(r.int64())); !r.bad {
-		for range r.int64() {
-			var q queue[waits]
-			last := int64(0)
-			for range r.int64() {
-				w := waits{decision: r.int64(), borrowed: r.byte() == 1, loss: r.float(0),
-					fed: oracle.Fed{At: r.int64()}}
-				if n := int(r.int64()); n > 0 && n <= len(r.b)/8 {
-					w.fed.Z = make([]float64, n)
-					r.floats(w.fed.Z, math.Inf(-1))
-				} else {
-					r.bad = r.bad || n > 0
-				}
-				if r.bad = r.bad || w.decision <= last || w.loss > 1; r.bad {
-					break
-				}
-				last = w.decision
-				q.all, g.live = append(q.all, w), g.live+w.counts()
-			}
-			if r.bad {
-				break
-			}
-			g.lanes = append(g.lanes, q)
-		}
-	}
-	g.gone = r.int64()
-	for range r.int64() {
-		if g.told.all = append(g.told.all, r.int64()); r.bad {
-			break
-		}
-	}
-	if r.bad || len(r.b) > 0 || !slices.IsSorted(g.told.all) {
-		return nil, nil, fmt.Errorf("rounds that wait are damaged: %w", ErrSnapshot)
-	}
-	return g, state, nil
-}
+// slow is the state that learns feedback.
+type slow struct{ *DAFA }
+
+func (s slow) AppendBinary(b []byte) ([]byte, error) { return s.appendFinal(b) }
 
 // appendEarly is AppendBinary of a learner with a fast state: the slow one's bytes behind their length, and its own.
 func (d *DAFA) appendEarly(b []byte) (_ []byte, err error) {
-	b = appendHeader(b, kindEarly, d.learned)
-	at := len(b)
-	if b, err = d.appendFinal(appendInt64(b, 0)); err != nil {
-		return nil, err
-	}
-	binary.LittleEndian.PutUint64(b[at:], uint64(len(b)-at-8))
-	return d.fast.appendBinary(b)
+	c := oracle.NewWriter(b)
+	codeHeader(&c, kindEarly, &d.learned)
+	c.Part(slow{d})
+	d.fast.code(&c)
+	return c.Bytes(), c.Err()
 }
 
 // readSlow is readEarly of a snapshot without a fast state.
@@ -252,17 +232,11 @@ func (d *DAFA) readEarly(b []byte) error {
 	if len(b) > 1 && b[1] == d.kind() {
 		return d.readSlow(b)
 	}
-	_, rest, err := readHeader(b, kindEarly)
-	if err != nil {
-		return err
-	}
-	r := stateReader{b: rest}
-	final := r.take(int(r.int64()))
-	if r.bad {
-		return fmt.Errorf("it is cut short: %w", ErrSnapshot)
-	}
-	g, state, err := d.fast.read(r.b)
-	if err != nil {
+	c, g, learned := newReader(b), &fast{reg: d.fast.reg}, int64(0)
+	codeHeader(&c, kindEarly, &learned)
+	final := c.Part(nil)
+	state := g.code(&c)
+	if err := c.Err(); err != nil {
 		return err
 	}
 	before, err := g.reg.AppendBinary(nil)

@@ -58,11 +58,7 @@ func (g *Greedy) Learn(r *Round) {
 }
 
 // AppendBinary implements [Learner].
-func (g *Greedy) AppendBinary(b []byte) ([]byte, error) {
-	return g.reg.AppendBinary(appendHeader(b, kindGreedy, g.learned))
-}
+func (g *Greedy) AppendBinary(b []byte) ([]byte, error) { return g.appendBinary(b, kindGreedy, g.reg) }
 
 // UnmarshalBinary implements [Learner].
-func (g *Greedy) UnmarshalBinary(b []byte) error {
-	return g.readWith(b, kindGreedy, g.reg)
-}
+func (g *Greedy) UnmarshalBinary(b []byte) error { return g.readBinary(b, kindGreedy, g.reg) }

@@ -2,9 +2,9 @@ package learner
 
 import (
 	"cmp"
-	"encoding/binary"
-	"fmt"
 	"slices"
+
+	"hindsight/pkg/oracle"
 )
 
 // mostWaiting is the most memory that rounds ahead of their turn take: about 50,000 of 300
@@ -40,7 +40,7 @@ type inOrder struct {
 type waiting struct {
 	decision int64
 	n        int64  // its place in the feedback log
-	round    []byte // as appendHeld writes it; nil: it has nothing to say
+	round    []byte // as codeHeld has it; nil: it has nothing to say
 }
 
 // take takes the next round in the order of arrival.
@@ -76,7 +76,9 @@ func (o *inOrder) hold(m *Models, r *Round) {
 		if n := len(o.free); n > 0 {
 			w.round, o.free = o.free[n-1][:0], o.free[:n-1]
 		}
-		w.round = appendHeld(w.round, r)
+		c := oracle.NewWriter(w.round)
+		codeHeld(&c, r, nil)
+		w.round = c.Bytes()
 		m.waiting += counts(r)
 	}
 	at, _ := o.find(w.decision)
@@ -157,38 +159,31 @@ func (o *inOrder) fresh() *inOrder {
 	return &inOrder{through: o.through}
 }
 
-// The bytes: whose turn it is, and of each that waits its decision, its place in the log,
-// and its content behind its length.
-func (o *inOrder) appendBinary(b []byte) []byte {
-	b = appendInt64(appendInt64(b, o.next), int64(len(o.wait)))
+// code is whose turn it is, and of each round that waits its decision, its place in the log,
+// and its content behind its length. It reads into a fresh one.
+func (o *inOrder) code(c *oracle.Coder) {
+	c.Words(&o.next)
+	n, last := c.Length(len(o.wait), 17), o.next-1
+	if c.Reading() {
+		o.wait = make([]waiting, n)
+	}
 	for i := range o.wait {
 		w := &o.wait[i]
-		b = appendInt64(appendInt64(b, w.decision), w.n)
-		b = append(binary.AppendUvarint(b, uint64(len(w.round))), w.round...)
-	}
-	return b
-}
-
-// readBinary reads the state that b begins with into a fresh one.
-func (o *inOrder) readBinary(b []byte) (rest []byte, err error) {
-	r := stateReader{b: b}
-	o.next = r.int64()
-	last := o.next - 1
-	for range r.int64() {
-		w := waiting{decision: r.int64(), n: r.int64()}
-		if p := r.take(r.count(1)); len(p) > 0 {
-			w.round = slices.Clone(p)
-			r.bad = r.bad || !o.held.parse(p)
+		c.Words(&w.decision, &w.n)
+		round := c.Blob(w.round)
+		if !c.Reading() {
+			continue
 		}
-		if r.bad = r.bad || w.decision <= last || w.n < 1; r.bad {
-			break
+		ok := true
+		if len(round) > 0 {
+			w.round = slices.Clone(round)
+			ok = o.held.parse(w.round)
+		}
+		if !c.Must(ok && w.decision > last && w.n >= 1, "rounds that wait are damaged") {
+			return
 		}
 		last = w.decision
-		o.wait = append(o.wait, w)
 		o.bytes += waitingBytes + len(w.round)
 	}
-	if r.bad {
-		return nil, fmt.Errorf("rounds that wait are damaged: %w", ErrSnapshot)
-	}
-	return r.b, nil
+	c.Must(true, "rounds that wait are damaged")
 }

@@ -42,11 +42,18 @@ func newLevels() *Models {
 }
 
 func stateOf(t interface{ Fatal(...any) }, m *Models) []byte {
-	b, err := m.appendBinary(nil)
-	if err != nil {
-		t.Fatal(err)
+	c := oracle.NewWriter(nil)
+	if m.code(&c); c.Err() != nil {
+		t.Fatal(c.Err())
 	}
-	return b
+	return c.Bytes()
+}
+
+// written returns what waits as bytes.
+func (o *inOrder) written() []byte {
+	c := oracle.NewWriter(nil)
+	o.code(&c)
+	return c.Bytes()
 }
 
 // TestInOrderIsOrder: whatever the order of arrival, after each feedback the models are those
@@ -82,10 +89,10 @@ func TestInOrderIsOrder(t *testing.T) {
 			}
 			o.take(m, r)
 			if i == stored {
-				b := o.appendBinary(nil)
+				c := newReader(o.written())
 				o = o.fresh()
-				if rest, err := o.readBinary(b); err != nil || len(rest) > 0 {
-					t.Fatalf("%v, %d bytes left", err, len(rest))
+				if o.code(&c); c.Err() != nil {
+					t.Fatal(c.Err())
 				}
 			}
 			ready := true // no round of an older epoch is without feedback
@@ -180,19 +187,17 @@ func FuzzInOrder(f *testing.F) {
 	for i, r := range crowd(rand.New(rand.NewPCG(2, 2)), 12) {
 		r.N, r.Decision = int64(i+1), int64(i+2)
 		o.take(m, r)
-		f.Add(o.appendBinary(nil))
+		f.Add(o.written())
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, o := newLevels(), &inOrder{}
-		rest, err := o.readBinary(b)
-		if err != nil {
+		c := newReader(b)
+		if o.code(&c); c.Err() != nil {
 			return
 		}
-		again := &inOrder{}
-		if c := o.appendBinary(nil); len(rest) == 0 {
-			if _, err := again.readBinary(c); err != nil || !bytes.Equal(again.appendBinary(nil), c) {
-				t.Fatalf("what was read and written is not read again: %v", err)
-			}
+		again, c := &inOrder{}, newReader(o.written())
+		if again.code(&c); c.Err() != nil || !bytes.Equal(again.written(), o.written()) {
+			t.Fatalf("what was read and written is not read again: %v", c.Err())
 		}
 		o.settle(m, 1)
 		o.bytes = math.MaxInt

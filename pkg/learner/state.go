@@ -1,9 +1,7 @@
 package learner
 
 import (
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 
 	"hindsight/pkg/oracle"
@@ -29,64 +27,20 @@ const (
 // newestKind is the largest kind that this program writes.
 const newestKind = kindEarly
 
-func appendHeader(b []byte, kind byte, learned int64) []byte {
-	return binary.LittleEndian.AppendUint64(append(b, snapshotVersion, kind), uint64(learned))
+// codeHeader is what the state of a kind begins with.
+func codeHeader(c *oracle.Coder, kind byte, learned *int64) bool {
+	c.Version(snapshotVersion, snapshotVersion, "")
+	c.Version(kind, newestKind, "of another learner")
+	c.Words(learned)
+	return c.Must(true, "it is cut short")
 }
 
-func readHeader(b []byte, kind byte) (learned int64, rest []byte, err error) {
-	if len(b) < 10 {
-		return 0, nil, fmt.Errorf("%d bytes: %w", len(b), ErrSnapshot)
-	}
-	if b[0] > snapshotVersion || b[1] > newestKind {
-		return 0, nil, fmt.Errorf("version %d, kind %d, and this one reads versions up to %d and kinds up to %d: %w: %w",
-			b[0], b[1], snapshotVersion, newestKind, oracle.ErrNewer, ErrSnapshot)
-	}
-	if b[0] != snapshotVersion {
-		return 0, nil, fmt.Errorf("version %d: %w", b[0], ErrSnapshot)
-	}
-	learned = int64(binary.LittleEndian.Uint64(b[2:]))
-	if b[1] != kind || learned < 0 {
-		return 0, nil, fmt.Errorf("of another learner: %w", ErrSnapshot)
-	}
-	return learned, b[10:], nil
-}
+func newReader(b []byte) oracle.Coder { return oracle.NewReader(b, "", ErrSnapshot) }
 
-// integers and floats name what is kept of a certificate, in the order of its
-// bytes.
-func (c *Certificate) integers() [5]*int64 {
-	return [...]*int64{&c.Rounds, &c.Learned, &c.Imputed, &c.Skipped, &c.MaxSigma}
-}
-
-func (c *Certificate) floats() [6]*float64 {
-	return [...]*float64{&c.Barrier, &c.MaxGamma, &c.Drift, &c.Explored, &c.SumSigma, &c.SumSqSig}
-}
-
-func (c *Certificate) appendBinary(b []byte) []byte {
-	for _, v := range c.integers() {
-		b = appendInt64(b, *v)
-	}
-	for _, v := range c.floats() {
-		b = appendFloats(b, []float64{*v})
-	}
-	return b
-}
-
-func (c *Certificate) readBinary(b []byte) (rest []byte, err error) {
-	if len(b) < 8*11 {
-		return nil, fmt.Errorf("certificate is cut short: %w", ErrSnapshot)
-	}
-	r := stateReader{b: b}
-	for _, v := range c.integers() {
-		if *v = r.int64(); r.bad {
-			return nil, fmt.Errorf("certificate has a negative count: %w", ErrSnapshot)
-		}
-	}
-	for _, v := range c.floats() {
-		if *v = r.float(math.Inf(-1)); r.bad {
-			return nil, fmt.Errorf("certificate has a sum that is not finite: %w", ErrSnapshot)
-		}
-	}
-	return r.b, nil
+func (s *Certificate) code(c *oracle.Coder) {
+	c.Words(&s.Rounds, &s.Learned, &s.Imputed, &s.Skipped, &s.MaxSigma)
+	c.Float(math.Inf(-1), &s.Barrier, &s.MaxGamma, &s.Drift, &s.Explored, &s.SumSigma, &s.SumSqSig)
+	c.Must(true, "a certificate that is cut short, has a negative count or a sum that is not finite")
 }
 
 // Earlier is a learner that reads snapshots of earlier programs, which lack something that
@@ -107,6 +61,8 @@ func (d *DAFA) Lacks(snapshot []byte) bool {
 
 // AppendEarlier implements [Earlier].
 func (d *DAFA) AppendEarlier(b []byte) ([]byte, error) {
-	b = appendHeader(b, kindDAFA, d.learned)
-	return d.reg.AppendBinary(d.cert.appendBinary(b))
+	c := oracle.NewWriter(b)
+	codeHeader(&c, kindDAFA, &d.learned)
+	d.cert.code(&c)
+	return d.reg.AppendBinary(c.Bytes())
 }

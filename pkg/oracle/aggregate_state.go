@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 )
@@ -28,144 +27,121 @@ func (o *Aggregate) layout() byte {
 
 // AppendBinary implements [Regressor].
 func (o *Aggregate) AppendBinary(b []byte) ([]byte, error) {
-	n := o.lin.stateBytes() + 256
+	n := o.lin.stateBytes() + 256 + 16*(len(o.wide.own)+8*len(o.wide.actions))
 	for i := range o.fadings {
-		n += o.fadings[i].plain.stateBytes() + o.fadings[i].random.stateBytes()
-	}
-	b = slices.Grow(b, n)
-	b = append(b, o.layout())
-	for _, v := range []uint64{uint64(o.o.Columns), o.random(), o.o.Seed, uint64(len(o.fadings))} {
-		b = binary.AppendUvarint(b, v)
-	}
-	if o.lin.version > 1 {
-		b = append(b, byte(o.members))
-	}
-	if o.o.Places > 0 {
-		b = binary.AppendUvarint(b, uint64(o.o.Places))
-	}
-	var parts [wideMember + 1]float64
-	b = appendFloats(b, o.each(parts[:0], &o.q))
-	b = appendFloats(b, o.each(parts[:0], &o.lost))
-	b = appendFloats(b, []float64{o.lostMean, o.duel})
-	for i := range o.fadings {
-		b = o.fadings[i].plain.append(b)
-		b = o.fadings[i].random.append(b)
-	}
-	if o.o.Places > 0 {
-		b = o.wide.append(b)
-	}
-	return o.lin.AppendBinary(b)
-}
-
-func (f *fading) stateBytes() int { return 8 * (1 + 2*len(f.w) + packedLen(len(f.w))) }
-
-// append appends w, S and the P without S, the last step taken.
-func (f *fading) append(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(len(f.w)))
-	b = appendFloats(b, f.w)
-	b = appendFloats(b, f.s)
-	for i := range f.w {
-		for j := range i + 1 {
-			b = appendFloat(b, f.at(i, j))
+		for _, f := range [...]*fading{&o.fadings[i].plain, &o.fadings[i].random} {
+			n += 8 * (1 + 2*len(f.w) + packedLen(len(f.w)))
 		}
 	}
-	return b
+	for i := range o.wide.actions {
+		n += 16 * (len(o.wide.actions[i].cols) + len(o.wide.actions[i].terms))
+	}
+	return appendState(slices.Grow(b, n), o)
 }
 
 // UnmarshalBinary implements [Regressor].
 func (o *Aggregate) UnmarshalBinary(b []byte) error {
-	r := wireReader{b: b}
-	switch v := r.byte(); {
-	case v < aggregateVersion || v > 2*Newest && (v <= wideAggregate || v > wideAggregate+2*Newest):
-		return versionError("auto", v, 2*Newest)
-	case v != o.layout():
-		return snapshotError("auto", "its share or version, or whether it has terms, is another")
-	}
-	if r.int64() != int64(o.o.Columns) || r.uvarint() != o.random() || r.uvarint() != o.o.Seed {
-		return snapshotError("auto", "other parameters")
-	}
-	n := &Aggregate{o: o.o, lambda: o.lambda, members: o.members,
+	n := &Aggregate{o: o.o, lambda: o.lambda, members: o.members, lin: *o.lin.fresh(),
 		wide: diagonals{places: o.o.Places, lambda: DiagonalLambda}}
-	actions := r.count(2)
-	switch {
-	case o.lin.version == 1:
-	case o.o.Fourier == ByWhatComes:
-		n.members = mostMembers - 1 + int(r.byte()&1)
-	default:
-		r.byte()
+	return readState(b, "auto", o, n)
+}
+
+func (o *Aggregate) code(c *Coder) {
+	newest := byte(2 * Newest)
+	if c.Reading() && len(c.b) > 0 && c.b[0] > wideAggregate {
+		newest += wideAggregate
 	}
-	if n.members == mostMembers {
+	c.Version(o.layout(), newest, "its share or version, or whether it has terms, is another")
+	c.Same("other parameters", o.o.Columns, o.random(), o.o.Seed)
+	actions := c.Count(len(o.fadings), 2)
+	o.codeMembers(c)
+	if o.o.Places > 0 {
+		c.Same("other places of terms", o.o.Places)
+	}
+	for _, part := range []*[wideMember + 1]float64{&o.q, &o.lost} {
+		c.Floats(part[:o.members])
+		if o.o.Places > 0 {
+			c.Floats(part[wideMember:])
+		}
+	}
+	c.Float(math.Inf(-1), &o.lostMean, &o.duel)
+	if !c.Must(actions <= o.lin.maxActions, "damaged header") {
+		return
+	}
+	if c.Reading() {
+		o.fadings = make([]fadingPair, actions)
+	}
+	for i := range o.fadings {
+		if f := &o.fadings[i]; !f.plain.code(c) || !f.random.code(c) {
+			return
+		}
+	}
+	if o.o.Places > 0 {
+		o.wide.code(c, o.lin.o.MaxFeatures+1)
+	}
+	o.lin.code(c)
+	if !c.Must(o.consistent(), "damaged state") || !c.Reading() {
+		return
+	}
+	o.fourier.grow(&o.lin.features)
+	for i := range o.fadings {
+		o.begin(int32(i))
+	}
+	o.size()
+}
+
+// codeMembers is how many cores there are, which in version 1 the parameters say.
+func (o *Aggregate) codeMembers(c *Coder) {
+	members := byte(o.members)
+	if o.lin.version > 1 {
+		c.Byte(&members)
+	}
+	if !c.Reading() {
+		return
+	}
+	if o.lin.version > 1 && o.o.Fourier == ByWhatComes {
+		o.members = mostMembers - 1 + int(members&1)
+	}
+	if o.members == mostMembers {
 		m := o.o.Fourier
 		if m == ByWhatComes {
 			m = DefaultFourier
 		}
-		n.fourier = newFourier(m, o.o.Seed)
+		o.fourier = newFourier(m, o.o.Seed)
 	}
-	if n.o.Places > 0 && r.int64() != int64(n.o.Places) {
-		return snapshotError("auto", "other places of terms")
-	}
-	for _, part := range []*[wideMember + 1]float64{&n.q, &n.lost} {
-		r.floats(part[:n.members])
-		if n.o.Places > 0 {
-			r.floats(part[wideMember:])
-		}
-	}
-	var rest [2]float64
-	r.floats(rest[:])
-	n.lostMean, n.duel = rest[0], rest[1]
-	if r.bad || actions > o.lin.maxActions {
-		return snapshotError("auto", "damaged header")
-	}
-	n.fadings = make([]fadingPair, actions)
-	for i := range n.fadings {
-		if !n.fadings[i].plain.read(&r) || !n.fadings[i].random.read(&r) {
-			return snapshotError("auto", "damaged regression")
-		}
-	}
-	if n.o.Places > 0 {
-		var ok bool
-		if n.wide, ok = o.wide.read(&r, o.lin.o.MaxFeatures+1); !ok {
-			return snapshotError("auto", "damaged diagonal regression")
-		}
-	}
-	l := &o.lin
-	n.lin = Linear{features: l.features.fresh(), o: l.o, aggregated: true, places: l.places,
-		room: l.room, forget: l.forget, fourier: l.fourier, maxActions: l.maxActions, beginning: l.beginning}
-	if err := n.lin.UnmarshalBinary(r.b); err != nil {
-		return err
-	}
-	if !n.consistent() {
-		return snapshotError("auto", "damaged state")
-	}
-	n.fourier.grow(&n.lin.features)
-	for i := range n.fadings {
-		n.begin(int32(i))
-	}
-	n.size()
-	*o = *n
-	return nil
 }
 
 // random returns what a snapshot says of the number of random features.
-func (o *Aggregate) random() uint64 {
+func (o *Aggregate) random() int {
 	if o.o.Fourier == ByWhatComes {
 		return MaxFourier + 1
 	}
-	return uint64(o.o.Fourier)
+	return o.o.Fourier
 }
 
-func (f *fading) read(r *wireReader) bool {
-	d := r.count(8)
-	if r.bad || packedLen(d)+2*d > len(r.b)/8 {
-		return false
-	}
-	f.w, f.s, f.p, f.k = make([]float64, d), make([]float64, d), make([]float64, packedLen(d)), make([]float64, d)
-	for _, dst := range [][]float64{f.w, f.s, f.p} {
-		for i := range dst { // any bits, as in Linear
-			dst[i] = r.float()
+// code is w, S and the P without S, the last step taken; any bits, as in Linear.
+func (f *fading) code(c *Coder) bool {
+	d := c.Count(len(f.w), 8)
+	if c.Reading() {
+		if !c.Must(packedLen(d)+2*d <= len(c.b)/8, "damaged regression") {
+			return false
 		}
+		f.w, f.s, f.p, f.k = make([]float64, d), make([]float64, d), make([]float64, packedLen(d)), make([]float64, d)
 	}
-	return !r.bad
+	c.Bits(f.w)
+	c.Bits(f.s)
+	if c.Reading() {
+		c.Bits(f.p)
+		return true
+	}
+	row := make([]float64, d)
+	for i := range d {
+		for j := range i + 1 {
+			row[j] = f.at(i, j)
+		}
+		c.Bits(row[:i+1])
+	}
+	return true
 }
 
 // consistent reports whether the parts of a state go together.

@@ -1,9 +1,6 @@
 package oracle
 
-import (
-	"encoding/binary"
-	"math"
-)
+import "math"
 
 // Constants of what notices a change of the world (docs/algorithms.md, section 7).
 const (
@@ -144,13 +141,10 @@ func (o *Linear) changed(n int32, f, y float64) (from, to int32) {
 }
 
 // Changes returns the changes that it noticed; ok is false in version 1, which watches for none.
-func (o *Linear) Changes() (c Changes, ok bool) { return o.changes, o.version > 1 }
+func (o *fitted) Changes() (c Changes, ok bool) { return o.changes, o.version > 1 }
 
 // Changes returns the changes that it noticed, as [Linear.Changes].
 func (o *Aggregate) Changes() (c Changes, ok bool) { return o.lin.Changes() }
-
-// Changes returns the changes that it noticed, as [Linear.Changes].
-func (o *Shared) Changes() (c Changes, ok bool) { return o.changes, o.version > 1 }
 
 // renew starts cores 1 and 3 and the diagonal member of an action anew. Core 2 goes on and forgets by itself: where
 // only the noise grew, what it knows still holds. q, which Overhead is about, goes on too.
@@ -169,54 +163,39 @@ func (o *Aggregate) mix(m [wideMember + 1]float64) float64 {
 	return clip01(s)
 }
 
-// append appends the state of a watch; read reads one whose alarm is raised at most, of an
-// oracle that was fed so many examples.
-func (w *watch) append(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(w.n))
-	return appendFloats(appendFloats(b, []float64{w.bias, w.lost}), w.s[:])
-}
-
-func (w *watch) read(r *wireReader, fed int64, most float64) bool {
-	w.n = r.int64()
-	w.bias, w.lost = r.float(), r.float()
-	r.floats(w.s[:])
+// code is the state of a watch whose alarm is raised at most, of an oracle that was fed so many examples.
+func (w *watch) code(c *Coder, fed int64, most float64) bool {
+	c.Ints(&w.n)
+	c.Float(math.Inf(-1), &w.bias, &w.lost)
+	c.Floats(w.s[:])
 	n := float64(w.n)
-	return !r.bad && w.n <= fed && math.Abs(w.bias) <= n && w.lost >= 0 && w.lost <= n &&
-		min(w.s[0], w.s[1], w.s[2]) >= 0 && w.wealth() < most
+	return c.Must(w.n <= fed && math.Abs(w.bias) <= n && w.lost >= 0 && w.lost <= n &&
+		min(w.s[0], w.s[1], w.s[2]) >= 0 && w.wealth() < most, "damaged watch")
 }
 
-// append appends the state of the watch over all examples, and the changes.
-func (w *watches) append(b []byte) []byte {
-	return w.changes.append(w.all.append(b))
-}
-
-func (c *Changes) append(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(c.Count))
-	b = binary.AppendUvarint(b, uint64(len(c.Last)))
-	for _, x := range c.Last {
-		b = appendString(binary.AppendUvarint(b, uint64(x.Example)), x.Action)
-	}
-	return b
-}
-
-func (w *watches) read(r *wireReader, fed int64) bool {
-	ok := w.all.read(r, fed, 1/changeAlpha) && w.changes.read(r)
+// code is the state of the watch over all examples, and the changes.
+func (w *watches) code(c *Coder, fed int64) {
+	ok := w.all.code(c, fed, 1/changeAlpha) && w.changes.code(c)
 	before := int64(0)
 	for _, c := range w.changes.Last {
 		ok = ok && before < c.Example && c.Example <= fed
 		before = c.Example
 	}
-	return ok && w.changes.Count <= fed
+	c.Must(ok && w.changes.Count <= fed, "damaged watch")
 }
 
-func (c *Changes) read(r *wireReader) bool {
-	c.Count = r.int64()
-	n := r.count(2)
-	if r.bad || int64(n) != min(c.Count, mostChanges) {
+func (s *Changes) code(c *Coder) bool {
+	c.Ints(&s.Count)
+	n := c.Count(len(s.Last), 2)
+	if !c.Must(int64(n) == min(s.Count, mostChanges), "damaged changes") {
 		return false
 	}
-	for range n {
-		c.Last = append(c.Last, Change{Example: r.int64(), Action: r.string()})
+	if c.Reading() {
+		s.Last = make([]Change, n)
 	}
-	return !r.bad
+	for i := range s.Last {
+		c.Ints(&s.Last[i].Example)
+		c.String(&s.Last[i].Action)
+	}
+	return c.Must(true, "damaged changes")
 }

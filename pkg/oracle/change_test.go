@@ -265,8 +265,11 @@ func TestDamagedWatch(t *testing.T) {
 		w := good
 		damage(&w)
 		var got watch
-		if ok := got.read(&wireReader{b: w.append(nil)}, 100, 1000); ok != (name == "none") {
-			t.Errorf("%s: %v", name, ok)
+		c := NewWriter(nil)
+		w.code(&c, 100, 1000)
+		r := NewReader(c.Bytes(), "", ErrSnapshot)
+		if got.code(&r, 100, 1000); (r.Err() == nil) != (name == "none") {
+			t.Errorf("%s: %v", name, r.Err())
 		}
 	}
 	ws := watches{changes: Changes{2, []Change{{Example: 5, Action: "a"}, {Example: 9}}}}
@@ -280,8 +283,11 @@ func TestDamagedWatch(t *testing.T) {
 		w.changes.Last = slices.Clone(ws.changes.Last)
 		damage(&w)
 		var got watches
-		if ok := got.read(&wireReader{b: w.append(nil)}, 100); ok != (name == "none") {
-			t.Errorf("%s: %v", name, ok)
+		c := NewWriter(nil)
+		w.code(&c, 100)
+		r := NewReader(c.Bytes(), "", ErrSnapshot)
+		if got.code(&r, 100); (r.Err() == nil) != (name == "none") {
+			t.Errorf("%s: %v", name, r.Err())
 		}
 	}
 }

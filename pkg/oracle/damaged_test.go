@@ -126,8 +126,8 @@ func TestCountsAreGuarded(t *testing.T) {
 		size, bytes int
 		want        int
 	}{{3, 8, 24, 3}, {3, 8, 23, 0}, {4, 8, 31, 0}, {1 << 40, 8, 64, 0}, {1 << 61, 8, 64, 0}, {1<<64 - 1, 1, 64, 0}} {
-		r := wireReader{b: append(binary.AppendUvarint(nil, c.n), make([]byte, c.bytes)...)}
-		if n := r.count(c.size); n != c.want || r.bad != (c.want == 0) {
+		r := NewReader(append(binary.AppendUvarint(nil, c.n), make([]byte, c.bytes)...), "", ErrSnapshot)
+		if n := r.Count(0, c.size); n != c.want || r.bad != (c.want == 0) {
 			t.Errorf("%d of %d bytes each in %d: %d, bad %v", c.n, c.size, c.bytes, n, r.bad)
 		}
 	}
@@ -152,7 +152,8 @@ func TestShortMatrixIsNotAllocated(t *testing.T) {
 	for name, read := range map[string]func() bool{
 		"linear": func() bool { return l.UnmarshalBinary(whole[:len(whole)-int(matrix)+8*d]) == nil },
 		"auto": func() bool {
-			return f.read(&wireReader{b: append(binary.AppendUvarint(nil, d), make([]byte, 3*8*d)...)})
+			r := NewReader(append(binary.AppendUvarint(nil, d), make([]byte, 3*8*d)...), "", ErrSnapshot)
+			return f.code(&r)
 		},
 	} {
 		var before, after runtime.MemStats

@@ -37,19 +37,12 @@ func DiagonalBytes(k, n int) float64 { return float64(k) * 16 * float64(n) }
 // common, and needs more examples than [Linear] where columns are few. A round takes as many steps as x has elements;
 // a matrix of 4,096 columns would take 8 million.
 type Diagonal struct {
-	features
+	fitted
 	o        DiagonalOptions
 	wide     diagonals
 	byAction map[string]int32
 	names    []string
-	watches
 	beginning
-
-	fed     int64
-	sumLoss float64
-	regret  float64 // Σ e²u/(1+u)
-	resets  int64
-	strange int64 // examples of actions for which there was no room
 }
 
 var _ Regressor = (*Diagonal)(nil)
@@ -59,29 +52,19 @@ func NewDiagonal(o DiagonalOptions) (*Diagonal, error) {
 	if o.Lambda == 0 {
 		o.Lambda = DiagonalLambda
 	}
-	if o.MaxFeatures == 0 {
-		o.MaxFeatures = DefaultMaxFeatures
-	}
 	if o.MaxActions == 0 {
 		o.MaxActions = math.MaxInt32
 	}
+	f, err := newFitted(&o.MaxFeatures, o.Beta, o.Lambda, false, o.Schema, o.Version)
 	switch {
-	case !(o.Beta >= 0 && o.Beta <= 1):
-		return nil, fmt.Errorf("diagonal: beta is %v: it must be in [0,1]", o.Beta)
-	case !(o.Lambda >= 1e-9 && o.Lambda <= 1e9):
-		return nil, fmt.Errorf("diagonal: lambda is %v: it must be in [1e-9, 1e9]", o.Lambda)
-	case o.MaxFeatures < 0 || o.MaxFeatures > 1<<16:
-		return nil, fmt.Errorf("diagonal: max features is %d: it must be in [1, 65536]", o.MaxFeatures)
+	case err != nil:
+		return nil, fmt.Errorf("diagonal: %w", err)
 	case o.Places < 0 || o.Places > MaxPlaces:
 		return nil, fmt.Errorf("diagonal: %d places: it must be in [0, %d]", o.Places, MaxPlaces)
 	case o.MaxActions < 0:
 		return nil, errors.New("diagonal: max actions is negative")
 	}
-	f, err := newFeatures(o.MaxFeatures, o.Schema, o.Version)
-	if err != nil {
-		return nil, fmt.Errorf("diagonal: %w", err)
-	}
-	return &Diagonal{features: f, o: o, wide: diagonals{places: o.Places, lambda: o.Lambda},
+	return &Diagonal{fitted: f, o: o, wide: diagonals{places: o.Places, lambda: o.Lambda},
 		byAction: map[string]int32{}}, nil
 }
 
@@ -153,19 +136,8 @@ func (o *Diagonal) Update(x *Input, action int, loss float64) {
 	o.regret += float64(float64(e*e)*u) / (1 + u)
 }
 
-// Regret returns Σ e²u/(1+u): a measured figure and not a bound.
-func (o *Diagonal) Regret() float64 { return o.regret }
-
-// OrderFree implements [Regressor]: the running statistics depend on the order.
-func (o *Diagonal) OrderFree() bool { return false }
-
 // Counts returns the current counts; places of terms are no columns.
-func (o *Diagonal) Counts() LinearCounts {
-	return LinearCounts{o.fed, o.dim(), len(o.names), o.dropped, o.strange, o.resets}
-}
-
-// Changes returns the changes that it noticed, as [Linear.Changes].
-func (o *Diagonal) Changes() (c Changes, ok bool) { return o.changes, o.version > 1 }
+func (o *Diagonal) Counts() LinearCounts { return o.counts(len(o.names)) }
 
 // weight is one coefficient: its mean and its variance.
 type weight struct{ w, v float64 }
@@ -307,5 +279,79 @@ func (d *diagonals) reset(n int32) {
 func (d *diagonals) resetAll() {
 	for n := range d.actions {
 		d.reset(int32(n))
+	}
+}
+
+// AppendBinary implements [Regressor].
+func (o *Diagonal) AppendBinary(b []byte) ([]byte, error) { return appendState(b, o) }
+
+// UnmarshalBinary implements [Regressor].
+func (o *Diagonal) UnmarshalBinary(b []byte) error {
+	n := &Diagonal{fitted: fitted{features: o.features.fresh()}, o: o.o, byAction: map[string]int32{}, beginning: o.beginning,
+		wide: diagonals{places: o.wide.places, lambda: o.wide.lambda}}
+	return readState(b, "diagonal", o, n)
+}
+
+// code begins with the version of what is computed.
+func (o *Diagonal) code(c *Coder) {
+	c.Version(byte(o.version), Newest, "another version of what is computed")
+	c.Same("other parameters", o.o.Beta, o.o.Lambda, o.o.Places, o.most)
+	c.Ints(&o.fed, &o.resets, &o.strange, &o.dropped)
+	columns, actions := c.Count(len(o.cols)-1, 4), c.Count(len(o.names), 1)
+	if !c.Must(actions <= o.o.MaxActions && (o.fed > 0 || actions == 0), "damaged header") ||
+		!o.fitted.code(c, columns) || !c.Must(o.regret >= 0, "damaged header") {
+		return
+	}
+	if c.Reading() {
+		o.names = make([]string, actions)
+	}
+	for i := range o.names {
+		c.String(&o.names[i])
+		if c.Reading() {
+			o.byAction[o.names[i]] = int32(i)
+		}
+	}
+	c.Must(len(o.byAction) == actions, "damaged action")
+	o.wide.code(c, columns+1)
+	if c.Must(len(o.wide.actions) == actions, "damaged regression") && c.Reading() {
+		for i, name := range o.names {
+			o.wide.begin(int32(i), o.about[name])
+		}
+	}
+}
+
+// code is the weights of all regressions, of at most so many columns.
+func (d *diagonals) code(c *Coder, columns int) {
+	n := c.Count(len(d.actions), 2)
+	if c.Reading() {
+		d.actions = make([]diagonal, n)
+	}
+	for i := range d.actions {
+		a := &d.actions[i]
+		d.codeWeights(c, &a.cols)
+		d.codePlaces(c, &a.terms)
+		c.Must(len(a.cols) <= columns, "damaged diagonal regression")
+	}
+	d.codePlaces(c, &d.own)
+}
+
+func (d *diagonals) codePlaces(c *Coder, w *[]weight) {
+	d.codeWeights(c, w)
+	c.Must(*w == nil || len(*w) == d.places, "damaged diagonal regression")
+}
+
+func (d *diagonals) codeWeights(c *Coder, w *[]weight) {
+	n := c.Count(len(*w), 16)
+	if c.Reading() {
+		if *w = nil; n > 0 {
+			*w = make([]weight, n)
+		}
+	}
+	for i := range *w {
+		x := &(*w)[i]
+		c.Float(math.Inf(-1), &x.w, &x.v)
+		if c.Reading() && !c.Must(x.v > 0 && x.v <= 1/d.lambda, "damaged diagonal regression") {
+			return
+		}
 	}
 }

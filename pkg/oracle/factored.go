@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 )
@@ -71,43 +70,36 @@ func (f *Factored) OrderFree() bool { return true }
 
 const factoredVersion = 1
 
-// AppendBinary implements [Regressor]: the states of the blocks, each behind its
-// length.
-func (f *Factored) AppendBinary(b []byte) ([]byte, error) {
-	b = binary.AppendUvarint(append(b, factoredVersion), uint64(len(f.blocks)))
-	var state []byte
-	for _, h := range f.blocks {
-		var err error
-		if state, err = h.AppendBinary(state[:0]); err != nil {
-			return nil, err
-		}
-		b = append(binary.AppendUvarint(b, uint64(len(state))), state...)
-	}
-	return b, nil
-}
+// AppendBinary implements [Regressor].
+func (f *Factored) AppendBinary(b []byte) ([]byte, error) { return appendState(b, f) }
 
 // UnmarshalBinary implements [Regressor].
 func (f *Factored) UnmarshalBinary(b []byte) error {
-	r := wireReader{b: b}
-	if v := r.byte(); v != factoredVersion {
-		return versionError("factored", v, factoredVersion)
+	n := &Factored{of: f.of}
+	for _, h := range f.blocks {
+		n.blocks = append(n.blocks, h.fresh())
 	}
-	if r.count(1) != len(f.blocks) {
-		return snapshotError("factored", "another number of blocks")
+	return readState(b, "factored", f, n)
+}
+
+// code is the states of the blocks, each behind its length.
+func (f *Factored) code(c *Coder) {
+	c.Version(factoredVersion, factoredVersion, "")
+	if !c.Must(c.Count(len(f.blocks), 1) == len(f.blocks), "another number of blocks") {
+		return
 	}
-	fresh := make([]*Hedge, len(f.blocks))
-	for i, h := range f.blocks {
-		state := r.take(r.uvarint())
-		c := *h // a block that is refused must leave all others as they are
-		c.q = make([]float64, len(h.q))
-		if err := c.UnmarshalBinary(state); err != nil {
-			return err
+	for _, h := range f.blocks {
+		var state []byte
+		if !c.Reading() {
+			state, _ = h.AppendBinary(nil)
 		}
-		fresh[i] = &c
+		state = c.Blob(state)
+		if !c.Reading() {
+			continue
+		}
+		if err := h.UnmarshalBinary(state); err != nil {
+			c.Fail(err)
+			return
+		}
 	}
-	if r.bad || len(r.b) != 0 {
-		return snapshotError("factored", "wrong length")
-	}
-	f.blocks = fresh
-	return nil
 }

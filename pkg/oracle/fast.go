@@ -88,9 +88,6 @@ func (o *Linear) amend(n int32, by float64) {
 	axpy(r.w, by, o.k[:len(z)])
 }
 
-// Follow implements [Amender].
-func (o *Linear) Follow(Regressor) {}
-
 // faded returns ρ^age; 1 if ρ is 0, which is no forgetting.
 func faded(rho float64, age int64) float64 {
 	if rho == 0 {
@@ -184,9 +181,6 @@ func (o *Diagonal) Amend(x *Input, action int, was Fed, from, to float64) {
 	o.refill(x, action, was)
 	o.wide.amend(n, o.z, x.Terms, x.own(action), to-from)
 }
-
-// Follow implements [Amender].
-func (o *Diagonal) Follow(Regressor) {}
 
 // Mark implements [Amender].
 func (h *Hedge) Mark(*Input, int) Fed { return Fed{} }

@@ -66,7 +66,7 @@ type column struct {
 	mean, inv float64 // z = clip((x − mean)·inv, ±5) for numbers
 	n, m2     float64 // running statistics: count and Σ(x−mean)²
 	slot      int32
-	other     int32 // of a number's first column: its second (presence.go); 0: none
+	other     int32 // of a number's first column: its second (features_learn.go); 0: none
 	kind      FeatureKind
 	bounded   bool // mean and inv come from a FeatureSpec
 	text      string

@@ -3,6 +3,7 @@ package oracle
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"math"
 )
 
@@ -36,20 +37,17 @@ func newFourier(m int, seed uint64) fourier {
 // key hashes a column: column 0 is that of the phases.
 func (f *fourier) key(c column, s slot) uint64 {
 	b := binary.BigEndian.AppendUint64([]byte("hindsight/fourier/1\x00"), f.seed)
-	b = append(b, s.scope, byte(c.kind))
-	b = appendString(b, s.name)
-	b = appendString(b, c.text)
-	h := sha256.Sum256(b)
+	w := NewWriter(append(b, s.scope, byte(c.kind)))
+	w.String(&s.name)
+	w.String(&c.text)
+	h := sha256.Sum256(w.b)
 	return binary.BigEndian.Uint64(h[:])
 }
 
 // uniform returns the i-th number in (0,1) of a key: SplitMix64 (Steele, Lea, Flood
 // 2014) at a place.
 func uniform(key, i uint64) float64 {
-	z := key + (i+1)*0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	z ^= z >> 31
+	z := mix64(key + (i+1)*0x9e3779b97f4a7c15)
 	return (float64(z>>12) + 0.5) * 0x1p-52
 }
 
@@ -96,4 +94,67 @@ func (f *fourier) fill(dst, z []float64, d int) {
 	for j, t := range dst {
 		dst[j] = math.Sqrt2 * CosTurns(float64(t*scale)+phase[j])
 	}
+}
+
+// MaxFourier is the most random features of an oracle.
+const MaxFourier = 4096
+
+// random returns what draws the random features of o.
+func (o *LinearOptions) random() (fourier, error) {
+	if o.Bandwidth == 0 {
+		o.Bandwidth = 1
+	}
+	switch {
+	case o.Fourier < 0 || o.Fourier > MaxFourier:
+		return fourier{}, fmt.Errorf("fourier is %d: it must be in [0, %d]", o.Fourier, MaxFourier)
+	case o.Columns < 0 || o.Columns > 1<<16+1:
+		return fourier{}, fmt.Errorf("columns is %d: it must be in [0, 65537]", o.Columns)
+	case !(o.Bandwidth >= 1e-3 && o.Bandwidth <= 1e3):
+		return fourier{}, fmt.Errorf("bandwidth is %v: it must be in [1e-3, 1e3]", o.Bandwidth)
+	}
+	f := newFourier(o.Fourier, o.Seed)
+	f.wide, f.expected = o.Bandwidth, o.Columns
+	return f, nil
+}
+
+// randomised reports whether regressions take random features.
+func (o *Linear) randomised() bool { return len(o.fourier.phase) > 0 }
+
+// point returns what regressions take: z, or phi, which [Linear.project] made of it.
+func (o *Linear) point() []float64 {
+	if o.randomised() {
+		return o.phi
+	}
+	return o.z
+}
+
+// project sets phi from z: the constant, the random features, the other columns. New
+// columns come behind the old, so that a regression only grows at its end.
+func (o *Linear) project() {
+	m, d := len(o.fourier.phase), len(o.z)
+	if d == 1 {
+		o.phi = append(o.phi[:0], 1)
+		return
+	}
+	if n := m + d; cap(o.phi) < n {
+		o.phi = make([]float64, n, n+n/2)
+	}
+	o.phi = o.phi[:m+d]
+	o.phi[0] = 1
+	o.fourier.fill(o.phi[1:m+1], o.z, max(d, o.fourier.expected))
+	copy(o.phi[m+1:], o.z[1:])
+}
+
+// fits reports whether a regression can have d columns.
+func (o *Linear) fits(d int) bool {
+	if d > 1 {
+		d -= len(o.fourier.phase)
+		return d > 1 && d <= len(o.cols)
+	}
+	return d == 1
+}
+
+// fresh returns f without frequencies: those of the columns of another dictionary differ.
+func (f *fourier) fresh() fourier {
+	return fourier{seed: f.seed, wide: f.wide, expected: f.expected, phase: f.phase}
 }

@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -192,47 +191,34 @@ func (o *Frozen) OrderFree() bool { return true }
 const frozenVersion = 1
 
 // AppendBinary implements [Regressor].
-func (o *Frozen) AppendBinary(b []byte) ([]byte, error) {
-	b = appendFloat(append(b, frozenVersion), o.lambda)
-	for _, v := range []int64{int64(len(o.models)), int64(len(o.z)), o.fed, o.bad, o.n, int64(len(o.marks))} {
-		b = binary.AppendUvarint(b, uint64(v))
-	}
-	b = appendFloat(appendFloat(b, o.sumLoss), o.logDet)
-	for _, m := range o.marks {
-		b = appendFloat(binary.AppendUvarint(b, uint64(m.n)), m.logDet)
-	}
-	for i := range o.models {
-		b = appendFloats(appendFloats(b, o.models[i].w), o.models[i].p)
-	}
-	return b, nil
-}
+func (o *Frozen) AppendBinary(b []byte) ([]byte, error) { return appendState(b, o) }
 
 // UnmarshalBinary implements [Regressor].
 func (o *Frozen) UnmarshalBinary(b []byte) error {
-	r := wireReader{b: b}
-	if v := r.byte(); v != frozenVersion {
-		return versionError("ridge", v, frozenVersion)
-	}
-	if r.float() != o.lambda || r.int64() != int64(len(o.models)) || r.int64() != int64(len(o.z)) {
-		return snapshotError("ridge", "other parameters")
-	}
-	n := Frozen{fed: r.int64(), bad: r.int64(), n: r.int64()}
-	n.marks = make([]logMark, r.count(9))
-	var sums [2]float64
-	r.floats(sums[:])
-	for i := range n.marks {
-		n.marks[i] = logMark{r.int64(), r.float()}
-	}
+	n := *o
 	n.models = make([]ridge, len(o.models))
 	for i := range n.models {
 		n.models[i].grow(len(o.z), o.lambda)
-		r.floats(n.models[i].w)
-		r.floats(n.models[i].p)
 	}
-	if r.bad || len(r.b) != 0 || len(n.marks) == 0 || !(sums[0] >= 0 && sums[1] >= 0) {
-		return snapshotError("ridge", "damaged")
+	return readState(b, "ridge", o, &n)
+}
+
+func (o *Frozen) code(c *Coder) {
+	c.Version(frozenVersion, frozenVersion, "")
+	c.Same("other parameters", o.lambda, len(o.models), len(o.z))
+	c.Ints(&o.fed, &o.bad, &o.n)
+	marks := c.Count(len(o.marks), 9)
+	c.Float(0, &o.sumLoss, &o.logDet)
+	if c.Reading() {
+		o.marks = make([]logMark, marks)
 	}
-	o.fed, o.bad, o.n, o.marks, o.models = n.fed, n.bad, n.n, n.marks, n.models
-	o.sumLoss, o.logDet = sums[0], sums[1]
-	return nil
+	for i := range o.marks {
+		c.Ints(&o.marks[i].n)
+		c.Float(math.Inf(-1), &o.marks[i].logDet)
+	}
+	for i := range o.models {
+		c.Floats(o.models[i].w)
+		c.Floats(o.models[i].p)
+	}
+	c.Must(marks > 0, "damaged")
 }

@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 )
@@ -197,28 +196,7 @@ func (h *Heads) OrderFree() bool {
 const headsVersion = 1
 
 // AppendBinary implements [Regressor].
-func (h *Heads) AppendBinary(b []byte) (_ []byte, err error) {
-	b = appendFloat(append(b, headsVersion), h.lost)
-	b = h.changes.append(binary.AppendUvarint(b, uint64(h.fed)))
-	for _, c := range h.changes.Last {
-		b = appendString(b, c.Outcome)
-	}
-	b = binary.AppendUvarint(b, uint64(len(h.heads)))
-	for k := range h.heads {
-		o := &h.heads[k]
-		good := byte(0)
-		if o.Good {
-			good = 1
-		}
-		b = append(appendString(b, o.Name), good)
-		at := len(b)
-		if b, err = o.AppendBinary(binary.LittleEndian.AppendUint64(b, 0)); err != nil {
-			return nil, err
-		}
-		binary.LittleEndian.PutUint64(b[at:], uint64(len(b)-at-8))
-	}
-	return b, nil
-}
+func (h *Heads) AppendBinary(b []byte) ([]byte, error) { return appendState(b, h) }
 
 // UnmarshalBinary implements [Regressor]. A head that the snapshot does not have goes on as it is, one that only
 // the snapshot has is left out. Of 1 − y or y is what the snapshot's heads learned.
@@ -235,51 +213,43 @@ func (h *Heads) UnmarshalBinary(b []byte) error {
 
 // read is UnmarshalBinary that leaves some heads changed if it fails.
 func (h *Heads) read(b []byte) error {
-	r := wireReader{b: b}
-	if v := r.byte(); v != headsVersion {
-		return versionError("heads", v, headsVersion)
-	}
-	var changes Changes
-	lost, fed, ok := r.float(), r.int64(), changes.read(&r)
-	for i := range changes.Last {
-		changes.Last[i].Outcome = r.string()
-	}
-	n := r.count(10)
-	if r.bad || !ok || !(lost >= 0 && lost <= float64(fed)) {
-		return snapshotError("heads", "damaged header")
-	}
-	for range n {
-		if err := h.readHead(&r); err != nil {
-			return err
-		}
-	}
-	if len(r.b) != 0 {
-		return snapshotError("heads", "wrong length")
-	}
-	h.lost, h.fed, h.changes = lost, fed, changes
-	return nil
+	n := *h
+	n.changes = Changes{}
+	return readState(b, "heads", h, &n)
 }
 
-func (h *Heads) readHead(r *wireReader) error {
-	name, good, size := r.string(), r.byte(), r.take(8)
-	if r.bad || good > 1 {
-		return snapshotError("heads", "damaged head")
+func (h *Heads) code(c *Coder) {
+	c.Version(headsVersion, headsVersion, "")
+	c.Float(0, &h.lost)
+	c.Ints(&h.fed)
+	h.changes.code(c)
+	for i := range h.changes.Last {
+		c.String(&h.changes.Last[i].Outcome)
 	}
-	state := r.take(binary.LittleEndian.Uint64(size))
-	if r.bad {
-		return snapshotError("heads", "it is cut short")
+	n := c.Count(len(h.heads), 10)
+	c.Must(h.lost <= float64(h.fed), "damaged header")
+	for k := 0; k < n && c.Must(true, "damaged head"); k++ {
+		h.codeHead(c, k)
 	}
-	k := h.Head(name)
-	if k < 0 {
-		return nil
+}
+
+// codeHead is the k-th head that is written, or one that is read: of 1 − y or y is what it learned.
+func (h *Heads) codeHead(c *Coder, k int) {
+	var o Head
+	if !c.Reading() {
+		o = h.heads[k]
 	}
-	o := &h.heads[k]
-	o.Good = good == 1
-	o.expect()
-	if err := o.UnmarshalBinary(state); err != nil {
-		return fmt.Errorf("outcome %q: %w", name, err)
+	c.String(&o.Name)
+	c.Flag(&o.Good)
+	state := c.Part(o.Regressor)
+	if k = h.Head(o.Name); !c.Reading() || k < 0 || !c.Must(true, "damaged head") {
+		return
 	}
-	return nil
+	h.heads[k].Good = o.Good
+	h.heads[k].expect()
+	if err := h.heads[k].UnmarshalBinary(state); err != nil {
+		c.Fail(fmt.Errorf("outcome %q: %w", o.Name, err))
+	}
 }
 
 // Changes returns the changes that heads noticed, each with its outcome, in the order in which they were noticed; an

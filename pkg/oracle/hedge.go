@@ -1,10 +1,10 @@
 package oracle
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Step sizes of [Hedge].
@@ -85,46 +85,45 @@ func NewHedge(class Class, o HedgeOptions) (*Hedge, error) {
 		return nil, fmt.Errorf("hedge: eta follows what is outstanding from %v on, by the mean: not from %v", DefaultEta,
 			o.Eta)
 	}
-	if o.Prior != nil && len(o.Prior) != n {
-		return nil, fmt.Errorf("hedge: %d priors for %d functions", len(o.Prior), n)
-	}
 	h := &Hedge{
 		class: class, eta: o.Eta, proved: o.Eta <= 0.5 && !o.Vovk, vovk: o.Vovk, slows: o.Outstanding,
-		logPrior: make([]float64, n), logWeight: make([]float64, n),
-		loss: make([]float64, n), q: make([]float64, n), f: make([]float64, n),
+		logWeight: make([]float64, n), loss: make([]float64, n), q: make([]float64, n), f: make([]float64, n),
 	}
 	h.mixer, _ = class.(Mixer)
-	if err := h.setPrior(o.Prior); err != nil {
-		return nil, err
+	var err error
+	if h.logPrior, h.priorMin, err = LogPrior(n, o.Prior); err != nil {
+		return nil, fmt.Errorf("hedge: %w", err)
 	}
 	copy(h.logWeight, h.logPrior)
 	h.normalise()
 	return h, nil
 }
 
-// setPrior sets logPrior, maximum 0, and priorMin.
-func (h *Hedge) setPrior(prior []float64) error {
-	n := len(h.logPrior)
-	h.priorMin = Log(math.Max(float64(n), 2))
+// LogPrior returns the logarithms of n positive numbers q_1, of which nil stands for equal ones, maximum 0, and
+// log(1/min q_1) of their shares, at least log 2.
+func LogPrior(n int, prior []float64) (logs []float64, scale float64, err error) {
+	logs = make([]float64, n)
 	if prior == nil {
-		return nil
+		return logs, Log(math.Max(float64(n), 2)), nil
+	}
+	if len(prior) != n {
+		return nil, 0, fmt.Errorf("%d priors where %d are needed", len(prior), n)
 	}
 	sum, low, high := 0.0, math.Inf(1), 0.0
 	for i, p := range prior {
 		if !(p > 0) || p-p != 0 {
-			return fmt.Errorf("hedge: prior of function %d is %v: it must be positive and finite", i, p)
+			return nil, 0, fmt.Errorf("prior %d is %v: it must be positive and finite", i, p)
 		}
 		sum += p
 		low, high = math.Min(low, p), math.Max(high, p)
 	}
 	if sum-sum != 0 || low/high == 0 {
-		return errors.New("hedge: the priors span too many orders of magnitude")
+		return nil, 0, errors.New("the priors span too many orders of magnitude")
 	}
 	for i, p := range prior {
-		h.logPrior[i] = Log(p / high)
+		logs[i] = Log(p / high)
 	}
-	h.priorMin = math.Max(Log(sum/low), Log(2))
-	return nil
+	return logs, math.Max(Log(sum/low), Log(2)), nil
 }
 
 // Size returns |F|.
@@ -176,6 +175,34 @@ func (h *Hedge) Update(x *Input, action int, loss float64) {
 	h.normalise()
 }
 
+// Values returns the |F| values f_i(x, x.Actions[action]), to read, until the next
+// call of h.
+func (h *Hedge) Values(x *Input, action int) []float64 {
+	h.class.Eval(h.f, x, action)
+	return h.f
+}
+
+// Mean returns the prediction Σ q_i f_i of the values of all functions, to the same
+// bits as Predict.
+func (h *Hedge) Mean(f []float64) float64 {
+	s := 0.0
+	f = f[:len(h.q)]
+	for i, w := range h.q {
+		if w != 0 {
+			s += float64(w * f[i])
+		}
+	}
+	return clip01(s)
+}
+
+// UpdateValues is Update with the values of all functions at the example, which
+// another use of them has computed.
+func (h *Hedge) UpdateValues(f []float64, loss float64) {
+	hedgeStep(h.logWeight, h.loss, f[:len(h.logWeight)], h.eta, loss)
+	h.fed++
+	h.normalise()
+}
+
 // hedgeStep adds e_i = (f_i − y)² to the loss of each function and takes η·e_i from
 // its log-weight: one pass over three slices of the same length.
 func hedgeStep(logWeight, loss, f []float64, eta, y float64) {
@@ -188,9 +215,33 @@ func hedgeStep(logWeight, loss, f []float64, eta, y float64) {
 	}
 }
 
-// hedgeFloor is the log of the smallest weight, relative to the largest, that
-// the normalised copy keeps: below it a weight cannot move a float64 sum.
-const hedgeFloor = -64
+// smallest is the log of the smallest weight, relative to the largest, that [Shares]
+// keeps: below it a weight cannot move a float64 sum.
+const smallest = -64
+
+// Shares sets q to the shares of weights, of which it is given the logarithms; it moves the largest of those to 0.
+// q may be logs.
+func Shares(q, logs []float64) {
+	top := math.Inf(-1)
+	for _, v := range logs {
+		if v > top {
+			top = v
+		}
+	}
+	sum := 0.0
+	for i := range logs {
+		logs[i] -= top
+		w := 0.0
+		if v := logs[i]; v >= smallest {
+			w = Exp(v)
+		}
+		q[i] = w
+		sum += w
+	}
+	for i := range q {
+		q[i] /= sum
+	}
+}
 
 // Slow tells an oracle with Outstanding of a round that was decided while sigma others were outstanding: from
 // here on η is at most 1/sigma, rounded down to a power of two. Others ignore it.
@@ -217,27 +268,7 @@ func (h *Hedge) setEta(eta float64) {
 func (h *Hedge) Slows() bool { return h.slows }
 
 // normalise moves the largest log-weight to 0 and derives q.
-func (h *Hedge) normalise() {
-	top := math.Inf(-1)
-	for _, v := range h.logWeight {
-		if v > top {
-			top = v
-		}
-	}
-	sum := 0.0
-	for i := range h.logWeight {
-		h.logWeight[i] -= top
-		w := 0.0
-		if v := h.logWeight[i]; v >= hedgeFloor {
-			w = Exp(v)
-		}
-		h.q[i] = w
-		sum += w
-	}
-	for i := range h.q {
-		h.q[i] /= sum
-	}
-}
+func (h *Hedge) normalise() { Shares(h.q, h.logWeight) }
 
 // Regret returns the bound on Σ E(f̂_t−f⋆)²(z_t): log(1/min q_1)/η, which is
 // 2 log|F| at the default η and uniform prior; at [PaperEta] the paper's
@@ -299,52 +330,39 @@ func (h *Hedge) OrderFree() bool { return true }
 const hedgeVersion = 1
 
 // AppendBinary implements [Regressor].
-func (h *Hedge) AppendBinary(b []byte) ([]byte, error) {
-	b = append(b, hedgeVersion)
-	b = appendFloat(b, h.eta)
-	b = binary.AppendUvarint(b, uint64(h.fed))
-	b = binary.AppendUvarint(b, uint64(len(h.q)))
-	b = appendFloats(b, h.logPrior)
-	b = appendFloats(b, h.logWeight)
-	return appendFloats(b, h.loss), nil
-}
+func (h *Hedge) AppendBinary(b []byte) ([]byte, error) { return appendState(b, h) }
 
 // UnmarshalBinary implements [Regressor].
-func (h *Hedge) UnmarshalBinary(b []byte) error {
-	r := wireReader{b: b}
-	if v := r.byte(); v != hedgeVersion {
-		return versionError("hedge", v, hedgeVersion)
+func (h *Hedge) UnmarshalBinary(b []byte) error { return readState(b, "hedge", h, h.fresh()) }
+
+// fresh returns an oracle whose state can be read without changing h.
+func (h *Hedge) fresh() *Hedge {
+	c, n := *h, len(h.q)
+	c.logWeight, c.loss, c.q = make([]float64, n), make([]float64, n), make([]float64, n)
+	return &c
+}
+
+func (h *Hedge) code(c *Coder) {
+	c.Version(hedgeVersion, hedgeVersion, "")
+	eta := h.eta
+	c.Float(math.Inf(-1), &eta)
+	c.Ints(&h.fed)
+	n, slowed := c.Count(len(h.q), 24), h.slows && eta > 0 && eta <= DefaultEta
+	if !c.Must(n == len(h.q) && (eta == h.eta || slowed), "other step size or class size") {
+		return
 	}
-	eta, fed := r.float(), r.int64()
-	n := r.count(24)
-	slowed := h.slows && eta > 0 && eta <= DefaultEta
-	if r.bad || eta != h.eta && !slowed || n != len(h.q) {
-		return snapshotError("hedge", "other step size or class size")
+	if c.Reading() {
+		h.eta = eta
 	}
 	for _, p := range h.logPrior {
-		if r.float() != p {
-			return snapshotError("hedge", "other prior")
-		}
+		c.Same("other prior", p)
 	}
-	weight, loss := make([]float64, n), make([]float64, n)
-	r.floats(weight)
-	r.floats(loss)
-	if r.bad || len(r.b) != 0 {
-		return snapshotError("hedge", "wrong length")
+	c.Floats(h.logWeight)
+	c.FloatsFrom(0, h.loss)
+	if c.Must(true, "damaged weights, or a negative loss") &&
+		c.Must(slices.Max(h.logWeight) == 0, "weights not normalised") && c.Reading() {
+		h.normalise()
 	}
-	top := math.Inf(-1)
-	for i, v := range weight {
-		top = math.Max(top, v)
-		if loss[i] < 0 {
-			return snapshotError("hedge", "negative loss")
-		}
-	}
-	if top != 0 {
-		return snapshotError("hedge", "weights not normalised")
-	}
-	h.eta, h.fed, h.logWeight, h.loss = eta, fed, weight, loss
-	h.normalise()
-	return nil
 }
 
 // Vovk's substitution (Vovk 2001, Competitive On-line Statistics, section 2.4; for

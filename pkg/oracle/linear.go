@@ -81,7 +81,7 @@ func LinearBytes(k, d int) float64 {
 // only the columns that were known when a was last learned: the rest of it is
 // still I/λ.
 type Linear struct {
-	features
+	fitted
 	o            LinearOptions
 	beta, lambda float64 // in force
 	aggregated   bool    // it is core 1 of an [Aggregate]: bytes counts all cores
@@ -89,16 +89,9 @@ type Linear struct {
 	forget       float64 // ρ; 0: none
 	fourier      fourier
 	maxActions   int
-	watches
 	beginning
 	actions  []linearAction
 	byAction map[string]int32
-
-	fed     int64
-	sumLoss float64
-	regret  float64 // Σ e²u/(1+u)
-	resets  int64
-	strange int64 // examples of actions beyond maxActions
 
 	phi   []float64 // scratch: what regressions take, with random features
 	hint  []int32   // scratch, by position: action
@@ -123,19 +116,12 @@ func NewLinear(o LinearOptions) (*Linear, error) {
 	if o.Lambda == 0 {
 		o.Lambda = 1
 	}
-	if o.MaxFeatures == 0 {
-		o.MaxFeatures = DefaultMaxFeatures
-	}
-	follows := func(v float64) bool { return v == ByWhatComes && o.Version > 1 }
+	f, err := newFitted(&o.MaxFeatures, o.Beta, o.Lambda, o.Version > 1, o.Schema, o.Version)
 	switch {
-	case !(o.Beta >= 0 && o.Beta <= 1) && !follows(o.Beta):
-		return nil, fmt.Errorf("linear: beta is %v: it must be in [0,1]", o.Beta)
-	case !(o.Lambda >= 1e-9 && o.Lambda <= 1e9) && !follows(o.Lambda):
-		return nil, fmt.Errorf("linear: lambda is %v: it must be in [1e-9, 1e9]", o.Lambda)
+	case err != nil:
+		return nil, fmt.Errorf("linear: %w", err)
 	case o.Forget != 0 && !(o.Forget >= 0.5 && o.Forget < 1):
 		return nil, fmt.Errorf("linear: forget is %v: it must be in [0.5, 1), or 0 for none", o.Forget)
-	case o.MaxFeatures < 0 || o.MaxFeatures > 1<<16:
-		return nil, fmt.Errorf("linear: max features is %d: it must be in [1, 65536]", o.MaxFeatures)
 	case o.MaxActions < 0:
 		return nil, errors.New("linear: max actions is negative")
 	}
@@ -148,12 +134,8 @@ func NewLinear(o LinearOptions) (*Linear, error) {
 	}); err != nil {
 		return nil, err
 	}
-	f, err := newFeatures(o.MaxFeatures, o.Schema, o.Version)
-	if err != nil {
-		return nil, fmt.Errorf("linear: %w", err)
-	}
 	l := &Linear{
-		features: f, o: o, room: maxLinearBytes, beta: o.Beta, lambda: o.Lambda, forget: o.Forget, fourier: random,
+		fitted: f, o: o, room: maxLinearBytes, beta: o.Beta, lambda: o.Lambda, forget: o.Forget, fourier: random,
 		maxActions: o.MaxActions, byAction: map[string]int32{},
 	}
 	l.size()
@@ -321,13 +303,48 @@ func (o *Linear) addAction(name string) int32 {
 	return n
 }
 
-// Regret returns R_n = Σ e²u/(1+u), which for β = 0 and frozen statistics is the
-// regret against the λ-regularised comparator; otherwise a measured figure and
-// not a bound.
-func (o *Linear) Regret() float64 { return o.regret }
+// fitted is what all regressions over features have.
+type fitted struct {
+	features
+	watches
+	fed     int64
+	sumLoss float64
+	regret  float64 // Σ e²u/(1+u)
+	resets  int64
+	strange int64 // examples of actions for which there was no room
+}
+
+// newFitted checks the options that they share, and sets the default of the most columns. follows says that
+// [ByWhatComes] may stand for numbers.
+func newFitted(most *int, beta, lambda float64, follows bool, specs []FeatureSpec, version int) (fitted, error) {
+	if *most == 0 {
+		*most = DefaultMaxFeatures
+	}
+	switch {
+	case !(beta >= 0 && beta <= 1) && !(follows && beta == ByWhatComes):
+		return fitted{}, fmt.Errorf("beta is %v: it must be in [0,1]", beta)
+	case !(lambda >= 1e-9 && lambda <= 1e9) && !(follows && lambda == ByWhatComes):
+		return fitted{}, fmt.Errorf("lambda is %v: it must be in [1e-9, 1e9]", lambda)
+	case *most < 0 || *most > 1<<16:
+		return fitted{}, fmt.Errorf("max features is %d: it must be in [1, 65536]", *most)
+	}
+	f, err := newFeatures(*most, specs, version)
+	return fitted{features: f}, err
+}
+
+// Regret returns R_n = Σ e²u/(1+u), which for β = 0, frozen statistics and one regression an action is the
+// regret against the λ-regularised comparator; otherwise a measured figure and not a bound.
+func (o *fitted) Regret() float64 { return o.regret }
 
 // OrderFree implements [Regressor]: the running statistics depend on the order.
-func (o *Linear) OrderFree() bool { return false }
+func (o *fitted) OrderFree() bool { return false }
+
+func (o *fitted) counts(actions int) LinearCounts {
+	return LinearCounts{o.fed, o.dim(), actions, o.dropped, o.strange, o.resets}
+}
+
+// Follow implements [Amender].
+func (o *fitted) Follow(Regressor) {}
 
 // LinearCounts are the sizes of a [Linear] and what it could not do.
 type LinearCounts struct {
@@ -340,6 +357,4 @@ type LinearCounts struct {
 }
 
 // Counts returns the current counts.
-func (o *Linear) Counts() LinearCounts {
-	return LinearCounts{o.fed, o.dim(), len(o.actions), o.dropped, o.strange, o.resets}
-}
+func (o *Linear) Counts() LinearCounts { return o.counts(len(o.actions)) }

@@ -64,6 +64,14 @@ type Class interface {
 	Eval(dst []float64, x *Input, action int)
 }
 
+// Picker is a [Class] that evaluates some of its functions without the others: what
+// the data have refuted need not be paid for.
+type Picker interface {
+	// EvalSome sets dst[j] = f_i(x, x.Actions[action]) for i = which[j], to the same
+	// bits as Eval. which ascends; len(dst) = len(which).
+	EvalSome(dst []float64, which []int32, x *Input, action int)
+}
+
 // Regressor is an online square-loss regression oracle. Predict may use scratch
 // space of the oracle but never changes what later calls return. A Regressor is
 // not safe for concurrent use.

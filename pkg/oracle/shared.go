@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // SharedOptions are the parameters of [NewShared].
@@ -31,16 +32,10 @@ const DefaultHashed = 256
 // those of [Linear] with that z. Without features of actions and not hybrid, all actions are
 // alike.
 type Shared struct {
-	features
+	fitted
 	o     SharedOptions
 	ridge ridge
-	watches
-	keys []uint64 // by column
-
-	fed     int64
-	sumLoss float64
-	regret  float64 // Σ e²u/(1+u)
-	resets  int64
+	keys  []uint64 // by column
 
 	base []float64 // scratch: what all actions have, hashed
 	h    []float64 // scratch: z of an action
@@ -58,24 +53,14 @@ func NewShared(o SharedOptions) (*Shared, error) {
 	if o.Lambda == 0 {
 		o.Lambda = 1
 	}
-	if o.MaxFeatures == 0 {
-		o.MaxFeatures = DefaultMaxFeatures
-	}
+	f, err := newFitted(&o.MaxFeatures, o.Beta, o.Lambda, false, o.Schema, o.Version)
 	switch {
-	case !(o.Beta >= 0 && o.Beta <= 1):
-		return nil, fmt.Errorf("shared: beta is %v: it must be in [0,1]", o.Beta)
-	case !(o.Lambda >= 1e-9 && o.Lambda <= 1e9):
-		return nil, fmt.Errorf("shared: lambda is %v: it must be in [1e-9, 1e9]", o.Lambda)
-	case o.MaxFeatures < 0 || o.MaxFeatures > 1<<16:
-		return nil, fmt.Errorf("shared: max features is %d: it must be in [1, 65536]", o.MaxFeatures)
+	case err != nil:
+		return nil, fmt.Errorf("shared: %w", err)
 	case o.Hashed < 2 || o.Hashed > 1<<13:
 		return nil, fmt.Errorf("shared: %d hashed columns: it must be in [2, 8192]", o.Hashed)
 	}
-	f, err := newFeatures(o.MaxFeatures, o.Schema, o.Version)
-	if err != nil {
-		return nil, fmt.Errorf("shared: %w", err)
-	}
-	s := &Shared{features: f, o: o, keys: []uint64{0}}
+	s := &Shared{fitted: f, o: o, keys: []uint64{0}}
 	s.ridge.grow(o.Hashed, o.Lambda)
 	s.scratch()
 	return s, nil
@@ -203,13 +188,36 @@ func (o *Shared) Update(x *Input, action int, loss float64) {
 	packedRankOne(o.ridge.p, c, o.k)
 }
 
-// Regret returns Σ e²u/(1+u), as [Linear.Regret].
-func (o *Shared) Regret() float64 { return o.regret }
-
-// OrderFree implements [Regressor]: the running statistics depend on the order.
-func (o *Shared) OrderFree() bool { return false }
-
 // Counts returns the current counts; no action is ever dropped, and none is counted.
-func (o *Shared) Counts() LinearCounts {
-	return LinearCounts{Fed: o.fed, Columns: o.dim(), FeaturesDropped: o.dropped, Resets: o.resets}
+func (o *Shared) Counts() LinearCounts { return o.counts(0) }
+
+// AppendBinary implements [Regressor].
+func (o *Shared) AppendBinary(b []byte) ([]byte, error) {
+	return appendState(slices.Grow(b, 8*(len(o.ridge.w)+len(o.ridge.p))), o)
+}
+
+// UnmarshalBinary implements [Regressor].
+func (o *Shared) UnmarshalBinary(b []byte) error {
+	return readState(b, "shared", o, &Shared{fitted: fitted{features: o.features.fresh()}, o: o.o, keys: []uint64{0}})
+}
+
+// code begins with the version of what is computed.
+func (o *Shared) code(c *Coder) {
+	c.Version(byte(o.version), Newest, "another version of what is computed")
+	c.Same("other parameters", o.o.Hybrid, o.o.Beta, o.o.Lambda, o.o.Hashed, o.most)
+	c.Ints(&o.fed, &o.resets, &o.dropped)
+	columns := c.Count(len(o.cols)-1, 4)
+	if !o.fitted.code(c, columns) {
+		return
+	}
+	if c.Reading() {
+		if !c.Must(len(c.b) == 8*(o.o.Hashed+packedLen(o.o.Hashed)), "wrong length") {
+			return
+		}
+		o.ridge.grow(o.o.Hashed, o.o.Lambda)
+		o.scratch()
+		o.grow()
+	}
+	c.Bits(o.ridge.w) // any bits, as in Linear
+	c.Bits(o.ridge.p)
 }

@@ -3,21 +3,17 @@ package oracle
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
-
-// SharedFunction is one function of a [SharedClass] over the d columns x of the context and
-// the e columns b of an action: exactly one of its fields is given. With x̃ = (x, 1) and
-// b̃ = (b, 1) a function is linear in every product of one of x̃ with one of b̃.
-type SharedFunction struct {
-	Linear   [][]float64 // [e+1][d+1]: b̃ᵀ·W·x̃, a row a column of the action, then that of the 1; clipped to [0,1]
-	Logistic [][]float64 // [e+1][d+1]: the same under σ
-	Trees    []Tree      // over x, then b; one loss a leaf; their mean, clipped to [0,1]
-}
 
 // SharedClass is a finite class of functions of a context and of the features of one action:
 // it says something of actions that it never saw, as [Shared] does among the regressions.
 //
-// Columns are read as those of a [LinearClass]: of the context from the input's features, or
+// Over the d columns x of the context and the e columns b of an action, with x̃ = (x, 1) and b̃ = (b, 1), a linear
+// or logistic [MixedFunction] is W of [e+1][d+1]: b̃ᵀ·W·x̃, a row a column of the action, then that of the 1. Trees are
+// over x, then b, with one loss a leaf.
+//
+// Columns are read as those of a [MixedClass]: of the context from the input's features, or
 // from its Vector by position, of the action from the action's own. The column "=NAME" of an
 // action is 1 for the action of that name: no feature has an empty name. A class has scratch
 // space and is not safe for concurrent use.
@@ -29,10 +25,8 @@ type SharedClass struct {
 
 // sharedFunction is a function as it is evaluated.
 type sharedFunction struct {
-	rows  [][]float64 // of linear and logistic; nil: trees
-	used  []int32     // of the action's columns those whose row is not 0
-	link  func(float64) float64
-	trees []Tree
+	mixedFunction
+	used []int32 // of the action's columns those whose row is not 0
 }
 
 var (
@@ -42,7 +36,7 @@ var (
 )
 
 // NewSharedClass returns a class of |F| = len(functions) functions, which it retains.
-func NewSharedClass(features, actionFeatures []string, functions []SharedFunction) (*SharedClass, error) {
+func NewSharedClass(features, actionFeatures []string, functions []MixedFunction) (*SharedClass, error) {
 	c := &SharedClass{z: make([]float64, len(features)+len(actionFeatures))}
 	var err error
 	if c.context, err = newFeatureNames(features); err != nil {
@@ -62,42 +56,20 @@ func NewSharedClass(features, actionFeatures []string, functions []SharedFunctio
 	return c, nil
 }
 
-func (c *SharedClass) add(f *SharedFunction) error {
-	if !exactlyOne(f.Linear, f.Logistic, f.Trees) {
-		return errMixed
-	}
-	m := sharedFunction{rows: f.Linear, link: clip01, trees: f.Trees}
-	if f.Logistic != nil {
-		m.rows, m.link = f.Logistic, Sigmoid
-	}
+func (c *SharedClass) add(f *MixedFunction) error {
 	d, e := len(c.context.Features()), len(c.action.Features())
-	if f.Trees == nil && len(m.rows) != e+1 {
-		return fmt.Errorf("%d rows where %d are expected: one a column of the action, and one more", len(m.rows), e+1)
+	read, err := f.read(e+1, "where %d are expected: one a column of the action, and one more", d, d+e, 1)
+	if err != nil {
+		return err
 	}
-	for j, row := range m.rows {
-		if err := finite(row, d+1); err != nil {
-			return fmt.Errorf("row %d: %w", j, err)
-		}
-		if j < e && !isZero(row) {
+	m := sharedFunction{mixedFunction: read}
+	for j, row := range m.rows[:max(0, len(m.rows)-1)] {
+		if slices.ContainsFunc(row, func(v float64) bool { return v != 0 }) {
 			m.used = append(m.used, int32(j))
-		}
-	}
-	for i := range m.trees {
-		if err := m.trees[i].check(d+e, 1); err != nil {
-			return fmt.Errorf("tree %d: %w", i, err)
 		}
 	}
 	c.functions = append(c.functions, m)
 	return nil
-}
-
-func isZero(row []float64) bool {
-	for _, v := range row {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // Features returns the columns of the context; the caller must not change them.

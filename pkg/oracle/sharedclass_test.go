@@ -17,7 +17,7 @@ func TestSharedClassByHand(t *testing.T) {
 		{Splits: []Split{{Column: 3, At: .5, Low: -1, High: -2}}, Leaves: [][]float64{{.4}, {2}}},
 	}
 	c, err := NewSharedClass([]string{"h"}, []string{"price", "kind=food", "=a"},
-		[]SharedFunction{{Linear: w}, {Logistic: w}, {Trees: trees}})
+		[]MixedFunction{{Linear: w}, {Logistic: w}, {Trees: trees}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,21 +48,21 @@ func TestSharedClassByHand(t *testing.T) {
 // memory; nor does a value.
 func TestSharedClassMixes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 7))
-	var functions []SharedFunction
+	var functions []MixedFunction
 	for i := range 8 {
 		w := [][]float64{}
 		for range 3 {
 			w = append(w, []float64{rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64()})
 		}
 		w[rng.IntN(3)] = []float64{0, 0, 0}
-		f := SharedFunction{Linear: w}
+		f := MixedFunction{Linear: w}
 		if i%2 == 1 {
-			f = SharedFunction{Logistic: w}
+			f = MixedFunction{Logistic: w}
 		}
 		functions = append(functions, f)
 	}
 	functions = append(functions,
-		SharedFunction{
+		MixedFunction{
 			Trees: []Tree{{Splits: []Split{{Column: 2, At: .1, Low: -1, High: -2}}, Leaves: [][]float64{{.3}, {.7}}}}})
 	c, err := NewSharedClass([]string{"p", "q=u"}, []string{"r", "s=v"}, functions)
 	if err != nil {
@@ -104,7 +104,7 @@ func TestSharedClassMixes(t *testing.T) {
 
 func TestSharedClassRefuses(t *testing.T) {
 	row := []float64{0, 0}
-	for want, f := range map[string]SharedFunction{
+	for want, f := range map[string]MixedFunction{
 		"exactly one":               {},
 		"1 rows where 2":            {Linear: [][]float64{row}},
 		"row 1: 1 numbers where 2":  {Logistic: [][]float64{row, {0}}},
@@ -113,12 +113,12 @@ func TestSharedClassRefuses(t *testing.T) {
 		"column 2": {
 			Trees: []Tree{{Splits: []Split{{Column: 2, Low: -1, High: -1}}, Leaves: [][]float64{{0}}}}},
 	} {
-		if _, err := NewSharedClass([]string{"x"}, []string{"p"}, []SharedFunction{f}); err == nil ||
+		if _, err := NewSharedClass([]string{"x"}, []string{"p"}, []MixedFunction{f}); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	one := []SharedFunction{{Linear: [][]float64{row, row, row}}}
+	one := []MixedFunction{{Linear: [][]float64{row, row, row}}}
 	for want, call := range map[string]func() error{
 		"no functions": func() error { _, err := NewSharedClass(nil, []string{"p"}, nil); return err },
 		`action feature "p" is listed twice`: func() error {

@@ -26,6 +26,8 @@ type TabularClass struct {
 var (
 	_ Class = (*TabularClass)(nil)
 	_ Mixer = (*TabularClass)(nil)
+
+	_ Picker = (*TabularClass)(nil)
 )
 
 // NewTabularClass returns a class of |F| = len(tables) functions;
@@ -80,6 +82,19 @@ func (c *TabularClass) Eval(dst []float64, x *Input, action int) {
 		return
 	}
 	copy(dst, losses)
+}
+
+// EvalSome implements [Picker].
+func (c *TabularClass) EvalSome(dst []float64, which []int32, x *Input, action int) {
+	dst = dst[:len(which)]
+	losses := c.losses(c.find(x), action, x.Actions[action].Name)
+	for j, i := range which {
+		if losses == nil {
+			dst[j] = unknownLoss
+		} else {
+			dst[j] = losses[i]
+		}
+	}
 }
 
 // Mix implements [Mixer].

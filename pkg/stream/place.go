@@ -16,3 +16,10 @@ func (p Place) Fail(op string, offset int64, err error) error {
 	}
 	return &Error{Op: op, Topic: p.Topic, Partition: p.Partition, Offset: offset, Err: err}
 }
+
+// Locate is [Place.Fail] of the error that an operation returns, if it returns one: for defer.
+func (p Place) Locate(op string, offset int64, err *error) {
+	if *err != nil {
+		*err = p.Fail(op, offset, *err)
+	}
+}

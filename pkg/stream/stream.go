@@ -135,6 +135,15 @@ type OpenOptions struct {
 	Value []byte  // payload of the open record
 }
 
+// Record returns the open record.
+func (o *OpenOptions) Record() *Record {
+	r := &Record{Type: TypeOpen, Value: o.Value}
+	if o.Owner != "" {
+		r.Headers = []Header{{Key: HeaderOwner, Value: o.Owner}}
+	}
+	return r
+}
+
 // Tail is what an Open found: all records before Next are final, no earlier
 // owner can add to them. The open record itself lies at Open, the last one before
 // Next.
@@ -190,6 +199,12 @@ type Measured interface {
 	// Fill returns how many bytes topics hold, and how many the whole store may, 0 if that is
 	// not known.
 	Fill(ctx context.Context, topics ...string) (held, limit int64, err error)
+}
+
+// Lister is implemented by logs that can say which topics they have.
+type Lister interface {
+	// Topics returns the names of all topics, in byte order.
+	Topics(ctx context.Context) ([]string, error)
 }
 
 // Reporter is implemented by logs that show people how far their readers are.

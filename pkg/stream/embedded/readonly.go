@@ -51,6 +51,7 @@ func openReadOnly(ctx context.Context, o Options) (*Engine, error) {
 	if err = e.makeView(); err == nil {
 		if err = layView(ctx, o.Dir, e.view); err == nil {
 			e.o.Dir, e.o.DontListen, e.o.MaxBytes, e.o.Log.Heartbeat = e.view, true, manyBytes, viewHeartbeat
+			e.o.Log.Direct = e.readView
 			err = e.start(ctx)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -39,7 +40,7 @@ func ParseRequesters(text []byte) ([]Requester, error) {
 			continue
 		case len(fields) != 2:
 			return nil, fmt.Errorf("line %d: expected a name, a space, and a password without spaces", n)
-		case !validName(fields[0]):
+		case !requesterName.MatchString(fields[0]):
 			return nil, fmt.Errorf("line %d: the name may have letters, digits, - and _", n)
 		case seen[fields[0]]:
 			return nil, fmt.Errorf("line %d: the name %s is taken", n, fields[0])
@@ -53,12 +54,8 @@ func ParseRequesters(text []byte) ([]Requester, error) {
 	return all, nil
 }
 
-// validName reports whether a name can be part of a subject.
-func validName(name string) bool {
-	return strings.IndexFunc(name, func(c rune) bool {
-		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')
-	}) < 0
-}
+// requesterName is what can be part of a subject.
+var requesterName = regexp.MustCompile(`^[\w-]+$`)
 
 // users sets who may connect to the server.
 func (e *Engine) users(so *server.Options) {

@@ -45,35 +45,72 @@ const (
 	maxRecordBytes = 32 << 20
 )
 
+// blockName is what the checksums of a block's records begin with.
+func blockName(stream string, number int64) string {
+	return stream + "-" + strconv.FormatInt(number, 10)
+}
+
+// stored is a record in a block.
+type stored struct {
+	length         int   // in the block
+	sequence, time int64 // negative, or very large: it says that one was deleted
+	headers, data  []byte
+}
+
+// recordLength returns the length of the record that begins in data, 0 if its head is not there.
+func recordLength(data []byte) int {
+	if len(data) < recordHead {
+		return 0
+	}
+	return int(binary.LittleEndian.Uint32(data) &^ withHeaders)
+}
+
+func sequence(head []byte) int64 { return int64(binary.LittleEndian.Uint64(head[4:])) }
+
+// cutStored returns the record at the beginning of data, if it is whole and has its checksum.
+func cutStored(data []byte, h hash.Hash64) (r stored, ok bool) {
+	r.length = recordLength(data)
+	if r.length < recordHead+recordSum || r.length > min(len(data), maxRecordBytes) {
+		return r, false
+	}
+	subject := int(binary.LittleEndian.Uint16(data[recordHead-2:]))
+	body, end := data[recordHead:r.length-recordSum], data[r.length-recordSum:r.length]
+	if subject > len(body) {
+		return r, false
+	}
+	subjects, rest := body[:subject], body[subject:]
+	headers := 0
+	if binary.LittleEndian.Uint32(data)&withHeaders != 0 {
+		if len(rest) < headersLength {
+			return r, false
+		}
+		headers, rest = int(binary.LittleEndian.Uint32(rest)), rest[headersLength:]
+	}
+	if headers > len(rest) {
+		return r, false
+	}
+	h.Reset()
+	_, _ = h.Write(data[4:20])
+	_, _ = h.Write(subjects)
+	_, _ = h.Write(rest)
+	if h.Sum64() != binary.LittleEndian.Uint64(end) {
+		return r, false
+	}
+	r.sequence, r.time = sequence(data), int64(binary.LittleEndian.Uint64(data[12:]))
+	r.headers, r.data = rest[:headers], rest[headers:]
+	return r, true
+}
+
 // wholeBlock reports whether a server takes a block as it is: all its records are whole
 // and have their checksum. A compressed or encrypted block is not known as whole.
 func wholeBlock(data []byte, stream string, number int64) bool {
-	h := checksum(stream + "-" + strconv.FormatInt(number, 10))
-	var sum [recordSum]byte
+	h := checksum(blockName(stream, number))
 	for len(data) > 0 {
-		if len(data) < recordHead {
+		r, ok := cutStored(data, h)
+		if !ok {
 			return false
 		}
-		length := binary.LittleEndian.Uint32(data)
-		headers := length&withHeaders != 0
-		length &^= withHeaders
-		subject := int(binary.LittleEndian.Uint16(data[recordHead-2:]))
-		rest := subject
-		if headers {
-			rest += headersLength
-		}
-		if length > maxRecordBytes || int(length) > len(data) || int(length) < recordHead+rest+recordSum {
-			return false
-		}
-		body, end := data[recordHead:length-recordSum], data[length-recordSum:length]
-		h.Reset()
-		_, _ = h.Write(data[4:20])
-		_, _ = h.Write(body[:subject])
-		_, _ = h.Write(body[rest:])
-		if !bytes.Equal(h.Sum(sum[:0]), end) {
-			return false
-		}
-		data = data[length:]
+		data = data[r.length:]
 	}
 	return true
 }

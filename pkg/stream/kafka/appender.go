@@ -49,18 +49,29 @@ type appender struct {
 	mute  bool       // no fate is reported any more
 }
 
-// newAppender makes an appender that has no producer yet and does not run.
-func (l *Log) newAppender(p place, ack stream.AckFunc, hard int) *appender {
-	a := &appender{log: l, ack: ack, hard: hard, soft: min(softBatch, hard-hard/10),
+// newAppender makes an appender that has no producer yet and does not run. After an error it has its place only.
+func (l *Log) newAppender(ctx context.Context, topic string, partition int, ack stream.AckFunc) (a *appender,
+	err error) {
+	a = &appender{log: l, ack: ack,
 		done: make(chan struct{}), work: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		fill: &batch{}, spare: &batch{}}
-	a.sender = sender{line: line{c: l.c, p: p}, search: -1}
+	a.sender = sender{line: line{c: l.c}, search: -1}
+	if a.sender.p, err = l.place(topic, partition); err != nil {
+		return a, err
+	}
+	if _, err := l.c.leader(ctx, &a.sender.p, true); err != nil && !isTransient(err) {
+		return a, err
+	}
+	if a.hard, err = l.c.largestMessage(ctx, topic); err != nil {
+		return a, err
+	}
+	a.soft = min(softBatch, a.hard-a.hard/10)
 	a.fill.reset()
 	if l.c.o.Headers != nil {
-		a.headers = l.c.o.Headers(p.Topic)
+		a.headers = l.c.o.Headers(topic)
 	}
 	a.ctx, a.cancel = context.WithCancel(l.c.ctx)
-	return a
+	return a, nil
 }
 
 // start lets an appender run.

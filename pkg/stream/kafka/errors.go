@@ -3,7 +3,7 @@ package kafka
 import (
 	"errors"
 	"fmt"
-	"math"
+	"regexp"
 
 	kafkago "github.com/segmentio/kafka-go"
 
@@ -15,31 +15,18 @@ var ErrCorrupt = stream.ErrCorrupt
 
 type place = stream.Place
 
-func newPlace(topic string, partition int) (place, error) {
-	p := place{Topic: topic, Partition: partition}
-	if partition < 0 || partition > math.MaxInt32 {
-		return p, stream.ErrNotFound
-	}
-	if err := checkTopic(topic); err != nil {
-		return p, err
-	}
-	return p, nil
-}
-
 // checkTopic reports whether Kafka takes a name.
 func checkTopic(topic string) error {
 	if topic == "" || len(topic) > 249 || topic == "." || topic == ".." {
 		return fmt.Errorf("topic %q: a name has 1 to 249 characters", topic)
 	}
-	for i := range len(topic) {
-		switch c := topic[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_', c == '-':
-		default:
-			return fmt.Errorf("topic %q: a name has letters, digits, '.', '_' and '-' only", topic)
-		}
+	if !topicName.MatchString(topic) {
+		return fmt.Errorf("topic %q: a name has letters, digits, '.', '_' and '-' only", topic)
 	}
 	return nil
 }
+
+var topicName = regexp.MustCompile(`^[\w.-]+$`)
 
 // codeError is an error of a broker with the contract's beside it.
 type codeError struct {

@@ -41,6 +41,16 @@ func want(t *testing.T, got []string, want string) {
 	}
 }
 
+// opening returns an appender that is no owner yet.
+func opening(t *testing.T, c *Client, p place) *appender {
+	t.Helper()
+	a, err := c.log.newAppender(t.Context(), p.Topic, p.Partition, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
 // Two that take the same epoch look like one to the broker. The second is told the
 // offset of the first's open record, and must notice.
 func TestSameEpoch(t *testing.T) {
@@ -50,7 +60,7 @@ func TestSameEpoch(t *testing.T) {
 		defer d.Close()
 		ctx := context.Background()
 		a := open(t, c, "t", 1)
-		rival := d.log.newAppender(place{Topic: "t", Partition: 0}, nil, messageBytes)
+		rival := opening(t, d, place{Topic: "t"})
 		defer rival.sender.close()
 		if _, err := rival.fence(ctx, owner{a.producer, a.epoch}, stream.OpenOptions{}); !errors.Is(err, errOpenAgain) {
 			t.Fatalf("open with an epoch that is taken: %v", err)
@@ -74,7 +84,7 @@ func TestEpochsRunOut(t *testing.T) {
 		defer c.Close()
 		ctx := context.Background()
 		first := open(t, c, "t", 1)
-		last := c.log.newAppender(place{Topic: "t", Partition: 0}, nil, messageBytes)
+		last := opening(t, c, place{Topic: "t"})
 		at, err := last.fence(ctx, owner{ownerID("t", 0), lastEpoch - 1}, stream.OpenOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +119,7 @@ func TestEpochsRunOutForTwo(t *testing.T) {
 		defer c.Close()
 		ctx := context.Background()
 		open(t, c, "t", 1)
-		slow := c.log.newAppender(place{Topic: "t", Partition: 0}, nil, messageBytes)
+		slow := opening(t, c, place{Topic: "t"})
 		defer slow.sender.close()
 		if _, err := slow.fence(ctx, owner{ownerID("t", 0), lastEpoch}, stream.OpenOptions{}); err != nil {
 			t.Fatal(err)
@@ -353,6 +363,8 @@ func TestKafkaRealFencedWhileReplicating(t *testing.T) {
 			}
 		}
 	}
+	next := opening(t, d, a.sender.p)
+	defer next.sender.close()
 	others(k.Pause)
 	x := tail.Next - 1
 	for hang := false; !hang; x++ { // on a busy machine they go on for a while
@@ -366,8 +378,6 @@ func TestKafkaRealFencedWhileReplicating(t *testing.T) {
 		}
 	}
 	written(x + 1)
-	next := d.log.newAppender(a.sender.p, nil, messageBytes)
-	defer next.sender.close()
 	opened := make(chan error, 1)
 	go func() {
 		_, err := next.fence(context.WithoutCancel(t.Context()), owner{a.producer, a.epoch + 1}, stream.OpenOptions{})

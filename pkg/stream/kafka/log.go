@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -62,15 +63,15 @@ func (l *Log) isClosed() bool {
 }
 
 // place checks a place and that the log is open.
-func (l *Log) place(op, topic string, partition int) (place, error) {
-	p, err := newPlace(topic, partition)
-	if err == nil && l.isClosed() {
-		err = stream.ErrClosed
+func (l *Log) place(topic string, partition int) (place, error) {
+	p := place{Topic: topic, Partition: partition}
+	switch {
+	case partition < 0 || partition > math.MaxInt32:
+		return p, stream.ErrNotFound
+	case l.isClosed():
+		return p, stream.ErrClosed
 	}
-	if err != nil {
-		return p, p.Fail(op, -1, err)
-	}
-	return p, nil
+	return p, checkTopic(topic)
 }
 
 // Close implements [stream.Log]. What is not acknowledged by then is unknown.
@@ -86,16 +87,14 @@ func (l *Log) Close() error {
 }
 
 // Partitions implements [stream.Log].
-func (l *Log) Partitions(ctx context.Context, topic string) (int, error) {
-	p, err := l.place("partitions", topic, 0)
+func (l *Log) Partitions(ctx context.Context, topic string) (n int, err error) {
+	p, err := l.place(topic, 0)
+	defer p.Locate("partitions", -1, &err)
 	if err != nil {
 		return 0, err
 	}
 	leaders, err := l.c.topic(ctx, topic, true)
-	if err != nil {
-		return 0, p.Fail("partitions", -1, err)
-	}
-	return len(leaders), nil
+	return len(leaders), err
 }
 
 // Topics implements [stream.Lister].
@@ -120,43 +119,34 @@ func (l *Log) Topics(ctx context.Context) ([]string, error) {
 // Bounds implements [stream.Log]. The end is the high watermark, what every in-sync
 // replica has, once that is past all that the leader had when it was asked.
 func (l *Log) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
-	p, err := l.place("bounds", topic, partition)
+	p, err := l.place(topic, partition)
+	defer p.Locate("bounds", -1, &err)
 	if err != nil {
 		return 0, 0, err
 	}
-	first, next, err = l.c.settledEnds(ctx, &p)
-	if err != nil {
-		return 0, 0, p.Fail("bounds", -1, err)
-	}
-	return first, next, nil
+	return l.c.settledEnds(ctx, &p)
 }
 
 // Trim implements [stream.Log].
-func (l *Log) Trim(ctx context.Context, topic string, partition int, before int64) error {
-	p, err := l.place("trim", topic, partition)
+func (l *Log) Trim(ctx context.Context, topic string, partition int, before int64) (err error) {
+	p, err := l.place(topic, partition)
+	defer p.Locate("trim", before, &err)
+	if err == nil && !trimmable(topic) {
+		err = stream.ErrNotTrimmable
+	}
 	if err != nil {
 		return err
 	}
-	if err := l.trim(ctx, &p, before); err != nil {
-		return p.Fail("trim", before, err)
-	}
-	return nil
-}
-
-func (l *Log) trim(ctx context.Context, p *place, before int64) error {
-	if !trimmable(p.Topic) {
-		return stream.ErrNotTrimmable
-	}
-	return l.c.atLeader(ctx, p, func(cn *conn) (int16, error) {
+	return l.c.atLeader(ctx, &p, func(cn *conn) (int16, error) {
 		const v = deleteRecordsVersion
 		if has, ok := cn.versions[protocol.DeleteRecords]; !ok || v < has[0] || v > has[1] {
 			if !l.untrimmed.Swap(true) {
 				l.c.o.Logger.Warn("the broker does not offer DeleteRecords: what could be dropped stays, "+
-					"unless the topic gets a retention.ms", "topic", p.Topic)
+					"unless the topic gets a retention.ms", "topic", topic)
 			}
 			return 0, nil
 		}
-		first, next, code, err := cn.bounds(p)
+		first, next, code, err := cn.bounds(&p)
 		if err != nil || code != 0 {
 			return code, err
 		}
@@ -164,6 +154,6 @@ func (l *Log) trim(ctx context.Context, p *place, before int64) error {
 		if to <= first {
 			return 0, nil
 		}
-		return cn.deleteRecords(p, to, int32(l.c.o.RequestTimeout/time.Millisecond))
+		return cn.deleteRecords(&p, to, int32(l.c.o.RequestTimeout/time.Millisecond))
 	})
 }

@@ -62,30 +62,15 @@ func (o owner) next(first int64, skip int) owner {
 var errOpenAgain = errors.New("another owner opened with the same or a later epoch")
 
 // Open implements [stream.Log].
-func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender,
-	stream.Tail, error) {
-	p, err := l.place("open", topic, partition)
+func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (_ stream.Appender,
+	tail stream.Tail, err error) {
+	a, err := l.newAppender(ctx, topic, partition, o.Ack)
+	defer a.sender.p.Locate("open", -1, &err)
 	if err != nil {
-		return nil, stream.Tail{}, err
+		return nil, tail, err
 	}
-	a, tail, err := l.openAs(ctx, p, o)
-	if err != nil {
-		return nil, stream.Tail{}, p.Fail("open", -1, err)
-	}
-	return a, tail, nil
-}
-
-func (l *Log) openAs(ctx context.Context, p place, o stream.OpenOptions) (*appender, stream.Tail, error) {
-	if _, err := l.c.leader(ctx, &p, true); err != nil && !isTransient(err) {
-		return nil, stream.Tail{}, err
-	}
-	hard, err := l.c.largestMessage(ctx, p.Topic)
-	if err != nil {
-		return nil, stream.Tail{}, err
-	}
-	a := l.newAppender(p, o.Ack, hard)
 	stop, stopToo := context.AfterFunc(ctx, a.sender.close), context.AfterFunc(l.c.ctx, a.sender.close)
-	tail, err := a.own(ctx, o)
+	tail, err = a.own(ctx, o)
 	if !stop() && err == nil {
 		err = fmt.Errorf("%w: %w", stream.ErrUnknown, ctx.Err())
 	}
@@ -204,16 +189,13 @@ func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (i
 
 // openBatch returns a batch of one open record, not sealed yet, and its random number.
 func (a *appender) openBatch(o stream.OpenOptions) (b *batch, nonce string, err error) {
-	r := stream.Record{Type: stream.TypeOpen, Value: o.Value}
-	if o.Owner != "" {
-		r.Headers = []stream.Header{{Key: stream.HeaderOwner, Value: o.Owner}}
-	}
+	r := o.Record()
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
 	nonce = hex.EncodeToString(random[:])
 	b = new(batch)
 	b.reset()
-	b.add(&r, append(slices.Clip(a.more(&r)), stream.Header{Key: headerNonce, Value: nonce}))
+	b.add(r, append(slices.Clip(a.more(r)), stream.Header{Key: headerNonce, Value: nonce}))
 	if len(b.b) > a.hard {
 		err = fmt.Errorf("%w: %d bytes, the limit is %d", stream.ErrTooLarge, len(b.b), a.hard)
 	}
@@ -320,33 +302,17 @@ func (c *Client) nonceAt(ctx context.Context, p *place, offset int64) (nonce str
 }
 
 // Writer implements [stream.Log].
-func (l *Log) Writer(ctx context.Context, topic string, partition int, ack stream.AckFunc) (stream.Appender, error) {
-	p, err := l.place("writer", topic, partition)
+func (l *Log) Writer(ctx context.Context, topic string, partition int, ack stream.AckFunc) (_ stream.Appender,
+	err error) {
+	a, err := l.newAppender(ctx, topic, partition, ack)
+	defer a.sender.p.Locate("writer", -1, &err)
 	if err != nil {
 		return nil, err
 	}
-	a, err := l.writer(ctx, p, ack)
-	if err != nil {
-		return nil, p.Fail("writer", -1, err)
+	if _, a.sender.search, err = l.c.ends(ctx, &a.sender.p); err == nil {
+		a.producer, a.epoch, err = l.c.newProducer(ctx)
 	}
-	return a, nil
-}
-
-func (l *Log) writer(ctx context.Context, p place, ack stream.AckFunc) (*appender, error) {
-	if _, err := l.c.leader(ctx, &p, true); err != nil && !isTransient(err) {
-		return nil, err
-	}
-	hard, err := l.c.largestMessage(ctx, p.Topic)
-	if err != nil {
-		return nil, err
-	}
-	_, next, err := l.c.ends(ctx, &p)
-	if err != nil {
-		return nil, err
-	}
-	a := l.newAppender(p, ack, hard)
-	a.sender.search = next
-	if a.producer, a.epoch, err = l.c.newProducer(ctx); err == nil {
+	if err == nil {
 		err = a.start()
 	}
 	if err != nil {

@@ -34,8 +34,9 @@ type reader struct {
 }
 
 // Read implements [stream.Log].
-func (l *Log) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
-	p, err := l.place("read", topic, partition)
+func (l *Log) Read(ctx context.Context, topic string, partition int, from int64) (_ stream.Reader, err error) {
+	p, err := l.place(topic, partition)
+	defer func() { p.Locate("read", from, &err) }()
 	if err != nil {
 		return nil, err
 	}
@@ -54,13 +55,13 @@ func (l *Log) Read(ctx context.Context, topic string, partition int, from int64)
 		err = stream.ErrAhead
 	}
 	if err != nil {
-		return nil, p.Fail("read", from, err)
+		return nil, err
 	}
 	r := &reader{log: l, p: p, pos: from, high: stable}
 	r.ctx, r.cancel = context.WithCancel(l.c.ctx)
 	if err := l.register(r); err != nil {
 		r.cancel()
-		return nil, p.Fail("read", from, err)
+		return nil, err
 	}
 	return r, nil
 }

@@ -45,31 +45,20 @@ const parts = 8
 
 // Create implements [stream.Log]. A topic that exists is checked, and the error says
 // how to mend what is wrong.
-func (l *Log) Create(ctx context.Context, topic string, partitions int, o stream.TopicOptions) error {
-	p, err := l.place("create", topic, 0)
-	if err != nil {
+func (l *Log) Create(ctx context.Context, topic string, partitions int, o stream.TopicOptions) (err error) {
+	p, err := l.place(topic, 0)
+	defer p.Locate("create", -1, &err)
+	switch {
+	case err != nil:
 		return err
+	case partitions < 1:
+		return errors.New("needs at least one partition")
+	case o.Trimmable && !trimmable(topic):
+		return errors.New("a topic of Kafka that is to be trimmed has a name that ends with .snapshots")
+	case o.RejectWhenFull && o.MaxBytes > 0:
+		return errors.New("a topic of Kafka cannot refuse records when it is full: leave out its size limit")
 	}
-	if partitions < 1 {
-		return p.Fail("create", -1, errors.New("needs at least one partition"))
-	}
-	if o.Trimmable && !trimmable(topic) {
-		return p.Fail("create", -1, errors.New("a topic of Kafka that is to be trimmed has a name that ends with "+
-			".snapshots"))
-	}
-	if o.RejectWhenFull && o.MaxBytes > 0 {
-		return p.Fail("create", -1, errors.New("a topic of Kafka cannot refuse records when it is full: leave out its "+
-			"size limit"))
-	}
-	if err := l.create(ctx, topic, partitions, o); err != nil {
-		return p.Fail("create", -1, err)
-	}
-	return nil
-}
-
-func (l *Log) create(ctx context.Context, topic string, partitions int, o stream.TopicOptions) error {
-	_, err := l.c.topic(ctx, topic, true)
-	if err == nil {
+	if _, err = l.c.topic(ctx, topic, true); err == nil {
 		return l.checkTopic(ctx, topic, partitions, o)
 	}
 	if !errors.Is(err, stream.ErrNotFound) {

@@ -107,7 +107,7 @@ func TestHungStore(t *testing.T) {
 		"a renewal": {"update", func(t *testing.T, _ *hung, k *lease.Keeper) {
 			h := try(t, k, "joiner")
 			<-h.Context().Done()
-			if !h.Lost() {
+			if !lost(h) {
 				t.Error("not lost")
 			}
 			h.Release()
@@ -247,7 +247,7 @@ func TestStaleRead(t *testing.T) {
 		}
 		s.old.Store(&old)
 		<-h.Context().Done()
-		if took := time.Since(start); took != ttl/3+ttl/3 || !h.Lost() {
+		if took := time.Since(start); took != ttl/3+ttl/3 || !lost(h) {
 			t.Errorf("lost after %v: %v", took, context.Cause(h.Context()))
 		}
 		h.Release()
@@ -344,9 +344,8 @@ func TestClaims(t *testing.T) {
 			}
 			time.Sleep(ttl)
 		}
-		if always := lease.NewKeeper(nil, "a"); always.TTL() != 0 || always.Beat() != time.Millisecond ||
-			k.Beat() != ttl/10 {
-			t.Errorf("without a store: TTL %v, beat %v; with one: %v", always.TTL(), always.Beat(), k.Beat())
+		if k.Beat() != ttl/10 {
+			t.Errorf("it looks every %v", k.Beat())
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -31,47 +33,45 @@ type Keeper struct {
 	store  Store
 	holder string
 	nonce  string
+
+	mu   sync.Mutex
+	seen map[string]sight // of entries by key
 }
 
-// NewKeeper returns a keeper; holder names the process for people. Without a
-// store every lease is held always.
+// sight is when an entry was first seen as it is.
+type sight struct {
+	revision uint64
+	at       time.Time
+}
+
+// NewKeeper returns a keeper; holder names the process for people.
 func NewKeeper(store Store, holder string) *Keeper {
-	return &Keeper{store: store, holder: holder, nonce: rand.Text()}
+	return &Keeper{store: store, holder: holder, nonce: rand.Text(), seen: map[string]sight{}}
 }
 
 // Nonce names the keeper in claims.
 func (k *Keeper) Nonce() string { return k.nonce }
 
-// TTL is how long a lease outlives its holder, 0 if there is no store.
-func (k *Keeper) TTL() time.Duration {
-	if k.store == nil {
-		return 0
-	}
-	return k.store.TTL()
-}
-
-// Always reports whether every lease is held always.
-func (k *Keeper) Always() bool { return k.store == nil }
+// TTL is how long a lease outlives its holder.
+func (k *Keeper) TTL() time.Duration { return k.store.TTL() }
 
 // Beat is how often one looks whether a lease is free.
 func (k *Keeper) Beat() time.Duration { return max(k.TTL()/10, time.Millisecond) }
 
 // Claims returns the leases that are held now, by anybody.
 func (k *Keeper) Claims(ctx context.Context) ([]Claim, error) {
-	if k.store == nil {
-		return nil, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, k.TTL()/2)
 	defer cancel()
 	entries, err := k.store.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("leases: %w", err)
 	}
+	k.forget(entries)
 	claims := make([]Claim, 0, len(entries))
 	for _, e := range entries {
 		var v value
-		if json.Unmarshal(e.Value, &v) != nil {
-			continue // not ours
+		if k.over(e) || json.Unmarshal(e.Value, &v) != nil { // or not ours
+			continue
 		}
 		if v.Since == 0 {
 			v.Since = e.Revision
@@ -79,6 +79,27 @@ func (k *Keeper) Claims(ctx context.Context) ([]Claim, error) {
 		claims = append(claims, Claim{Key: e.Key, Holder: v.Holder, Nonce: v.Nonce, Since: v.Since})
 	}
 	return claims, nil
+}
+
+// over reports whether an entry was not renewed for its TTL by our own clock, while we looked. The store's clock may
+// be another server's from now on, which is behind, and lets entries live for as long as that.
+func (k *Keeper) over(e Entry) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if s, ok := k.seen[e.Key]; ok && s.revision == e.Revision {
+		return time.Since(s.at) > k.TTL()
+	}
+	k.seen[e.Key] = sight{e.Revision, time.Now()}
+	return false
+}
+
+// forget drops what was seen of entries that are there no longer.
+func (k *Keeper) forget(there []Entry) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	maps.DeleteFunc(k.seen, func(key string, _ sight) bool {
+		return !slices.ContainsFunc(there, func(e Entry) bool { return e.Key == key })
+	})
 }
 
 // Held is a lease that is kept up until it is released or lost.
@@ -101,26 +122,23 @@ type Held struct {
 // same.
 func (h *Held) Context() context.Context { return h.ctx }
 
-// Lost reports whether the lease was lost.
-func (h *Held) Lost() bool { return errors.Is(context.Cause(h.ctx), ErrLost) }
-
 // Try takes a lease if it is free, and fails with ErrTaken if it is not. Release
 // must be called, even after a loss.
 func (k *Keeper) Try(ctx context.Context, key string) (*Held, error) {
 	h := &Held{key: key, k: k, release: make(chan struct{}), done: make(chan struct{})}
-	if k.store == nil {
-		h.ctx, h.cancel = context.WithCancelCause(ctx)
-		close(h.done)
-		return h, nil
-	}
 	limited, cancel := context.WithTimeout(ctx, k.TTL()/2)
 	defer cancel()
 	sent := time.Now()
 	var err error
-	if h.revision, err = k.store.Create(limited, key, h.value(0)); err != nil {
+	if h.revision, err = k.store.Create(limited, key, h.value(0)); errors.Is(err, ErrTaken) {
+		if e, got := k.store.Get(limited, key); got == nil && k.over(e) {
+			h.revision, err = k.store.Update(limited, key, h.value(0), e.Revision)
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("lease %s: %w", key, err)
 	}
-	h.since, h.until = h.revision, h.over(sent)
+	h.since, h.until = h.revision, h.end(sent)
 	h.ctx, h.cancel = context.WithCancelCause(ctx)
 	go h.keep()
 	return h, nil
@@ -164,9 +182,9 @@ func (k *Keeper) waitFree(ctx context.Context, key string) error {
 			return ctx.Err()
 		}
 		limited, cancel := context.WithTimeout(ctx, k.TTL()/2)
-		_, err := k.store.Get(limited, key)
+		e, err := k.store.Get(limited, key)
 		cancel()
-		if err != nil && ctx.Err() == nil {
+		if (err != nil || k.over(e)) && ctx.Err() == nil {
 			return nil // gone, or not to be asked: Create says which
 		}
 	}
@@ -238,13 +256,13 @@ func (h *Held) renew() error {
 	if err != nil {
 		return err
 	}
-	h.revision, h.until = revision, h.over(sent)
+	h.revision, h.until = revision, h.end(sent)
 	return nil
 }
 
-// over returns when a lease that was asked for at a time counts as lost: a bit before
+// end returns when a lease that was asked for at a time counts as lost: a bit before
 // anybody else can have it, so that what is done under it can stop.
-func (h *Held) over(sent time.Time) time.Time { return sent.Add(h.k.TTL() * 7 / 8) }
+func (h *Held) end(sent time.Time) time.Time { return sent.Add(h.k.TTL() * 7 / 8) }
 
 // free removes the entry, so that no process has to wait for it.
 func (h *Held) free() {

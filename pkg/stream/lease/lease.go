@@ -6,8 +6,7 @@
 // of the log ([stream.Log.Open]).
 //
 // Leases lie in a [Store], which drops an entry that was not renewed for its TTL. A
-// [Keeper] renews those of one process and says when one is lost. Without a store
-// (one process owns everything, by a lock on the folder) every lease is held always.
+// [Keeper] renews those of one process and says when one is lost.
 package lease
 
 import (
@@ -35,7 +34,8 @@ type Entry struct {
 // Store is a small table in which entries expire. It is safe for concurrent use.
 // Errors other than ErrTaken and ErrNone say that the store cannot be asked now.
 type Store interface {
-	// TTL is how long an entry lives after its last change, by the store's clock.
+	// TTL is how long an entry lives after its last change, by the store's clock. A [Keeper] that sees one unchanged
+	// for longer takes it for gone, and may [Store.Update] it.
 	TTL() time.Duration
 	// Create makes an entry that is not there, or fails with ErrTaken.
 	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)

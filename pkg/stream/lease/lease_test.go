@@ -45,7 +45,7 @@ func TestHeld(t *testing.T) {
 			t.Fatal(claims, err)
 		}
 		h.Release()
-		if h.Context().Err() == nil || h.Lost() {
+		if h.Context().Err() == nil || lost(h) {
 			t.Error("a released lease is not over, or lost")
 		}
 		try(t, b, "joiner").Release()
@@ -103,13 +103,13 @@ func TestLost(t *testing.T) {
 		time.Sleep(ttl / 2)
 		store.Fail(nil) // a short absence does no harm
 		time.Sleep(3 * ttl)
-		if h.Lost() {
+		if lost(h) {
 			t.Fatal("lost by a short absence")
 		}
 		store.Fail(away)
 		start := time.Now()
 		<-h.Context().Done()
-		if took := time.Since(start); took > ttl || took < ttl/2 || !h.Lost() {
+		if took := time.Since(start); took > ttl || took < ttl/2 || !lost(h) {
 			t.Errorf("lost after %v: %v", took, context.Cause(h.Context()))
 		}
 		h.Release()
@@ -125,7 +125,7 @@ func TestLost(t *testing.T) {
 		}
 		start = time.Now()
 		<-h.Context().Done()
-		if took := time.Since(start); took > ttl/2 || !h.Lost() {
+		if took := time.Since(start); took > ttl/2 || !lost(h) {
 			t.Errorf("lost after %v: %v", took, context.Cause(h.Context()))
 		}
 		h.Release()
@@ -155,7 +155,7 @@ func TestLostAnswer(t *testing.T) {
 		store.lose.Store(true)
 		h := try(t, lease.NewKeeper(store, "a"), "joiner")
 		time.Sleep(5 * ttl)
-		if store.lose.Load() || h.Lost() {
+		if store.lose.Load() || lost(h) {
 			t.Error("a lease is lost with an answer")
 		}
 		h.Release()
@@ -165,25 +165,8 @@ func TestLostAnswer(t *testing.T) {
 	})
 }
 
-func TestAlways(t *testing.T) {
-	k := lease.NewKeeper(nil, "a")
-	ctx, cancel := context.WithCancel(t.Context())
-	h, err := k.Try(ctx, "joiner")
-	if err != nil || !k.Always() {
-		t.Fatal(err)
-	}
-	again, err := k.Acquire(ctx, "joiner", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again.Release()
-	if h.Context().Err() != nil {
-		t.Error("over")
-	}
-	cancel()
-	<-h.Context().Done()
-	h.Release()
-}
+// lost reports whether a lease was lost.
+func lost(h *lease.Held) bool { return errors.Is(context.Cause(h.Context()), lease.ErrLost) }
 
 // TestShare holds that shares add up to all parts, differ by one at most, and that a
 // newcomer takes from others only what makes shares even.
@@ -212,6 +195,58 @@ func TestShare(t *testing.T) {
 			if lease.Share(n, late, "member.", fmt.Sprint(i)) > lease.Share(n, claims, "member.", fmt.Sprint(i)) {
 				t.Fatal("a newcomer moves parts between others")
 			}
+		}
+	})
+}
+
+// lateClock is a store whose clock was an hour ahead when its entries were made: they live that much longer.
+type lateClock struct{ *leasetest.Memory }
+
+func (lateClock) TTL() time.Duration { return ttl }
+
+// TestClockBack holds that a lease of a dead holder is over by the clock of one who waits, and its share of the work
+// is given to others, while the store keeps the entry; and that one that is renewed is kept.
+func TestClockBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := lateClock{leasetest.NewMemory(time.Hour)}
+		b, c := lease.NewKeeper(store, "b"), lease.NewKeeper(store, "c")
+		if _, err := store.Create(t.Context(), "member.a", []byte(`{"holder":"a"}`)); err != nil {
+			t.Fatal(err)
+		}
+		claims := func() int {
+			all, err := c.Claims(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(all)
+		}
+		if claims() != 1 {
+			t.Error("the claim of a is not there")
+		}
+		start := time.Now()
+		h, err := b.Acquire(t.Context(), "member.a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took < ttl || took > ttl+ttl/5 {
+			t.Errorf("took over after %v", took)
+		}
+		for range 20 {
+			time.Sleep(ttl / 2)
+			if claims() != 1 {
+				t.Fatal("the claim of b is not there")
+			}
+			if _, err := c.Try(t.Context(), "member.a"); !errors.Is(err, lease.ErrTaken) {
+				t.Fatalf("c gets the lease of b: %v", err)
+			}
+		}
+		h.Release()
+		if _, err := store.Create(t.Context(), "member.d", []byte(`{"holder":"d"}`)); err != nil || claims() != 1 {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * ttl)
+		if claims() != 0 {
+			t.Error("a member that died still has a share")
 		}
 	})
 }

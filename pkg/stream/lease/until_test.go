@@ -64,7 +64,7 @@ func TestSlowAnswer(t *testing.T) {
 		way := &slow{Store: leasetest.NewMemory(ttl), delay: ttl / 4}
 		h := try(t, lease.NewKeeper(way, "a"), "joiner")
 		time.Sleep(ttl)
-		if h.Lost() {
+		if lost(h) {
 			t.Fatal("lost by slow answers")
 		}
 		way.away.Store(true)

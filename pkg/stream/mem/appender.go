@@ -46,8 +46,7 @@ func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.Op
 	if err := ctx.Err(); err != nil {
 		return nil, stream.Tail{}, p.Fail("open", -1, err)
 	}
-	r := &stream.Record{Type: stream.TypeOpen, Value: o.Value,
-		Headers: []stream.Header{{Key: stream.HeaderOwner, Value: o.Owner}}}
+	r := o.Record()
 	fault := l.fault(p, r)
 	if fault == TooLarge || size(r) > l.o.MaxBytes {
 		return nil, stream.Tail{}, p.Fail("open", -1, stream.ErrTooLarge)

@@ -16,12 +16,7 @@ type bus struct {
 	maxBytes int
 
 	mu       sync.Mutex
-	subjects map[string]*subject
-}
-
-// subject has one group of servers for each queue name.
-type subject struct {
-	groups []*group
+	subjects map[string][]*group // one for each queue name
 }
 
 type group struct {
@@ -46,28 +41,23 @@ func (l *Log) Serve(name, queue string, h func(stream.Message)) (stop func(), er
 	s := &server{h: h}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	sub := b.subjects[name]
-	if sub == nil {
-		sub = &subject{}
-		b.subjects[name] = sub
-	}
-	i := slices.IndexFunc(sub.groups, func(g *group) bool { return queue != "" && g.queue == queue })
+	groups := b.subjects[name]
+	i := slices.IndexFunc(groups, func(g *group) bool { return queue != "" && g.queue == queue })
 	if i < 0 {
-		i = len(sub.groups)
-		sub.groups = append(sub.groups, &group{queue: queue})
+		b.subjects[name] = append(groups, &group{queue: queue, servers: []*server{s}})
+	} else {
+		groups[i].servers = append(groups[i].servers, s)
 	}
-	sub.groups[i].servers = append(sub.groups[i].servers, s)
 	return func() { b.remove(name, s) }, nil
 }
 
 // remove takes a server out and waits for its handler.
 func (b *bus) remove(name string, s *server) {
 	b.mu.Lock()
-	sub := b.subjects[name]
-	for _, g := range sub.groups {
+	b.subjects[name] = slices.DeleteFunc(b.subjects[name], func(g *group) bool {
 		g.servers = slices.DeleteFunc(g.servers, func(o *server) bool { return o == s })
-	}
-	sub.groups = slices.DeleteFunc(sub.groups, func(g *group) bool { return len(g.servers) == 0 })
+		return len(g.servers) == 0
+	})
 	b.mu.Unlock()
 	s.mu.Lock()
 	s.stopped = true
@@ -78,10 +68,7 @@ func (b *bus) remove(name string, s *server) {
 func (b *bus) groups(name string) []*group {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if sub := b.subjects[name]; sub != nil {
-		return slices.Clone(sub.groups)
-	}
-	return nil
+	return slices.Clone(b.subjects[name])
 }
 
 // call hands m to the next server of g, passing over those that stop just now. It

@@ -14,6 +14,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -90,7 +92,7 @@ func New(o Options) *Log {
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.ticks.Store(1e9)
 	l.bus.maxBytes = o.MaxBytes
-	l.bus.subjects = map[string]*subject{}
+	l.bus.subjects = map[string][]*group{}
 	return l
 }
 
@@ -139,6 +141,13 @@ func (l *Log) Partitions(_ context.Context, name string) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.topics[name].partitions), nil
+}
+
+// Topics implements [stream.Lister].
+func (l *Log) Topics(context.Context) ([]string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Sorted(maps.Keys(l.topics)), nil
 }
 
 // find returns a partition, or the error of the operation op.

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"hindsight/pkg/stream"
 )
@@ -155,42 +155,8 @@ func contractError(err error) error {
 	return err
 }
 
-// streamConfig is the part of a stream's configuration that we set.
-type streamConfig struct {
-	Name       string            `json:"name"`
-	Text       string            `json:"description,omitempty"`
-	Subjects   []string          `json:"subjects"`
-	Retention  string            `json:"retention"`
-	Storage    string            `json:"storage"`
-	Discard    string            `json:"discard"`
-	MaxAge     time.Duration     `json:"max_age"`
-	MaxBytes   int64             `json:"max_bytes"`
-	MaxMsgs    int64             `json:"max_msgs"`
-	MaxMsgSize int64             `json:"max_msg_size"`
-	Consumers  int               `json:"max_consumers"`
-	Replicas   int               `json:"num_replicas"`
-	Duplicates time.Duration     `json:"duplicate_window"`
-	Direct     bool              `json:"allow_direct"`
-	DenyDelete bool              `json:"deny_delete"`
-	DenyPurge  bool              `json:"deny_purge"`
-	Atomic     bool              `json:"allow_atomic,omitempty"`
-	Metadata   map[string]string `json:"metadata"`
-}
-
-// streamInfo is the part of a stream's state that we read.
-type streamInfo struct {
-	Config streamConfig `json:"config"`
-	State  struct {
-		First uint64 `json:"first_seq"`
-		Last  uint64 `json:"last_seq"`
-	} `json:"state"`
-	Cluster struct {
-		Leader   string     `json:"leader"` // "": none, and the server that answers may lag behind
-		Replicas []struct { // but for the leader
-			Active time.Duration `json:"active"` // since it spoke to the leader; 0: it never did
-		} `json:"replicas"`
-	} `json:"cluster"`
-}
+// streamInfo is what a server says of a stream.
+type streamInfo struct{ jetstream.StreamInfo }
 
 // info asks for a stream's state, twice: a cluster does not answer for a stream that
 // has no leader at that moment.
@@ -210,6 +176,6 @@ func (l *Log) info(ctx context.Context, conn *natsgo.Conn, p *place) (*streamInf
 
 // bounds returns the first offset kept and the next one to be written.
 func (i *streamInfo) bounds() (first, next int64) {
-	next = int64(i.State.Last) + 1
-	return min(max(int64(i.State.First), 1), next), next
+	next = int64(i.State.LastSeq) + 1
+	return min(max(int64(i.State.FirstSeq), 1), next), next
 }

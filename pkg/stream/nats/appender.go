@@ -57,7 +57,7 @@ type appender struct {
 
 	sent  atomic.Uint64
 	acked atomic.Uint64
-	dead  atomic.Pointer[deadAppender]
+	dead  atomic.Pointer[error] // why the appender is dead
 
 	waitFor atomic.Int64  // Append or Flush waits on wake for so few in flight; notWaiting
 	wake    chan struct{} // holds at most one signal
@@ -72,9 +72,6 @@ type appender struct {
 }
 
 const notWaiting = -1
-
-// deadAppender is why an appender is dead.
-type deadAppender struct{ err error }
 
 func (a *appender) fail(err error) error { return a.Place.Fail("append", -1, err) }
 
@@ -117,7 +114,7 @@ func (a *appender) start() error {
 // Append implements [stream.Appender].
 func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error) {
 	if d := a.dead.Load(); d != nil {
-		return 0, d.err
+		return 0, *d
 	}
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -188,7 +185,7 @@ func (a *appender) settle(seq uint64, cause error) (uint64, error) {
 	}
 	a.sent.Store(seq - 1)
 	if d := a.dead.Load(); d != nil {
-		return 0, d.err
+		return 0, *d
 	}
 	if errors.Is(cause, natsgo.ErrMaxPayload) || errors.Is(cause, natsgo.ErrBadHeaderMsg) {
 		return 0, a.fail(classify(cause))
@@ -204,7 +201,7 @@ func (a *appender) wait(ctx context.Context, n uint64) error {
 	defer a.waitFor.Store(notWaiting)
 	for {
 		if d := a.dead.Load(); d != nil {
-			return d.err
+			return *d
 		}
 		if a.sent.Load()-a.acked.Load() <= n {
 			return nil
@@ -307,7 +304,7 @@ func (a *appender) kill(inFlight, dead error) {
 }
 
 func (a *appender) killLocked(inFlight, dead error) {
-	if !a.dead.CompareAndSwap(nil, &deadAppender{dead}) {
+	if !a.dead.CompareAndSwap(nil, &dead) {
 		return
 	}
 	for seq, sent := a.acked.Load()+1, a.sent.Load(); seq <= sent; seq++ {
@@ -353,7 +350,7 @@ func (a *appender) Close() error {
 	a.ackMu.Lock()
 	err := a.fail(stream.ErrClosed)
 	a.flushed = err
-	a.dead.Store(&deadAppender{err}) // from here on no fate is reported
+	a.dead.Store(&err) // from here on no fate is reported
 	a.ackMu.Unlock()
 	a.release()
 	return nil

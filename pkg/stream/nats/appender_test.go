@@ -388,7 +388,9 @@ func TestOpenGivesUpPoliteness(t *testing.T) {
 func TestWindowTold(t *testing.T) {
 	for replicas, want := range map[int]int{1: DefaultWindow, 3: 64} {
 		a := &appender{log: &Log{o: Options{}.withDefaults(nil)}, window: DefaultWindow}
-		a.replicate(&streamInfo{Config: streamConfig{Replicas: replicas}})
+		i := &streamInfo{}
+		i.Config.Replicas = replicas
+		a.replicate(i)
 		if a.Window() != want {
 			t.Errorf("with %d replicas: %d, and not %d", replicas, a.Window(), want)
 		}

@@ -41,14 +41,12 @@ const (
 // follower may answer that, and it says nothing about an empty stream. On a replicated
 // stream it also needs the right to publish there, although nothing is ever stored.
 func (l *Log) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
-	p, err := l.place("bounds", topic, partition)
+	p, err := l.place(topic, partition)
+	defer p.Locate("bounds", -1, &err)
 	if err != nil {
 		return 0, 0, err
 	}
-	if first, next, err = l.bounds(ctx, l.o.BoundsConn, &p); err != nil {
-		return 0, 0, p.Fail("bounds", -1, err)
-	}
-	return first, next, nil
+	return l.bounds(ctx, l.o.BoundsConn, &p)
 }
 
 func (l *Log) bounds(ctx context.Context, conn *natsgo.Conn, p *place) (first, next int64, err error) {
@@ -59,7 +57,7 @@ func (l *Log) bounds(ctx context.Context, conn *natsgo.Conn, p *place) (first, n
 	var i streamInfo
 	if single(reply.Data) {
 		var ok bool
-		if i.State.First, i.State.Last, ok = scanState(reply.Data); ok {
+		if i.State.FirstSeq, i.State.LastSeq, ok = scanState(reply.Data); ok {
 			first, next = i.bounds()
 			return first, next, nil
 		}
@@ -152,7 +150,7 @@ func takenIn(data []byte) (int64, error) {
 
 // fresh reports whether there is a leader, and most replicas spoke to it of late.
 func (i *streamInfo) fresh() bool {
-	if i.Cluster.Leader == "" {
+	if i.Cluster == nil || i.Cluster.Leader == "" { // the server that answers may lag behind
 		return false
 	}
 	heard := 1

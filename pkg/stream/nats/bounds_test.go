@@ -170,7 +170,7 @@ func TestBoundsWaitForReplicas(t *testing.T) {
 		}
 	}
 	asked := time.Now()
-	if i, err := l.Log().info(t.Context(), l.conns[3], &p); err != nil || i.State.Last != 0 {
+	if i, err := l.Log().info(t.Context(), l.conns[3], &p); err != nil || i.State.LastSeq != 0 {
 		t.Fatalf("the leader tells of what others do not have: %+v %v", i, err)
 	}
 	answer := make(chan int64, 1)
@@ -237,7 +237,7 @@ func TestBoundsOfOldLeader(t *testing.T) {
 				all.Go(func() {
 					for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
 						info, err := c.clients[i].Log().info(t.Context(), c.clients[i].conns[2], &p)
-						if err == nil && int64(info.State.Last)+1 < want {
+						if err == nil && int64(info.State.LastSeq)+1 < want {
 							mu.Lock()
 							stale++
 							mu.Unlock()

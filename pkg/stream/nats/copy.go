@@ -78,8 +78,13 @@ func (l *Log) eachPartition(ctx context.Context, topic, op string, f func(p *pla
 	if err != nil {
 		return err
 	}
+	return l.partitionsDown(topic, n, op, f)
+}
+
+// partitionsDown calls f for so many partitions of a topic, the first one last.
+func (l *Log) partitionsDown(topic string, n int, op string, f func(p *place) error) error {
 	for i := n - 1; i >= 0; i-- {
-		p, err := l.place(op, topic, i)
+		p, err := l.place(topic, i)
 		if err == nil {
 			err = f(&p)
 		}

@@ -11,8 +11,9 @@ var _ stream.Getter = (*Log)(nil)
 
 // Get implements [stream.Getter]: by a request instead of a consumer, of which a stream has a
 // thousand at most. A replica that lags behind does not have the record yet.
-func (l *Log) Get(ctx context.Context, topic string, partition int, offset int64) ([]byte, error) {
-	p, err := l.place("read", topic, partition)
+func (l *Log) Get(ctx context.Context, topic string, partition int, offset int64) (value []byte, err error) {
+	p, err := l.place(topic, partition)
+	defer p.Locate("read", offset, &err)
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +23,7 @@ func (l *Log) Get(ctx context.Context, topic string, partition int, offset int64
 		err = stream.ErrNotFound
 	}
 	if err != nil {
-		return nil, p.Fail("read", offset, err)
+		return nil, err
 	}
 	return m.Data, nil
 }

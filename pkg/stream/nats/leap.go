@@ -47,7 +47,7 @@ const (
 // replicate prepares an appender of a replicated stream. There a refusal overtakes the
 // acknowledgements of records before it, and the reply subject must tell whose it is.
 func (a *appender) replicate(i *streamInfo) {
-	if i.Config.Replicas > 1 || i.Config.Atomic {
+	if i.Config.Replicas > 1 || i.Config.AllowAtomicPublish {
 		a.replicated, a.window = true, min(a.log.o.Window, leap)
 	}
 }
@@ -56,7 +56,7 @@ func (a *appender) replicate(i *streamInfo) {
 // sequence of that record.
 func (l *Log) publishLeap(ctx context.Context, a *appender, i *streamInfo, o stream.OpenOptions,
 	polite bool) (uint64, error) {
-	if !i.Config.Atomic {
+	if !i.Config.AllowAtomicPublish {
 		return 0, fmt.Errorf("stream %s has %d replicas but does not allow atomic publishing, without which it has no "+
 			"fence; allow it (allow_atomic, nats-server 2.12 or later), or make streams with --nats-replicas", a.stream,
 			i.Config.Replicas)
@@ -70,7 +70,7 @@ func (l *Log) publishLeap(ctx context.Context, a *appender, i *streamInfo, o str
 		m := &natsgo.Msg{Subject: a.subject, Header: natsgo.Header{stream.HeaderType: {typeFill}, headerBatchID: {id},
 			headerBatchSeq: {strconv.Itoa(n)}}}
 		if n == 1 && polite {
-			m.Header[headerExpectedSeq] = []string{strconv.FormatUint(i.State.Last, 10)}
+			m.Header[headerExpectedSeq] = []string{strconv.FormatUint(i.State.LastSeq, 10)}
 		}
 		if err := l.conn.PublishMsg(m); err != nil {
 			return 0, fmt.Errorf("%w: %w", stream.ErrUnavailable, classify(err)) // without its end the batch is dropped

@@ -18,7 +18,7 @@ func TestLeapFences(t *testing.T) {
 	if err := l.Create(ctx, "x", 1, stream.TopicOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := l.place("open", "x", 0)
+	p, err := l.place("x", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package nats
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -15,38 +16,31 @@ type place struct {
 	subject string // shop.contexts.0
 }
 
-// newPlace checks a topic's name and returns the place.
-func newPlace(topic string, partition int) (place, error) {
-	n := strconv.Itoa(partition)
-	p := place{stream.Place{Topic: topic, Partition: partition}, strings.ReplaceAll(topic, ".", "_") + "_" + n,
-		topic + "." + n}
-	if partition < 0 {
-		return p, stream.ErrNotFound
-	}
-	return p, checkTopic(topic)
+// StreamName returns the name of a partition's stream.
+func StreamName(topic string, partition int) string {
+	return strings.ReplaceAll(topic, ".", "_") + "_" + strconv.Itoa(partition)
 }
 
-// place returns a place for the operation op, or its error.
-func (l *Log) place(op, topic string, partition int) (place, error) {
+// newPlace checks a topic's name and returns the place.
+func newPlace(topic string, partition int) (place, error) {
+	p := place{stream.Place{Topic: topic, Partition: partition}, StreamName(topic, partition),
+		topic + "." + strconv.Itoa(partition)}
+	switch {
+	case partition < 0:
+		return p, stream.ErrNotFound
+	case !topicName.MatchString(topic):
+		return p, fmt.Errorf("topic %q: only letters, digits, - and _ in parts joined by single dots", topic)
+	}
+	return p, nil
+}
+
+// place checks a place and that the log is open.
+func (l *Log) place(topic string, partition int) (place, error) {
 	p, err := newPlace(topic, partition)
 	if err == nil && l.isClosed() {
 		err = stream.ErrClosed
 	}
-	if err != nil {
-		err = p.Fail(op, -1, err)
-	}
 	return p, err
 }
 
-// checkTopic allows letters, digits, '-' and '_' in parts joined by single dots.
-func checkTopic(topic string) error {
-	bad := topic == "" || topic[0] == '.' || topic[len(topic)-1] == '.' || strings.Contains(topic, "..")
-	for _, c := range []byte(topic) {
-		ok := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
-		bad = bad || !ok
-	}
-	if bad {
-		return fmt.Errorf("topic %q: only letters, digits, - and _ in parts joined by single dots", topic)
-	}
-	return nil
-}
+var topicName = regexp.MustCompile(`^[\w-]+(\.[\w-]+)*$`)

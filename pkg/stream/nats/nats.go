@@ -63,6 +63,8 @@ type Options struct {
 	ReadConn   *natsgo.Conn // readers use it, so that writes do not wait behind reads; nil: the same
 	BoundsConn *natsgo.Conn // Bounds uses it, so that it does not wait behind either; nil: the same
 	Logger     *slog.Logger // logs requests that a [Client]'s bus refuses, and servers that lag; nil: disabled
+	// Direct, unless nil, is how [Log.Read] reads.
+	Direct func(ctx context.Context, l *Log, topic string, partition int, from int64) (stream.Reader, error)
 }
 
 func (o Options) withDefaults(conn *natsgo.Conn) Options {

@@ -19,24 +19,18 @@ import (
 const politeOpens = 4
 
 // Open implements [stream.Log].
-func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender,
-	stream.Tail, error) {
-	p, err := l.place("open", topic, partition)
-	if err != nil {
-		return nil, stream.Tail{}, err
+func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (a stream.Appender,
+	tail stream.Tail, err error) {
+	p, err := l.place(topic, partition)
+	defer p.Locate("open", -1, &err)
+	for try, again := 1, err == nil; again; try++ {
+		a, tail, err = l.openOnce(ctx, p, o, try <= politeOpens)
+		again = errors.Is(err, errOpenAgain)
 	}
-	for try := 1; ; try++ {
-		a, tail, err := l.openOnce(ctx, p, o, try <= politeOpens)
-		if err == nil {
-			return a, tail, nil
-		}
-		if !errors.Is(err, errOpenAgain) {
-			return nil, stream.Tail{}, p.Fail("open", -1, err)
-		}
-	}
+	return a, tail, err
 }
 
-func (l *Log) openOnce(ctx context.Context, p place, o stream.OpenOptions, polite bool) (*appender,
+func (l *Log) openOnce(ctx context.Context, p place, o stream.OpenOptions, polite bool) (stream.Appender,
 	stream.Tail, error) {
 	i, err := l.info(ctx, l.conn, &p)
 	if err != nil {
@@ -53,8 +47,11 @@ func (l *Log) openOnce(ctx context.Context, p place, o stream.OpenOptions, polit
 		return nil, stream.Tail{}, err
 	}
 	a.first = offset + 1
+	if err := a.start(); err != nil {
+		return nil, stream.Tail{}, err
+	}
 	first, _ := i.bounds()
-	return a, stream.Tail{First: first, Open: int64(offset), Next: int64(offset) + 1}, a.start()
+	return a, stream.Tail{First: first, Open: int64(offset), Next: int64(offset) + 1}, nil
 }
 
 // errOpenAgain is the answer to an open record that came too late.
@@ -66,7 +63,7 @@ func (l *Log) publishOpen(ctx context.Context, a *appender, i *streamInfo, o str
 	polite bool) (uint64, error) {
 	var nonce [6]byte
 	_, _ = rand.Read(nonce[:]) // never fails
-	a.prefix = fmt.Sprintf("%d.%x-", i.State.Last+1, nonce)
+	a.prefix = fmt.Sprintf("%d.%x-", i.State.LastSeq+1, nonce)
 	a.lastID = a.prefix + "0"
 	m, err := openMessage(a, &o)
 	if err != nil {
@@ -74,7 +71,7 @@ func (l *Log) publishOpen(ctx context.Context, a *appender, i *streamInfo, o str
 	}
 	m.Header[headerMsgID] = []string{a.lastID}
 	if polite {
-		m.Header[headerExpectedSeq] = []string{strconv.FormatUint(i.State.Last, 10)}
+		m.Header[headerExpectedSeq] = []string{strconv.FormatUint(i.State.LastSeq, 10)}
 	}
 	reply, err := l.askOpen(ctx, m)
 	if err != nil {
@@ -85,15 +82,12 @@ func (l *Log) publishOpen(ctx context.Context, a *appender, i *streamInfo, o str
 
 // openMessage makes the open record.
 func openMessage(a *appender, o *stream.OpenOptions) (*natsgo.Msg, error) {
-	r := stream.Record{Type: stream.TypeOpen, Value: o.Value}
-	if o.Owner != "" {
-		r.Headers = []stream.Header{{Key: stream.HeaderOwner, Value: o.Owner}}
-	}
-	if recordSize(&r) > a.maxBytes {
+	r := o.Record()
+	if recordSize(r) > a.maxBytes {
 		return nil, stream.ErrTooLarge
 	}
 	m := &natsgo.Msg{Subject: a.subject, Header: natsgo.Header{}, Data: o.Value}
-	return m, setHeaders(m.Header, &r)
+	return m, setHeaders(m.Header, r)
 }
 
 // openedAt returns where the open record is stored.
@@ -145,26 +139,28 @@ func (l *Log) askOpen(ctx context.Context, m *natsgo.Msg) (*natsgo.Msg, error) {
 // maxBytes is the largest record a stream takes, chain and headers apart.
 func (l *Log) maxBytes(i *streamInfo) int {
 	n := l.conn.MaxPayload()
-	if m := i.Config.MaxMsgSize; m > 0 && m < n {
+	if m := int64(i.Config.MaxMsgSize); m > 0 && m < n {
 		n = m
 	}
 	return int(n) - headerReserve
 }
 
 // Writer implements [stream.Log].
-func (l *Log) Writer(ctx context.Context, topic string, partition int, ack stream.AckFunc) (stream.Appender, error) {
-	p, err := l.place("writer", topic, partition)
+func (l *Log) Writer(ctx context.Context, topic string, partition int, ack stream.AckFunc) (_ stream.Appender,
+	err error) {
+	p, err := l.place(topic, partition)
+	defer p.Locate("writer", -1, &err)
 	if err != nil {
 		return nil, err
 	}
 	i, err := l.info(ctx, l.conn, &p)
 	if err != nil {
-		return nil, p.Fail("writer", -1, err)
+		return nil, err
 	}
 	a := &appender{place: p, log: l, ack: ack, maxBytes: l.maxBytes(i)}
 	a.replicate(i)
 	if err := a.start(); err != nil {
-		return nil, p.Fail("writer", -1, err)
+		return nil, err
 	}
 	return a, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"hindsight/pkg/stream"
 )
@@ -57,7 +58,16 @@ type reader struct {
 
 // Read implements [stream.Log].
 func (l *Log) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
-	p, err := l.place("read", topic, partition)
+	if l.o.Direct != nil {
+		return l.o.Direct(ctx, l, topic, partition, from)
+	}
+	return l.ReadServed(ctx, topic, partition, from)
+}
+
+// ReadServed is Read from the servers, whatever [Options].Direct is.
+func (l *Log) ReadServed(ctx context.Context, topic string, partition int, from int64) (_ stream.Reader, err error) {
+	p, err := l.place(topic, partition)
+	defer p.Locate("read", from, &err)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +85,7 @@ func (l *Log) Read(ctx context.Context, topic string, partition int, from int64)
 	if err != nil {
 		r.release()
 		r.cancel()
-		return nil, p.Fail("read", from, err)
+		return nil, err
 	}
 	l.readers[r] = struct{}{}
 	return r, nil
@@ -126,21 +136,12 @@ func (r *reader) consume(ctx context.Context) error {
 		r.release()
 		return stream.ErrClosed
 	}
-	type config struct {
-		Text     string        `json:"description"`
-		Policy   string        `json:"deliver_policy"`
-		Start    int64         `json:"opt_start_seq"`
-		Ack      string        `json:"ack_policy"`
-		Replay   string        `json:"replay_policy"`
-		Inactive time.Duration `json:"inactive_threshold"`
-		Replicas int           `json:"num_replicas"`
-		Memory   bool          `json:"mem_storage"`
-	}
 	request := struct {
-		Stream string `json:"stream_name"`
-		Config config `json:"config"`
-	}{r.stream, config{"read by " + r.conn.Opts.Name, "by_start_sequence", r.pos, "none", "instant",
-		consumerInactive, 1, true}}
+		Stream string                   `json:"stream_name"`
+		Config jetstream.ConsumerConfig `json:"config"`
+	}{r.stream, jetstream.ConsumerConfig{Description: "read by " + r.conn.Opts.Name,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: uint64(r.pos),
+		AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: consumerInactive, Replicas: 1, MemoryStorage: true}}
 	var made struct {
 		Name string `json:"name"`
 	}
@@ -371,7 +372,7 @@ func (r *reader) stuck() error {
 	r.asked = time.Now()
 	i, err := r.log.info(r.ctx, r.conn, &r.place)
 	was := r.missed
-	if r.missed = 0; err != nil || int64(i.State.Last) < r.pos {
+	if r.missed = 0; err != nil || int64(i.State.LastSeq) < r.pos {
 		return nil
 	}
 	if r.missed = r.pos; was != r.pos {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"hindsight/pkg/stream"
 )
 
@@ -140,9 +142,8 @@ func TestGap(t *testing.T) {
 // writeWithout writes a stream of 21 records, 0 … 19 at offsets 2 … 21, and deletes some.
 func writeWithout(ctx context.Context, t *testing.T, l *Log, offsets ...int) {
 	t.Helper()
-	c := streamConfig{Name: "x_0", Subjects: []string{"x.0"}, Retention: "limits", Storage: "file", Discard: "old",
-		// not as Create makes it: records can be deleted
-		MaxBytes: -1, MaxMsgs: -1, MaxMsgSize: -1, Consumers: -1, Replicas: 1}
+	c := jetstream.StreamConfig{Name: "x_0", Subjects: []string{"x.0"}, // not as Create makes it: records can be deleted
+		MaxBytes: -1, MaxMsgs: -1, MaxMsgSize: -1, MaxConsumers: -1, Replicas: 1}
 	if err := l.call(ctx, l.conn, "STREAM.CREATE.x_0", &c, nil); err != nil {
 		t.Fatal(err)
 	}

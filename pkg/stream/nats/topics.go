@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"hindsight/pkg/stream"
 )
 
@@ -24,16 +26,9 @@ func (l *Log) Create(ctx context.Context, topic string, partitions int, o stream
 	if partitions < 1 {
 		return stream.Place{Topic: topic}.Fail("create", -1, errors.New("needs at least one partition"))
 	}
-	for i := partitions - 1; i >= 0; i-- {
-		p, err := l.place("create", topic, i)
-		if err != nil {
-			return err
-		}
-		if err := l.createOne(ctx, &p, partitions, o); err != nil {
-			return p.Fail("create", -1, err)
-		}
-	}
-	return nil
+	return l.partitionsDown(topic, partitions, "create", func(p *place) error {
+		return l.createOne(ctx, p, partitions, o)
+	})
 }
 
 func (l *Log) createOne(ctx context.Context, p *place, partitions int, o stream.TopicOptions) error {
@@ -44,10 +39,10 @@ func (l *Log) createOne(ctx context.Context, p *place, partitions int, o stream.
 		return err
 	}
 	text := fmt.Sprintf("Hindsight: partition %d of %d of %s", p.Partition, partitions, p.Topic)
-	c := streamConfig{Name: p.stream, Text: text, Subjects: []string{p.subject}, Retention: "limits", Storage: "file",
-		Discard: "old", MaxAge: time.Duration(o.MaxAge), MaxBytes: -1, MaxMsgs: -1, MaxMsgSize: -1, Consumers: -1,
-		Replicas: l.o.Replicas, Duplicates: duplicateWindow, Direct: true, DenyDelete: true, DenyPurge: !o.Trimmable,
-		Atomic: l.o.Replicas > 1, Metadata: map[string]string{partitionsKey: strconv.Itoa(partitions)}}
+	c := jetstream.StreamConfig{Name: p.stream, Description: text, Subjects: []string{p.subject}, MaxMsgs: -1,
+		MaxAge: time.Duration(o.MaxAge), MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, MaxConsumers: -1,
+		Replicas: l.o.Replicas, Duplicates: duplicateWindow, AllowDirect: true, DenyDelete: true,
+		DenyPurge: !o.Trimmable, AllowAtomicPublish: l.o.Replicas > 1, Metadata: map[string]string{partitionsKey: strconv.Itoa(partitions)}}
 	if o.MaxAge > 0 {
 		c.MaxAge = max(c.MaxAge, duplicateWindow) // the server wants no longer window than age
 	}
@@ -55,7 +50,7 @@ func (l *Log) createOne(ctx context.Context, p *place, partitions int, o stream.
 		c.MaxBytes = o.MaxBytes
 	}
 	if o.RejectWhenFull {
-		c.Discard = "new"
+		c.Discard = jetstream.DiscardNew
 	}
 	err := l.call(ctx, l.conn, "STREAM.CREATE."+p.stream, &c, nil)
 	var e *apiError
@@ -91,34 +86,35 @@ func (i *streamInfo) partitions() int {
 }
 
 // Partitions implements [stream.Log].
-func (l *Log) Partitions(ctx context.Context, topic string) (int, error) {
-	p, err := l.place("partitions", topic, 0)
+func (l *Log) Partitions(ctx context.Context, topic string) (n int, err error) {
+	p, err := l.place(topic, 0)
+	defer p.Locate("partitions", -1, &err)
 	if err != nil {
 		return 0, err
 	}
 	i, err := l.info(ctx, l.conn, &p)
 	if err != nil {
-		return 0, p.Fail("partitions", -1, err)
+		return 0, err
 	}
-	if n := i.partitions(); n > 0 {
-		return n, nil
+	if n = i.partitions(); n == 0 {
+		err = fmt.Errorf("stream %s was not made by this program: it lacks the metadata %s", p.stream, partitionsKey)
 	}
-	return 0, p.Fail("partitions", -1, fmt.Errorf("stream %s was not made by this program: it lacks the metadata %s",
-		p.stream, partitionsKey))
+	return n, err
 }
 
 // Trim implements [stream.Log].
-func (l *Log) Trim(ctx context.Context, topic string, partition int, before int64) error {
-	p, err := l.place("trim", topic, partition)
+func (l *Log) Trim(ctx context.Context, topic string, partition int, before int64) (err error) {
+	p, err := l.place(topic, partition)
+	defer p.Locate("trim", before, &err)
 	if err != nil {
 		return err
 	}
 	i, err := l.info(ctx, l.conn, &p)
 	if err != nil {
-		return p.Fail("trim", before, err)
+		return err
 	}
 	if i.Config.DenyPurge {
-		return p.Fail("trim", before, stream.ErrNotTrimmable)
+		return stream.ErrNotTrimmable
 	}
 	first, next := i.bounds()
 	if before = min(before, next); before <= first {
@@ -127,8 +123,5 @@ func (l *Log) Trim(ctx context.Context, topic string, partition int, before int6
 	request := struct {
 		Sequence int64 `json:"seq"`
 	}{before}
-	if err := l.call(ctx, l.conn, "STREAM.PURGE."+p.stream, request, nil); err != nil {
-		return p.Fail("trim", before, contractError(err))
-	}
-	return nil
+	return contractError(l.call(ctx, l.conn, "STREAM.PURGE."+p.stream, request, nil))
 }

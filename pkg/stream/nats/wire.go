@@ -93,6 +93,45 @@ func getHeaders(r *stream.Record, h natsgo.Header) {
 	}
 }
 
+// Stored takes a record's type, key and headers out of its headers as they are stored: one line each. It
+// reports false for a record that only fills a place, which readers do not show.
+func Stored(r *stream.Record, headers []byte) (shown bool, err error) {
+	if len(headers) == 0 {
+		return true, nil
+	}
+	if !storedPlainly(r, headers) {
+		h, err := natsgo.DecodeHeadersMsg(headers)
+		if err != nil {
+			return false, err
+		}
+		r.Type, r.Key = "", nil
+		getHeaders(r, natsgo.Header(h))
+	}
+	return r.Type != typeFill, nil
+}
+
+// storedPlainly is Stored for a type and a key. It reports false where there may be more.
+func storedPlainly(r *stream.Record, headers []byte) bool {
+	line, rest, ok := bytes.Cut(headers, lineEnd)
+	for ok && len(rest) > len(lineEnd) {
+		line, rest, ok = bytes.Cut(rest, lineEnd)
+		name, value, found := bytes.Cut(line, []byte(": "))
+		switch {
+		case !found || len(value) == 0 || value[0] == ' ' || value[0] == '\t' || bytes.IndexByte(value, '\n') >= 0:
+			return false
+		case string(name) == stream.HeaderKey && r.Key == nil:
+			r.Key = value[:len(value):len(value)]
+		case string(name) == stream.HeaderType && r.Type == "":
+			r.Type = string(value)
+		case string(name) != headerMsgID && string(name) != headerExpectedID:
+			return false
+		}
+	}
+	return ok
+}
+
+var lineEnd = []byte("\r\n")
+
 // pubAck is the server's answer to a published record.
 type pubAck struct {
 	Error     *apiError `json:"error"`

@@ -58,8 +58,8 @@ func FuzzParseAck(f *testing.F) {
 		}
 		first, last, ok := scanState(data)
 		var i streamInfo
-		if ok && json.Unmarshal(data, &i) == nil && i.State.Last != 0 && (i.State.First != first ||
-			i.State.Last != last) {
+		if ok && json.Unmarshal(data, &i) == nil && i.State.LastSeq != 0 && (i.State.FirstSeq != first ||
+			i.State.LastSeq != last) {
 			t.Errorf("%q: %d, %d, JSON says %+v", data, first, last, i.State)
 		}
 	})

@@ -173,6 +173,8 @@ type Server struct {
 	o    Options
 	cmd  *exec.Cmd
 	done chan struct{}
+
+	exe, env string // of another program than this one
 }
 
 // patience bounds what should take an instant, on a machine that may be busy.
@@ -210,8 +212,8 @@ func (s *Server) restart() error {
 	if err != nil {
 		return err
 	}
-	s.cmd = &exec.Cmd{Path: exe, Args: []string{"nats-server"}, Env: append(os.Environ(), asServer+"="+string(text)),
-		Stderr: os.Stderr}
+	s.cmd = &exec.Cmd{Path: cmp.Or(s.exe, exe), Args: []string{"nats-server"},
+		Env: append(os.Environ(), asServer+"="+string(text), s.env), Stderr: os.Stderr}
 	if _, err := s.cmd.StdinPipe(); err != nil {
 		return err
 	}
