@@ -137,6 +137,6 @@ func concludeWeighting(f *Finding, all []*cell) {
 		seen = append(seen, fmt.Sprintf("%.0f of %.0f on %s", saved.Value, mean(plain.regret), name))
 	}
 	f.Checked = "delay-adapted weighting regrets less by over two standard errors of the paired difference"
-	f.draw(t, "weighting", pic, 2, 3)
+	f.draw(t, "weighting", pic, 2, 3).Series[1].Name = "plain"
 	f.Seen = "the maximum in the denominator saved " + strings.Join(seen, ", ") + "."
 }
