@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -61,8 +60,5 @@ func (x *explained) run(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if x.json {
-		return json.NewEncoder(x.env.Stdout).Encode(told)
-	}
-	return told.Write(x.env.Stdout)
+	return show(x.env, x.json, told)
 }

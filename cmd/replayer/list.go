@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -36,17 +35,15 @@ func listCommand(env *daemon.Env) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			l := listing{replay.Learners(), replay.Oracles(), world.List(), replay.Twists(), delay.List(),
 				judge.Targets()}
-			if asJSON {
-				return json.NewEncoder(env.Stdout).Encode(l)
-			}
-			return l.write(env.Stdout)
+			return show(env, asJSON, &l)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object on standard output")
 	return cmd
 }
 
-func (l *listing) write(w io.Writer) error {
+// Write writes the lists for people.
+func (l *listing) Write(w io.Writer) error {
 	for _, part := range []struct {
 		title   string
 		entries []grammar.Entry

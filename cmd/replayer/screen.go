@@ -36,6 +36,14 @@ func tables(env *daemon.Env, asJSON bool, v any) (io.Writer, error) {
 	return env.Stderr, json.NewEncoder(env.Stdout).Encode(v)
 }
 
+// show writes v on standard output, as JSON or for people.
+func show(env *daemon.Env, asJSON bool, v interface{ Write(w io.Writer) error }) error {
+	if asJSON {
+		return json.NewEncoder(env.Stdout).Encode(v)
+	}
+	return v.Write(env.Stdout)
+}
+
 // tell writes a page where tables for people go, and v as JSON.
 func tell(env *daemon.Env, asJSON bool, v any, page *report.Page, width int) error {
 	w, err := tables(env, asJSON, v)

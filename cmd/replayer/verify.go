@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,12 +82,7 @@ func (v *verification) verify(ctx context.Context, e *engine.Engine, seed []byte
 	if err != nil {
 		return err
 	}
-	if v.json {
-		err = json.NewEncoder(v.env.Stdout).Encode(report)
-	} else {
-		err = report.Write(v.env.Stdout)
-	}
-	if err != nil {
+	if err := show(v.env, v.json, report); err != nil {
 		return err
 	}
 	if code := report.ExitCode(); code != 0 {

@@ -177,14 +177,14 @@ func (f *Finding) enumerated(s *slack) {
 func (f *Finding) lateSweep(s *lateSweep) {
 	t := Table{Title: "regret over " + s.axis + ", in the order of arrival", Columns: []string{s.axis, "regret",
 		"proved"}}
-	regret, bound := chart.Series{Name: "regret"}, chart.Series{Name: "proved", Dashed: true}
 	for _, p := range s.points {
 		e := estimate(p.regret)
 		t.row(p.x, e, p.proved)
-		addPoint(&regret, p.x, e)
-		bound.X, bound.Y = append(bound.X, p.x), append(bound.Y, p.proved)
 		f.check(e.Value <= p.proved, "%s = %.4g: mean regret is below the bound that is proved", s.axis, p.x)
 	}
+	lines := f.draw(t, "additive-"+strings.Trim(s.axis, "log|"), chart.Chart{Title: "Additive: regret over " + s.axis,
+		X: s.axis, Y: "regret", LogX: true, LogY: true}, 1, 2).Series
+	regret, bound := &lines[0], &lines[1]
 	if fit, ok := fitSlope("regret over "+s.axis, "at most", .5, regret.X, regret.Y); ok {
 		of, _ := fitSlope("", "", 0, bound.X, bound.Y)
 		if s.axis == "d" {
@@ -197,10 +197,6 @@ func (f *Finding) lateSweep(s *lateSweep) {
 				fit.Predicted)
 		}
 	}
-	f.Tables = append(f.Tables, t)
-	f.Charts = append(f.Charts, picture{"additive-" + strings.Trim(s.axis, "log|"), chart.Chart{Title: "Additive: " +
-		"regret over " + s.axis,
-		X: s.axis, Y: "regret", LogX: true, LogY: true, Series: []chart.Series{regret, bound}}})
 }
 
 // excess compares what blocks cost at the two lengths of the run, and says what was seen.
@@ -240,17 +236,12 @@ func (f *Finding) excess(cells []*late) (seen string) {
 func (f *Finding) attained(points []latePoint) {
 	t := Table{Title: "n = 8 contexts, outcomes of each block together: regret", Columns: []string{"D",
 		"lower bound √(nD/2)", "regret", "upper bound"}}
-	pic := chart.Chart{Title: "The instance that attains √(D log|F|)", X: "D", Y: "regret", LogX: true, LogY: true,
-		Series: []chart.Series{{Name: "lower bound", Dashed: true}, {Name: "regret"}, {Name: "upper bound",
-			Dashed: true}}}
 	for _, p := range points {
 		e, low := estimate(p.regret), float64(8*p.delays.sigma)/2
 		t.row(p.x, low, e, p.proved)
-		for i, v := range []float64{low, e.Value, p.proved} {
-			pic.Series[i].X, pic.Series[i].Y = append(pic.Series[i].X, p.x), append(pic.Series[i].Y, v)
-		}
 		f.check(e.Value >= low-1e-9, "D = %g: regret is at least nm/2, which no algorithm can avoid", p.x)
 		f.check(e.Value <= p.proved, "D = %g: regret is below the upper bound", p.x)
 	}
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"additive-lower", pic})
+	f.draw(t, "additive-lower", chart.Chart{Title: "The instance that attains √(D log|F|)", X: "D", Y: "regret",
+		LogX: true, LogY: true}, 1, 2, 3)
 }

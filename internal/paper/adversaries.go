@@ -61,15 +61,11 @@ func concludeAdversaries(f *Finding, all []*cell) {
 	for i := 0; i < len(all); i += len(presets) {
 		raw, released := all[i].delay()
 		row := []any{all[i].delays, raw, released, all[i].skipped(), estimate(all[i].uniform())}
-		pic.Names = append(pic.Names, all[i].delays)
 		dearer := mean(all[i+1].regret) / mean(all[i].regret)
 		least, most = math.Min(least, dearer), math.Max(most, dearer)
-		for k, c := range all[i : i+len(presets)] {
+		for _, c := range all[i : i+len(presets)] {
 			r, b := estimate(c.regret), mean(c.bound)
 			row = append(row, r, b, b/r.Value)
-			addNamed(&pic, 2*k, c.label, r)
-			addNamed(&pic, 2*k+1, c.label+": measured drift", replay.Estimate{Value: b})
-			pic.Series[2*k+1].Dashed = true
 			f.learns(c.delays+", "+c.label, c)
 			if lossy(c) {
 				unchecked[c.delays] = true
@@ -81,10 +77,9 @@ func concludeAdversaries(f *Finding, all []*cell) {
 		}
 		t.row(row...)
 	}
-	f.Tables = append(f.Tables, t)
+	f.draw(t, "adversaries", pic, 5, 6, 8, 9)
 	f.Checked = "mean regret is below the certificate by measured drift and below half of that of uniform " +
 		"play, within two standard errors of the paired difference"
-	f.Charts = append(f.Charts, picture{"adversaries", pic})
 	f.Seen = fmt.Sprintf("the smallest certificate was %.3g times the regret. With the constants of the proof regret "+
 		"was %.1f to %.1f times the default's. %s: here rounds are skipped because their loss was 1, so missing "+
 		"at random is violated; where that refutes the class the bound is void (∞), and no check is made.",
@@ -130,10 +125,6 @@ func concludeOrder(f *Finding, all []*cell) {
 	dearer, shorter, longer := 0, 0, 0
 	for i := 0; i < len(all); i += 3 {
 		fifo, window, arrival := all[i], all[i+1], all[i+2]
-		pic.Names = append(pic.Names, fifo.delays)
-		for k, c := range all[i : i+3] {
-			addNamed(&pic, k, c.label, estimate(c.regret))
-		}
 		switch saved := estimate(minus(fifo.regret, window.regret)); {
 		case saved.Value > 2*se(saved):
 			shorter++
@@ -151,7 +142,7 @@ func concludeOrder(f *Finding, all []*cell) {
 			estimate(arrival.regret), tax)
 	}
 	f.Checked = learnsSomething + ", in the order of arrival"
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"order", pic})
+	f.draw(t, "order", pic, 4, 5, 6)
 	f.Seen = fmt.Sprintf("an observation, not a theorem: holding feedback back to FIFO cost regret beyond two "+
 		"standard errors under %d of %d delays. A window of 200 rounds made regret less than FIFO's under %d of them "+
 		"and more under %d, where it throws late outcomes away.", dearer, len(all)/3, shorter, longer)

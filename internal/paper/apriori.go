@@ -144,8 +144,7 @@ func (f *Finding) aprioriTable() {
 		t := Table{Title: fmt.Sprintf("bounds known before the run but for the delays, |F| = %d", functions)}
 		t.Columns = []string{"delays", "theorem 1", "theorem 2", "theorem 3", "θ", "W", "stability, FIFO",
 			"the paper, FIFO"}
-		pic := chart.Chart{Title: t.Title, Y: "bound", LogY: true, Series: make([]chart.Series, 5)}
-		for kind, k := range known {
+		for _, k := range known {
 			late := make([]float64, rounds)
 			rng := rand.New(rand.NewPCG(1, 22))
 			for s := range late {
@@ -160,12 +159,6 @@ func (f *Finding) aprioriTable() {
 			}
 			b, at := boundsOf(late, actions, logOf(functions))
 			t.row(k.name, b[0], b[1], b[2], at.Theta, int(at.Late), b[3], b[4])
-			pic.Names = append(pic.Names, k.name)
-			for j, v := range b {
-				x := &pic.Series[j]
-				x.Name = t.Columns[columnOfBound[j]]
-				x.X, x.Y = append(x.X, float64(kind)), append(x.Y, v)
-			}
 			for j, want := range k.bounds[i] {
 				if want > 0 {
 					f.check(math.Abs(b[j]-want) <= want/100, "|F| = %d, %s: the bound by %s is %.0f, within 1 %%",
@@ -173,13 +166,13 @@ func (f *Finding) aprioriTable() {
 				}
 			}
 		}
-		f.Tables = append(f.Tables, t)
-		f.Charts = append(f.Charts, picture{fmt.Sprintf("delays-bounds-%d", functions), pic})
+		f.draw(t, fmt.Sprintf("delays-bounds-%d", functions), chart.Chart{Title: t.Title, Y: "bound", LogY: true},
+			columnOfBound...)
 	}
 }
 
 // columnOfBound is that of the table by the order of boundsOf.
-var columnOfBound = [...]int{1, 2, 3, 6, 7}
+var columnOfBound = []int{1, 2, 3, 6, 7}
 
 // boundsOf returns the bounds with the best fixed γ, of rounds with such delays.
 func boundsOf(late []float64, actions int, logF float64) (b [5]float64, at learner.Free) {

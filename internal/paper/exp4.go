@@ -132,14 +132,11 @@ func concludeWeighting(f *Finding, all []*cell) {
 		adapted, plain := all[i], all[i+1]
 		saved := estimate(minus(plain.regret, adapted.regret))
 		name := adapted.runs[0].Environment
-		pic.Names = append(pic.Names, name)
-		addNamed(&pic, 0, "delay-adapted", estimate(adapted.regret))
-		addNamed(&pic, 1, "plain", estimate(plain.regret))
 		t.row(name, adapted.rounds, estimate(adapted.regret), estimate(plain.regret), saved)
 		f.check(saved.Value > 2*se(saved), "%s: delay-adapted weighting regrets less", name)
 		seen = append(seen, fmt.Sprintf("%.0f of %.0f on %s", saved.Value, mean(plain.regret), name))
 	}
 	f.Checked = "delay-adapted weighting regrets less by over two standard errors of the paired difference"
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"weighting", pic})
+	f.draw(t, "weighting", pic, 2, 3).Series[1].Name = "plain"
 	f.Seen = "the maximum in the denominator saved " + strings.Join(seen, ", ") + "."
 }

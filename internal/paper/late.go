@@ -172,22 +172,18 @@ func (c *late) jobs(o Options, seeds int) []job {
 
 // lateCells shows regret by kinds of delays, then by ways to learn, as a table and as a picture.
 func (f *Finding) lateCells(title, name, caption string, cells [][]*late) {
-	t := Table{Title: title, Columns: []string{"delays"}}
-	pic := chart.Chart{Title: caption, Y: "regret", LogY: true}
-	for _, c := range cells[0] {
-		t.Columns, pic.Series = append(t.Columns, c.algo.name), append(pic.Series, chart.Series{Name: c.algo.name})
+	t, columns := Table{Title: title, Columns: []string{"delays"}}, []int(nil)
+	for j, c := range cells[0] {
+		t.Columns, columns = append(t.Columns, c.algo.name), append(columns, j+1)
 	}
-	for i, cells := range cells {
+	for _, cells := range cells {
 		row := []any{cells[0].delays.name}
-		pic.Names = append(pic.Names, cells[0].delays.name)
-		for j, c := range cells {
-			e := estimate(c.regret)
-			row = append(row, e)
-			addPoint(&pic.Series[j], float64(i), e)
+		for _, c := range cells {
+			row = append(row, estimate(c.regret))
 		}
 		t.row(row...)
 	}
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{name, pic})
+	f.draw(t, name, chart.Chart{Title: caption, Y: "regret", LogY: true}, columns...)
 }
 
 // lateRound is a round that was decided.

@@ -36,17 +36,10 @@ func concludeUnstable(f *Finding, all []*cell) {
 	t := Table{Title: "regret", Columns: []string{"T", "unstable oracle, delay 0", "Hedge-Vovk, delay 0",
 		"unstable oracle, delay 1", "Hedge-Vovk, delay 1"}}
 	pic := chart.Chart{Title: "An oracle of regret 0 without stability", X: "T", Y: "regret", LogX: true, LogY: true}
-	names := []string{"unstable oracle, delay 0", "Hedge-Vovk, delay 0", "unstable oracle, delay 1",
-		"Hedge-Vovk, delay 1"}
-	pic.Series = make([]chart.Series, len(names))
-	for i := 0; i < len(all); i += len(names) {
+	for i := 0; i < len(all); i += 4 {
 		row := []any{all[i].rounds}
-		for k, c := range all[i : i+len(names)] {
-			e := estimate(c.regret)
-			row = append(row, e)
-			s := &pic.Series[k]
-			s.Name = names[k]
-			addPoint(s, c.x, e)
+		for _, c := range all[i : i+4] {
+			row = append(row, estimate(c.regret))
 		}
 		late := all[i+2]
 		half := float64(late.rounds) / 2
@@ -58,7 +51,7 @@ func concludeUnstable(f *Finding, all []*cell) {
 			"T = %d: Hedge-Vovk with delay 1 regrets less than half of that", late.rounds)
 		t.row(row...)
 	}
-	for i, s := range pic.Series[2:] {
+	for i, s := range f.draw(t, "unstable", pic, 1, 2, 3, 4).Series[2:] {
 		kind, predicted := "at least", 1.0
 		if i == 1 {
 			kind, predicted = "at most", .5
@@ -68,8 +61,7 @@ func concludeUnstable(f *Finding, all []*cell) {
 		}
 	}
 	f.Checked = "0 without delay, T/2 with delay 1, and Hedge-Vovk less than half of that"
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"unstable", pic})
-	last := all[len(all)-len(names):]
+	last := all[len(all)-4:]
 	f.Seen = fmt.Sprintf("one round of delay made of regret 0 a fair coin a round: %.0f of T = %d. It added %.1f to "+
 		"Hedge-Vovk's %.1f.",
 		mean(last[2].regret), last[2].rounds, mean(minus(last[3].regret, last[1].regret)), mean(last[1].regret))

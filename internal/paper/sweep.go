@@ -63,14 +63,12 @@ func (f *Finding) sweep(name string, s *sweep) {
 		}
 		t.row(row...)
 	}
+	var columns []int
 	for _, l := range s.lines {
 		label := l.points[0].label
+		columns = append(columns, len(t.Columns), len(t.Columns)+1)
 		t.Columns = append(t.Columns, label, "proved")
-		pic.Series = append(pic.Series, chart.Series{Name: label}, chart.Series{Name: label + ": proved", Dashed: true})
-		regret, bound := &pic.Series[len(pic.Series)-2], &pic.Series[len(pic.Series)-1]
 		for _, p := range l.points {
-			addPoint(regret, p.x, estimate(p.regret))
-			bound.X, bound.Y = append(bound.X, p.x), append(bound.Y, p.proved)
 			what := fmt.Sprintf("%s = %.4g, %s", s.axis, p.x, label)
 			f.check(within(p.regret, slices.Repeat([]float64{p.proved}, len(p.regret))) && p.proved < mean(p.uniform()),
 				"%s: mean regret is below the bound that is proved, and that below the regret of uniform play", what)
@@ -80,9 +78,8 @@ func (f *Finding) sweep(name string, s *sweep) {
 			f.exponent(s.axis, l.points)
 		}
 	}
-	f.Tables = append(f.Tables, t)
 	file := strings.NewReplacer("|", "", "/", "", " ", "", "+", "").Replace(s.axis)
-	f.Charts = append(f.Charts, picture{f.Claim + "-" + file, pic})
+	f.draw(t, f.Claim+"-"+file, pic, columns...)
 }
 
 // finite is by how much an exponent that is seen at sizes like these may exceed that of

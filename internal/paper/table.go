@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 
+	"hindsight/internal/chart"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
 )
@@ -20,6 +21,39 @@ type Table struct {
 }
 
 func (t *Table) row(cells ...any) { t.Rows = append(t.Rows, cells) }
+
+// draw shows a table, and as a picture the columns listed over the first one, of numbers or names. Figures without an
+// error are what is predicted, dashed; behind an estimate they are what is predicted of that.
+func (f *Finding) draw(t Table, name string, pic chart.Chart, columns ...int) *chart.Chart {
+	for k, i := range columns {
+		s := chart.Series{Name: t.Columns[i]}
+		for r, row := range t.Rows {
+			x := float64(r)
+			switch v := row[0].(type) {
+			case int:
+				x = float64(v)
+			case float64:
+				x = v
+			case string:
+				if k == 0 {
+					pic.Names = append(pic.Names, v)
+				}
+			}
+			switch v := row[i].(type) {
+			case replay.Estimate:
+				addPoint(&s, x, v)
+			case float64:
+				s.Dashed, s.X, s.Y = true, append(s.X, x), append(s.Y, v)
+				if _, ok := row[i-1].(replay.Estimate); ok {
+					s.Name = t.Columns[i-1] + ": " + t.Columns[i]
+				}
+			}
+		}
+		pic.Series = append(pic.Series, s)
+	}
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{name, pic})
+	return &f.Charts[len(f.Charts)-1].Chart
+}
 
 // MarshalJSON writes figures that are not finite as null.
 func (t Table) MarshalJSON() ([]byte, error) {
