@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"hindsight/internal/daemon"
-	"hindsight/internal/testkit"
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/stream/nats"
 )
 
@@ -72,7 +72,7 @@ func TestDefaultLearns(t *testing.T) {
 		rows int
 		most float64
 	}{{"pendigits", 6000, .071}, {"segment", 6000, .14}} {
-		if !testkit.Turn(t, i, 2) {
+		if !daily.Turn(t, i, 2) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

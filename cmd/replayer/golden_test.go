@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"hindsight/internal/style"
-	"hindsight/internal/testkit"
+	"hindsight/internal/testkit/daily"
 )
 
 var updateGolden = flag.Bool("update", false, "write the golden files of tables, pages and CSV")
@@ -51,7 +51,7 @@ var goldenRuns = map[string]string{
 // What commands print, the pages and the CSV that they write, stay what they were.
 func TestGolden(t *testing.T) {
 	for i, name := range slices.Sorted(maps.Keys(goldenRuns)) {
-		if testing.Short() && !testkit.Turn(t, i, 3) {
+		if testing.Short() && !daily.Turn(t, i, 3) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

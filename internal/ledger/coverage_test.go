@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	_ "hindsight/internal/testkit/roomy"
 )
 
 // losses are the mean losses of a world's actions in two contexts, which are equally likely.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	_ "hindsight/internal/testkit/roomy"
 )
 
 // world is contexts 0 … 3, three actions, and rewards of 0 or 1 with means that depend

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"hindsight/internal/replay"
-	"hindsight/internal/testkit"
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
@@ -277,7 +277,7 @@ func TestWrongAlgorithmsAreNoticed(t *testing.T) {
 				continue
 			}
 			found[name] = true
-			if !testing.Short() && !testkit.Turn(t, i, 3) {
+			if !testing.Short() && !daily.Turn(t, i, 3) {
 				continue
 			}
 			t.Run(c.Name+"/"+name, func(t *testing.T) {

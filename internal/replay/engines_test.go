@@ -10,6 +10,7 @@ import (
 
 	"hindsight/internal/access"
 	"hindsight/internal/engine"
+	_ "hindsight/internal/testkit/roomy"
 	"hindsight/internal/verify"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/kafkatest"

@@ -14,7 +14,7 @@ import (
 
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
-	"hindsight/internal/testkit"
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/codec"
 )
 
@@ -179,7 +179,7 @@ func TestTextNeverHurts(t *testing.T) {
 		w, least float64
 		late     int
 	}{{0, 0, 0}, {20, 0, 0}, {20, 0, 200}, {200, 0, 0}, {200, -4, 0}, {200, 0, 200}} {
-		if !testkit.Turn(t, i, 3) {
+		if !daily.Turn(t, i, 3) {
 			continue
 		}
 		p := fourModels(t, c.w)

@@ -20,6 +20,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
+	_ "hindsight/internal/testkit/roomy"
 	"hindsight/internal/topics"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"

@@ -19,6 +19,7 @@ import (
 	"hindsight/internal/front"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
+	_ "hindsight/internal/testkit/roomy"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"

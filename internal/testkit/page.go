@@ -1,3 +1,4 @@
+// Package testkit helps tests.
 package testkit
 
 import (

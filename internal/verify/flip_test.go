@@ -11,7 +11,7 @@ import (
 	"hindsight/internal/envelope"
 	"hindsight/internal/follow"
 	"hindsight/internal/model"
-	"hindsight/internal/testkit"
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -340,7 +340,7 @@ func testFlips(t *testing.T, encoding codec.Encoding, parts, step int) {
 	}
 	found, excused := 0, map[string]int{}
 	for i, f := range all {
-		if !testkit.Turn(t, i, step) {
+		if !daily.Turn(t, i, step) {
 			continue
 		}
 		restore := w.edit(f.topic, f.partition, f.offset, f.change)

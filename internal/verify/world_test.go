@@ -12,6 +12,7 @@ import (
 	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/service"
+	_ "hindsight/internal/testkit/roomy"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	_ "hindsight/internal/testkit/roomy"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )

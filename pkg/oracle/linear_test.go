@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "hindsight/internal/testkit/roomy"
 )
 
 func newLinear(o LinearOptions) *Linear {

@@ -86,9 +86,7 @@ func (r *reader) take(dst, recs []stream.Record) []stream.Record {
 	if !r.p.log.o.StrictBytes {
 		return append(dst, recs...)
 	}
-	for i := range r.scratch {
-		r.scratch[i] = 0xDB
-	}
+	clear(r.scratch)
 	r.scratch = nil // of its own each time: what was returned keeps the bytes that were overwritten
 	need := 0
 	for i := range recs {

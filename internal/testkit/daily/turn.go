@@ -1,5 +1,5 @@
-// Package testkit helps tests.
-package testkit
+// Package daily takes turns among checks that are too dear for every run.
+package daily
 
 import (
 	"os"
