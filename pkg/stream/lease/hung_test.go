@@ -171,9 +171,8 @@ func TestWaitingIsToldOnce(t *testing.T) {
 			}
 			h.mu.Lock()
 			defer h.mu.Unlock()
-			// Each turn asks for the entry and then for the holder, each for half a TTL, waits a beat and asks for the
-			// entry for half a TTL.
-			want := []time.Duration{0, ttl / 2, ttl + ttl/10, ttl + ttl/2 + ttl/10}
+			// Each turn asks for the holder for half a TTL, waits a beat and asks for the entry for half a TTL.
+			want := []time.Duration{0, ttl/2 + ttl/10, ttl + ttl/10, ttl + ttl/2 + 2*(ttl/10)}
 			for i, d := range want {
 				if got := h.began[i].Sub(h.began[0]); got != d {
 					t.Errorf("silent %v: call %d began after %v, want %v", silent, i, got, d)

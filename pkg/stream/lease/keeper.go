@@ -93,7 +93,7 @@ func (k *Keeper) over(e Entry) bool {
 	return false
 }
 
-// unchanged returns the revision of an entry that was seen, and whether it was over when it was seen last.
+// unchanged returns the revision of an entry when it was seen last, and whether it is over if it has that still.
 func (k *Keeper) unchanged(key string) (revision uint64, over bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
