@@ -42,7 +42,8 @@ var allowedRanges = map[string]string{
 
 // allowedVars are package variables that look mutable and are not.
 var allowedVars = map[string]string{
-	"hindsight/pkg/oracle avx2": "is what the processor can do; the kernels give the same bits either way",
+	"hindsight/pkg/oracle avx2":        "is what the processor can do; the kernels give the same bits either way",
+	"hindsight/pkg/oracle cosineTerms": "are numbers that the kernel reads, and nothing writes",
 }
 
 func TestHeartIsPure(t *testing.T) {

@@ -31,7 +31,7 @@ func TestDowngrade(t *testing.T) {
 		{"snapshot", join.TopicsOf("m").Snapshots, newState(0, 5), "snapshot: record version is newer than this " +
 			"program: version 5"},
 		{"learner", join.TopicsOf("m").Snapshots, newLearner(0, 2),
-			"version 2, kind 1, and this one reads versions up to 1"},
+			"version 2, and this one reads versions up to 1"},
 		{"oracle", join.TopicsOf("m").Snapshots, newLearner(10+8*11, 99), "linear: version 99, and this one reads " +
 			"versions up to"},
 	} {

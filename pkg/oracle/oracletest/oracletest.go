@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/oracle"
 )
 
@@ -244,9 +243,6 @@ func (s suite) refuses(t *testing.T) {
 		}
 	}
 	for n := range min(len(good), 4098) {
-		if n >= 1000 && !daily.Turn(t, n, 4) { // they repeat the fields before them
-			continue
-		}
 		if r.UnmarshalBinary(good[:n]) == nil {
 			t.Fatalf("the first %d of %d bytes: accepted", n, len(good))
 		}

@@ -113,8 +113,9 @@ func Stored(r *stream.Record, headers []byte) (shown bool, err error) {
 
 // storedPlainly is Stored for a type and a key. It reports false where there may be more.
 func storedPlainly(r *stream.Record, headers []byte) bool {
-	line, rest, ok := bytes.Cut(headers, lineEnd)
+	_, rest, ok := bytes.Cut(headers, lineEnd) // NATS/1.0
 	for ok && len(rest) > len(lineEnd) {
+		var line []byte
 		line, rest, ok = bytes.Cut(rest, lineEnd)
 		name, value, found := bytes.Cut(line, []byte(": "))
 		switch {
