@@ -35,6 +35,7 @@ type chooser struct {
 	partitions int
 	heart      *loop.Joiner
 	skew       int64
+	patient    bool  // [Config.Patient]
 	told       int64 // the largest log time that a taken record or the feedback log has told
 	lead       int   // decisions taken since log time moved
 	leadBytes  int   // that they have
@@ -143,7 +144,7 @@ func (c *chooser) completeOutcomes(ctx context.Context, limit int64) (_ int64, c
 // distance.
 func (c *chooser) completeDecisions(ctx context.Context, limit int64, came bool) (int64, error) {
 	inputs := c.inputs[:c.partitions]
-	if err := fill(ctx, inputs, came); err != nil {
+	if err := c.fill(ctx, inputs, came); err != nil {
 		return 0, err
 	}
 	c.alone = false
@@ -163,9 +164,9 @@ func (c *chooser) completeDecisions(ctx context.Context, limit int64, came bool)
 
 // fill reads on to the ends of partitions, which it fetches again if they are stale, and until that brings
 // nothing into hand: another partition may hold an earlier record than the one that came. Where they never
-// cease to come that need not be known.
-func fill(ctx context.Context, inputs []*intake.Input, stale bool) error {
-	for range 4 {
+// cease to come that need not be known; an injection expects the order of log time.
+func (c *chooser) fill(ctx context.Context, inputs []*intake.Input, stale bool) error {
+	for pass := 0; pass < 4 || c.patient; pass++ {
 		if stale {
 			if err := fetchEnds(ctx, inputs); err != nil {
 				return err

@@ -28,6 +28,7 @@ type Config struct {
 	Owner      string // for people
 	Skew       int64  // between the clocks of partitions, ns; 0: one clock
 	AcceptLoss bool   // go on without records that retention has dropped
+	Patient    bool   // decisions cease to come until what is due follows: an injection writes them
 	Logger     *slog.Logger
 	Epochs     Epochs
 	Hooks      Hooks

@@ -67,6 +67,7 @@ func (c *Core) open(ctx context.Context, tail stream.Tail) error {
 		inputs = append(inputs, in)
 	}
 	c.chooser = newChooser(inputs, c.heart, c.cfg.Skew)
+	c.chooser.patient = c.cfg.Patient
 	c.chooser.told = c.heart.Now()
 	return c.Stop(ctx)
 }

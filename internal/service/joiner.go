@@ -92,7 +92,8 @@ func (j *Joiner) coreConfig() join.Config {
 	return join.Config{Log: j.cfg.Log, Partitions: j.cfg.Partitions, Limits: j.cfg.limits(),
 		Topics: j.topics, Encoding: j.cfg.Encoding,
 		MarkEvery: int64(j.cfg.MarkEvery), Seed: loop.TableSeed(j.cfg.Seed), Owner: j.cfg.Owner, Skew: join.ClockSkew,
-		AcceptLoss: j.cfg.AcceptLoss, Logger: j.cfg.Logger, Epochs: j.epochs, Wake: j.wake, Believe: j.believe,
+		AcceptLoss: j.cfg.AcceptLoss, Patient: j.cfg.Learned != nil, Logger: j.cfg.Logger, Epochs: j.epochs,
+		Wake: j.wake, Believe: j.believe,
 		Claims: j.readClaims, Hooks: join.Hooks{
 			Cut: j.tookCut, Era: j.m.Eras.Inc, Decision: j.tookDecision, Again: j.traced.decided, Outcome: j.tookOutcome,
 			Feedback: j.released,
