@@ -407,7 +407,8 @@ func TestForeignNATS(t *testing.T) {
 				c.goesOn()
 			}
 		}}, natstest.Options{}},
-		{foreignFault{name: "clocks an hour apart", audit: auditClocks, strike: func(c *chaos) { p.clocks(c) }}, natstest.Options{}},
+		{foreignFault{name: "clocks an hour apart", audit: auditClocks, strike: func(c *chaos) { p.clocks(c) }},
+			natstest.Options{}},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			p = newOnThreeNATS(t, f.o)

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// OtherClock builds a server whose clock can be wrong, for [Server.SetClock]: package time is compiled with another Now.
+// OtherClock builds a server whose clock can be wrong, for [Server.SetClock]: package time is compiled with another
+// Now.
 func OtherClock(t testing.TB) (exe string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -64,7 +65,8 @@ func main() { natstest.Main() }
 
 const clockAhead = "HINDSIGHT_TEST_CLOCK_AHEAD"
 
-// SetClock has the server, from its next start, run as the program of [OtherClock] with a clock that is ahead by so many seconds.
+// SetClock has the server, from its next start, run as the program of [OtherClock] with a clock that is ahead by so
+// many seconds.
 func (s *Server) SetClock(exe string, ahead time.Duration) {
 	s.exe, s.env = exe, fmt.Sprintf("%s=%v", clockAhead, ahead)
 }
