@@ -15,7 +15,8 @@ func TestEach(t *testing.T) {
 		t.Errorf("%v after %d", err, n.Load())
 	}
 	var sum atomic.Int64
-	if err := Each(t.Context(), 100, func(_ context.Context, i int) error { sum.Add(int64(i)); return nil }); err != nil ||
+	add := func(_ context.Context, i int) error { sum.Add(int64(i)); return nil }
+	if err := Each(t.Context(), 100, add); err != nil ||
 		sum.Load() != 4950 {
 		t.Errorf("%v, sum %d", err, sum.Load())
 	}

@@ -111,7 +111,8 @@ func (j *Judge) Begin(number int64, continues bool, rules *Rules) {
 		return
 	}
 	j.since = number
-	j.asks = rules.HoldOut > 0 || len(rules.Policies) > 0 || slices.Contains(rules.Candidates, Candidate{Kind: BaselineCandidate})
+	j.asks = rules.HoldOut > 0 || len(rules.Policies) > 0 ||
+		slices.Contains(rules.Candidates, Candidate{Kind: BaselineCandidate})
 	j.ledger = newLedger(rules)
 	n := len(rules.Candidates)
 	j.laws, j.scratch, j.advice = make([][]float64, n), make([][]float64, n), make([]int32, n)

@@ -9,24 +9,14 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// manyActions decides among as many actions as a context may have, each with two features of its own, by the
+// newManyActions decides among as many actions as a context may have, each with two features of its own, by the
 // shared oracle, and learns from each decision.
-type manyActions struct {
-	t       testing.TB
-	replica *Replica
-	decider *Decider
-	dec     codec.Decision
-	raws    [][]byte
-	n       int64
-	fb      codec.Feedback
-}
-
-func newManyActions(t testing.TB) *manyActions {
+func newManyActions(t testing.TB) *wideHeat {
 	o, err := oracle.NewShared(oracle.SharedOptions{Beta: .5, Version: oracle.Newest})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &manyActions{t: t, replica: NewReplica()}
+	m := &wideHeat{t: t, replica: NewReplica()}
 	m.replica.Begin(Epoch{Number: 1, Rules: &Rules{MaxActions: codec.MaxActions},
 		Learner: learner.NewDAFA(o, learner.Root{C: learner.RootBalanced})})
 	m.decider = NewDecider(m.replica, testSeed, "many", 0, 8) // ids it remembers: few, so that it is warm soon
@@ -47,23 +37,6 @@ func newManyActions(t testing.TB) *manyActions {
 
 func number(name string, v float64) codec.Feature {
 	return codec.Feature{Name: name, Kind: codec.Number, Value: v}
-}
-
-func (m *manyActions) decide() {
-	m.n++
-	if r := m.decider.Decide(&m.dec, m.raws[m.n%8], "", Source{Offset: RequestSource}); r.Verdict != Decided {
-		m.t.Fatal(r.Err)
-	}
-}
-
-func (m *manyActions) learn() {
-	d := &m.dec
-	m.fb = codec.Feedback{N: m.n, Round: m.n, Epoch: 1, ID: "x", LearnedThrough: m.n - 1, Gamma: d.Gamma,
-		Actions: d.Actions, Propensities: d.Propensities, Action: d.Action, Context: d.Context, Fate: codec.Observed,
-		Loss: float64(m.n%5) / 4}
-	if err := m.replica.Learn(&m.fb, nil); err != nil {
-		m.t.Fatal(err)
-	}
 }
 
 // TestManyActionsAllocateOnce: deciding among 10,000 actions with features takes memory once warm for one

@@ -139,7 +139,7 @@ func TestWideAllocatesNothing(t *testing.T) {
 	}
 }
 
-// wideHeat decides among four actions by the default oracle, from prompts of some 300 bytes in MessagePack.
+// wideHeat decides contexts in MessagePack, in turn, and learns from each decision.
 type wideHeat struct {
 	t       testing.TB
 	replica *Replica
@@ -150,6 +150,7 @@ type wideHeat struct {
 	fb      codec.Feedback
 }
 
+// newWideHeat decides among four actions by the default oracle, from prompts of some 300 bytes.
 func newWideHeat(t testing.TB) *wideHeat {
 	rules := &Rules{Actions: []string{"a", "b", "c", "d"}, MaxActions: 4,
 		Features: []FeatureRule{{Name: "prompt", Kind: NgramsFeature}}}
@@ -178,7 +179,7 @@ func newWideHeat(t testing.TB) *wideHeat {
 
 func (h *wideHeat) decide() {
 	h.n++
-	if r := h.decider.Decide(&h.dec, h.raws[h.n%64], "", Source{Offset: RequestSource}); r.Verdict != Decided {
+	if r := h.decider.Decide(&h.dec, h.raws[h.n%int64(len(h.raws))], "", Source{Offset: RequestSource}); r.Verdict != Decided {
 		h.t.Fatal(r.Err)
 	}
 }

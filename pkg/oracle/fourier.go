@@ -80,7 +80,8 @@ func (f *fourier) fill(dst, z []float64, d int) {
 	clear(dst)
 	at := f.at
 	for ; len(at) >= 4; at = at[4:] {
-		w := [4][]float64{f.w[int(at[0])*m:][:m], f.w[int(at[1])*m:][:m], f.w[int(at[2])*m:][:m], f.w[int(at[3])*m:][:m]}
+		w := [4][]float64{f.w[int(at[0])*m:][:m], f.w[int(at[1])*m:][:m],
+			f.w[int(at[2])*m:][:m], f.w[int(at[3])*m:][:m]}
 		addFour(dst, &w, &[4]float64{z[at[0]+1], z[at[1]+1], z[at[2]+1], z[at[3]+1]})
 	}
 	for _, c := range at {

@@ -42,7 +42,8 @@ func (l *Log) createOne(ctx context.Context, p *place, partitions int, o stream.
 	c := jetstream.StreamConfig{Name: p.stream, Description: text, Subjects: []string{p.subject}, MaxMsgs: -1,
 		MaxAge: time.Duration(o.MaxAge), MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, MaxConsumers: -1,
 		Replicas: l.o.Replicas, Duplicates: duplicateWindow, AllowDirect: true, DenyDelete: true,
-		DenyPurge: !o.Trimmable, AllowAtomicPublish: l.o.Replicas > 1, Metadata: map[string]string{partitionsKey: strconv.Itoa(partitions)}}
+		DenyPurge: !o.Trimmable, AllowAtomicPublish: l.o.Replicas > 1,
+		Metadata: map[string]string{partitionsKey: strconv.Itoa(partitions)}}
 	if o.MaxAge > 0 {
 		c.MaxAge = max(c.MaxAge, duplicateWindow) // the server wants no longer window than age
 	}
