@@ -19,17 +19,17 @@ func (m *Model) fields() []field {
 	mode := choice{codec.Modes(), int(m.Mode), func(i int) { m.Mode = codec.Mode(i) }}
 	return []field{
 		{key: "name", into: &m.Name, example: "shop"},
-		{key: "version", into: &m.Version, lo: 1, hi: 1 << 53, example: "2"},
+		{key: "version", into: &m.Version, whole: true, lo: 1, hi: 1 << 53, example: "2"},
 		{key: "actions", into: nameList{&m.Actions, "any", "[red, green, blue]"}},
-		{key: "max_actions", into: &m.MaxActions, lo: 1, hi: codec.MaxActions, example: "1000"},
+		{key: "max_actions", into: &m.MaxActions, whole: true, lo: 1, hi: codec.MaxActions, example: "1000"},
 		{key: "features", into: features{&m.Features}},
-		{key: "max_features", into: &m.MaxFeatures, lo: 1, hi: codec.MaxFeatures, example: "256"},
+		{key: "max_features", into: &m.MaxFeatures, whole: true, lo: 1, hi: codec.MaxFeatures, example: "256"},
 		{key: "loss", into: m.scale(false), omit: m.Reward},
 		{key: "reward", into: reward{m}, omit: !m.Reward},
 		{key: "learner", into: &m.Learner},
-		{key: "explore", into: &m.Explore},
+		{key: "explore", into: m.Explore.parameter()},
 		{key: "oracle", into: &m.Oracle},
-		{key: "window", into: window{&m.Window}, omit: m.Named != nil},
+		{key: "window", into: windowForm(&m.Window), omit: m.Named != nil},
 		{key: "missing", into: either(&m.Impute, "skip", "impute"), omit: m.Named != nil},
 		{key: "default_loss", into: &m.DefaultLoss, what: worst, hi: 1, example: "1", omit: !m.Impute},
 		{key: "outcomes", into: outcomes{m}},
@@ -271,27 +271,13 @@ func (r reward) canonical() string {
 	return r.m.scale(true).canonical()
 }
 
-type window struct{ at *loop.Window }
-
-func (w window) form() form {
+// windowForm is a key window.
+func windowForm(at *loop.Window) form {
 	return form{"a duration or a number of rounds", "10m", func(s string) (err error) {
-		*w.at, err = ParseWindow(s)
+		*at, err = ParseWindow(s)
 		return err
-	}, w.canonical}
+	}, func() string { return FormatWindow(*at) }}
 }
-
-func (w window) read(p *parser, n *yaml.Node, where string) {
-	w.form().read(p, n, where)
-	if _, err := strconv.ParseInt(n.Value, 10, 64); err == nil && w.at.Rounds > 0 && w.at.Rounds < fewRounds {
-		p.warn(n, "window: %s means rounds: a round waits until %d later ones are decided; "+
-			"for minutes write window: %[2]dm, and if rounds are meant, window: %[3]s", n.Value, w.at.Rounds, w.canonical())
-	}
-}
-
-// fewRounds is below which a window that is a bare number was perhaps meant in other units.
-const fewRounds = 100
-
-func (w window) canonical() string { return FormatWindow(*w.at) }
 
 func (w *Warm) form() form {
 	const what = "none, keep, refit or the number of a feedback"

@@ -80,7 +80,7 @@ func (o outcomes) canonical() string {
 
 func outcomeFields(r *loop.OutcomeRule) []field {
 	return append(rangeFields(&r.Range),
-		field{key: "window", into: window{&r.Window}, example: "10m"},
+		field{key: "window", into: windowForm(&r.Window)},
 		field{key: "missing", into: missing(r), example: "skip"},
 		field{key: "take", into: choice{loop.Aggregates(), int(r.Take), func(i int) { r.Take = loop.Aggregate(i) }}})
 }
@@ -237,7 +237,7 @@ func (m *Model) namedProblems(add adder) {
 	case l != DAFA && m.Budgets != nil:
 		add("learner", "%s keeps no budget; use learner: dafa, or take budget out", l)
 	}
-	if m.UsesOracle() && !m.Oracle.kind().orders().early {
+	if m.UsesOracle() && !m.Oracle.kind().orders.early {
 		add("oracle", "%s does not learn named outcomes; use oracle: %s", m.Oracle.Kind,
 			strings.Join(kindNames(true), " or "))
 	}
