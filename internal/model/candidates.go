@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -44,32 +43,12 @@ func candidate(at *loop.Candidate) parameter {
 }
 
 // candidates are the policies that are judged, in the order of the file.
-type candidates struct{ at *[]loop.Candidate }
-
-func (c candidates) read(p *parser, n *yaml.Node, where string) {
-	if *c.at = nil; isWord(n, "none") {
-		return
-	}
-	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 || len(n.Content) > maxCandidates {
-		p.expected(n, where, fmt.Sprintf("none or a list of 1 to %d policies", maxCandidates), candidateExample)
-		return
-	}
-	for _, item := range n.Content {
-		var one loop.Candidate
-		candidate(&one).read(p, item, where)
-		if slices.Contains(*c.at, one) {
-			p.errorf(item, "candidates: %s is there twice", one)
-		}
-		*c.at = append(*c.at, one)
-	}
-}
-
-func (c candidates) canonical() string {
-	var s strings.Builder
-	for i := range *c.at {
-		s.WriteString("\n  - " + candidate(&(*c.at)[i]).canonical())
-	}
-	return s.String()
+func candidates(at *[]loop.Candidate) list[loop.Candidate] {
+	return list[loop.Candidate]{at, "none", fmt.Sprintf("1 to %d policies", maxCandidates), candidateExample, maxCandidates,
+		func(p *parser, n *yaml.Node, where string, into *loop.Candidate) bool {
+			candidate(into).read(p, n, where)
+			return true
+		}, func(c *loop.Candidate) string { return candidate(c).canonical() }}
 }
 
 // promotion is the rule by which a candidate is said to be better than what is played.

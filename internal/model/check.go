@@ -51,7 +51,7 @@ func (m *Model) check(add adder) {
 	m.orderProblems(add)
 	m.hurryProblems(add)
 	m.Oracle.kind().check(m, add)
-	m.checkVectors(add)
+	m.checkListed(add)
 	m.certificateProblems(add)
 	m.modeProblems(add)
 	m.candidateProblems(add)
