@@ -45,7 +45,7 @@ func TestBuildEXP4Errors(t *testing.T) {
 	const text = "learner: {kind: exp4dale, policies: p.jsonl}"
 	for _, c := range []struct{ text, file, want string }{
 		{text, "", `model hindsight: learner: policies "p.jsonl": the file is not there`},
-		{text, "nothing", "neither a policy file nor a class file: p.jsonl:1:1: not JSON"},
+		{text, "nothing", "neither a policy file nor a class file: p.jsonl:1:1: expected an object {…}, found"},
 		{text, `{"hindsight_class":1,"kind":"tree"}`, "p.jsonl:1: kind: expected linear"},
 		{text, `{"hindsight_policies":1}`, "p.jsonl:1:1: actions: expected at least one name"},
 		{text + "\nactions: [red, blue]", policyText, `p.jsonl does not know the action "blue"`},

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"hindsight/internal/scan"
 )
 
 // jsonLines calls f with each line of a file that is not blank, and returns how many lines there are. The first one is
@@ -39,95 +40,36 @@ func jsonLines(name, what, example string, b []byte, f func(line int, text []byt
 
 var errLineEnds = errors.New("the line ends inside a JSON object")
 
-// lineReader reads one line of JSON token by token. After its first error it reads nothing more.
+// lineReader reads one line of JSON. After its first error it reads nothing more.
 type lineReader struct {
+	scan.JSON
 	file string
 	line int
 	body []byte
-	dec  *json.Decoder
-	err  error
+	err  error // of what JSON alone does not tell
 }
 
 func newLineReader(file string, line int, text []byte) *lineReader {
-	r := &lineReader{file: file, line: line, body: text, dec: json.NewDecoder(bytes.NewReader(text))}
-	r.dec.UseNumber()
+	r := &lineReader{file: file, line: line, body: text}
+	r.Reset(text)
 	return r
 }
 
 // fail keeps the first error, at a column that counts bytes from 1.
 func (r *lineReader) fail(column int, format string, args ...any) {
-	if r.err == nil {
+	if r.Ok() {
 		r.err = &Error{File: r.file, Line: r.line, Column: column, Msg: fmt.Sprintf(format, args...)}
+		r.Fail("said")
 	}
 }
 
 // column returns where the next token begins.
 func (r *lineReader) column() int {
-	at := int(r.dec.InputOffset())
-	for at < len(r.body) && bytes.IndexByte([]byte(" \t\r,:"), r.body[at]) >= 0 {
-		at++
-	}
-	return at + 1
+	r.Peek()
+	return r.Place() + 1
 }
 
-// next returns the next token.
-func (r *lineReader) next() json.Token {
-	if r.err != nil {
-		return nil
-	}
-	at := r.column()
-	t, err := r.dec.Token()
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		r.fail(at, "%v", errLineEnds)
-	} else if err != nil {
-		r.fail(at, "not JSON: %v", err)
-	}
-	return t
-}
-
-// token returns the next token, which must be a T.
-func token[T json.Token](r *lineReader, what string) (v T) {
-	at := r.column()
-	t := r.next()
-	v, ok := t.(T)
-	if !ok {
-		r.unexpected(at, what, t)
-	}
-	return v
-}
-
-func (r *lineReader) unexpected(at int, what string, t json.Token) {
-	found := fmt.Sprint(t)
-	if s, ok := t.(string); ok {
-		found = strconv.Quote(s)
-	} else if t == nil {
-		found = "null"
-	}
-	r.fail(at, "expected %s, found %s", what, found)
-}
-
-func (r *lineReader) text() string { return token[string](r, "a text") }
-
-func (r *lineReader) number() float64 {
-	at := r.column()
-	return r.finite(token[json.Number](r, "a number"), at)
-}
-
-func (r *lineReader) finite(n json.Number, at int) float64 {
-	v, err := n.Float64()
-	if err != nil || math.IsInf(v, 0) {
-		r.fail(at, "%s is too large a number", n)
-	}
-	return v + 0
-}
-
-// open reads the bracket that a list or an object begins with.
-func (r *lineReader) open(d json.Delim, what string) {
-	at := r.column()
-	if t := r.next(); t != d {
-		r.unexpected(at, what, t)
-	}
-}
+func (r *lineReader) text() string { return strings.Clone(r.Text()) }
 
 // member is a key of an object; read reads its value and is told where the key is.
 type member struct {
@@ -150,45 +92,39 @@ func (r *lineReader) object(known ...member) {
 
 // members reads an object. f reads the value of a key and is told where the key is.
 func (r *lineReader) members(f func(key string, at int)) {
-	r.open('{', "an object")
 	seen := map[string]bool{}
-	for r.err == nil && r.dec.More() {
+	for first := r.Open('{'); r.More(&first, '}'); {
 		at := r.column()
-		key := token[string](r, "a key")
+		key := strings.Clone(r.Key())
 		if seen[key] {
 			r.fail(at, "the key %q is there twice", key)
 		}
-		if seen[key] = true; r.err == nil {
+		if seen[key] = true; r.Ok() {
 			f(key, at)
 		}
 	}
-	r.next()
 }
 
 // list reads a list. f reads an element and is told where it is.
 func (r *lineReader) list(f func(at int)) {
-	r.open('[', "a list")
-	r.rest(f)
-}
-
-// rest reads a list whose bracket has been read.
-func (r *lineReader) rest(f func(at int)) {
-	for r.err == nil && r.dec.More() {
+	for first := r.Open('['); r.More(&first, ']'); {
 		f(r.column())
 	}
-	r.next()
 }
 
 // end returns the first error, which may be that something follows the value of the line.
 func (r *lineReader) end() error {
-	at := r.column()
-	if r.err != nil {
-		return r.err
-	}
-	if _, err := r.dec.Token(); !errors.Is(err, io.EOF) {
+	if at := r.column(); r.Ok() && at <= len(r.body) {
 		r.fail(at, "more than one JSON object on the line")
 	}
-	return r.err
+	if r.err != nil || r.Ok() {
+		return r.err
+	}
+	e := &Error{File: r.file, Line: r.line, Column: r.At + 1, Msg: errLineEnds.Error()}
+	if rest := string(r.body[r.At:]); rest != "" {
+		e.Msg = r.Msg + ", found " + rest[:1+max(0, strings.IndexAny(rest[1:]+",", ",:]} \t"))]
+	}
+	return e
 }
 
 // appendList appends a JSON list whose elements one appends.

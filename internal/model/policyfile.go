@@ -1,7 +1,6 @@
 package model
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,7 +63,7 @@ func (f *PolicyFile) readHeader(r *lineReader) {
 	start, version := r.column(), false
 	r.object(member{"hindsight_policies", func(at int) {
 		version = true
-		if v := r.number(); v != 1 {
+		if v := r.Number(); v != 1 {
 			r.fail(at, "hindsight_policies is %v, this version reads 1", v)
 		}
 	}}, member{"actions", func(int) { r.list(func(at int) { f.readAction(r, at) }) }})
@@ -105,7 +104,7 @@ func (f *PolicyFile) readPolicy(r *lineReader, size *int) {
 		l.Rules = append(l.Rules, rule)
 	}
 	r.object(member{"prior", func(at int) {
-		if l.Prior = r.number(); l.Prior < 1e-300 {
+		if l.Prior = r.Number(); l.Prior < 1e-300 {
 			r.fail(at, "prior: expected a positive number, found %v; leave a policy out to give it none", l.Prior)
 		}
 	}}, member{"rules", func(int) { r.list(rule) }})
@@ -143,33 +142,26 @@ func (f *PolicyFile) readRule(r *lineReader) (rule learner.Rule) {
 // readCondition reads what a feature must be.
 func readCondition(r *lineReader, feature string) learner.Condition {
 	c, at := learner.Condition{Feature: feature, Kind: oracle.Number}, r.column()
-	switch v := r.next().(type) {
-	case string:
-		c.Kind, c.Text = oracle.Text, v
-		return c
-	case bool:
-		if c.Kind = oracle.Bool; v {
+	switch b := r.Peek(); {
+	case b == '"':
+		c.Kind, c.Text = oracle.Text, r.text()
+	case b == 't' || b == 'f':
+		if c.Kind = oracle.Bool; r.Boolean() {
 			c.Lo, c.Hi = 1, 1
 		}
-		return c
-	case json.Number:
-		c.Lo = r.finite(v, at)
-		c.Hi = c.Lo
-		return c
-	case json.Delim:
-		if v != '[' {
-			break
-		}
+	case b == '[':
 		var bounds []float64
-		r.rest(func(int) { bounds = append(bounds, r.number()) })
-		if len(bounds) != 2 || bounds[0] > bounds[1] {
+		if bounds = r.Numbers(bounds); len(bounds) != 2 || bounds[0] > bounds[1] {
 			r.fail(at, "if: %q: expected the least and the largest number, for example [18,30]", feature)
 			return c
 		}
-		c.Lo, c.Hi = bounds[0], bounds[1]
-		return c
+		c.Lo, c.Hi = bounds[0]+0, bounds[1]+0
+	case b == '-' || b >= '0' && b <= '9':
+		c.Lo = r.Number() + 0
+		c.Hi = c.Lo
+	default:
+		r.fail(at, "if: %q: expected a text, a number, true, false or two numbers", feature)
 	}
-	r.fail(at, "if: %q: expected a text, a number, true, false or two numbers", feature)
 	return c
 }
 

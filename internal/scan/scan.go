@@ -39,6 +39,9 @@ func (s *JSON) Fail(msg string) {
 
 func (s *JSON) Ok() bool { return s.Msg == "" }
 
+// Place returns how many bytes have been read.
+func (s *JSON) Place() int { return s.i }
+
 // Peek returns the first byte of the next value, 0 at the end.
 func (s *JSON) Peek() byte {
 	for s.i < len(s.b) {
