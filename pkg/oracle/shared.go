@@ -37,10 +37,23 @@ type Shared struct {
 	ridge ridge
 	keys  []uint64 // by column
 
-	base []float64 // scratch: what all actions have, hashed
-	h    []float64 // scratch: z of an action
-	k    []float64 // scratch
-	xs   []int32   // scratch: the context's columns that are not 0, the constant first
+	one, k []float64 // scratch of an example, hashed
+
+	// Scratch of a round, all hashed.
+	base     []float64    // what all actions have
+	h        [][4]float64 // z of four actions
+	common   []uint64     // a bit for each column where base may not be 0
+	moved    []uint64     // and for those where h may not be
+	some     []int32      // these, once they are listed
+	xs       []int32      // columns of the context that are not 0, the constant first
+	products []hashedTerm // of xs and columns of actions
+	ends     []int32      // where those of a column of actions end; 0: they are not there
+}
+
+// hashedTerm is what is added to a hashed column.
+type hashedTerm struct {
+	at int32
+	v  float64
 }
 
 var _ Regressor = (*Shared)(nil)
@@ -67,7 +80,9 @@ func NewShared(o SharedOptions) (*Shared, error) {
 }
 
 func (o *Shared) scratch() {
-	o.base, o.h, o.k = make([]float64, o.o.Hashed), make([]float64, o.o.Hashed), make([]float64, o.o.Hashed)
+	d := o.o.Hashed
+	o.one, o.k, o.base, o.h = make([]float64, d), make([]float64, d), make([]float64, d), make([][4]float64, d)
+	o.common, o.moved = make([]uint64, (d+63)/64), make([]uint64, (d+63)/64)
 }
 
 // hashText is FNV-1a, its bits mixed.
@@ -95,70 +110,128 @@ func (o *Shared) grow() {
 	}
 }
 
-// addHashed adds v to the hashed column of a key.
-func addHashed(h []float64, key uint64, v float64) {
+// hash returns what v adds under a key.
+func (o *Shared) hash(key uint64, v float64) hashedTerm {
 	key = mix64(key + 0x9e3779b97f4a7c15)
-	i, _ := bits.Mul64(key<<1, uint64(len(h)))
+	i, _ := bits.Mul64(key<<1, uint64(len(o.h)))
 	if key>>63 == 1 {
 		v = -v
 	}
-	h[i] += v
+	return hashedTerm{int32(i), v}
 }
 
 // product is the key of a product.
 func product(context, action uint64) uint64 { return context + mix64(action) }
 
-// context sets base and xs from z, which is filled with the context.
+// context begins a round with a context, which z is filled with.
 func (o *Shared) context() {
+	clear(o.h)
 	clear(o.base)
-	o.xs = append(o.xs[:0], 0)
-	addHashed(o.base, o.keys[0], 1)
-	for c := 1; c < len(o.z); c++ {
-		if v := o.z[c]; v != 0 && o.slots[o.cols[c].slot].scope == ofContext {
-			o.xs = append(o.xs, int32(c))
-			addHashed(o.base, o.keys[c], v)
+	clear(o.common)
+	o.xs, o.products = o.xs[:0], o.products[:0]
+	o.ends = slices.Grow(o.ends[:0], len(o.cols))[:len(o.cols)]
+	clear(o.ends)
+	for c, v := range o.z {
+		if v == 0 || c > 0 && o.slots[o.cols[c].slot].scope != ofContext {
+			continue
+		}
+		o.xs = append(o.xs, int32(c))
+		t := o.hash(o.keys[c], v)
+		o.base[t.at] += t.v
+		o.common[t.at>>6] |= 1 << (t.at & 63)
+	}
+	copy(o.moved, o.common)
+	o.list()
+	o.nextFour()
+}
+
+// nextFour begins the next four actions.
+func (o *Shared) nextFour() {
+	copy(o.moved, o.common)
+	for _, i := range o.some {
+		v := o.base[i]
+		o.h[i] = [4]float64{v, v, v, v}
+	}
+}
+
+// list sets some.
+func (o *Shared) list() {
+	o.some = o.some[:0]
+	for w, b := range o.moved {
+		for ; b != 0; b &= b - 1 {
+			o.some = append(o.some, int32(w<<6+bits.TrailingZeros64(b)))
 		}
 	}
 }
 
-// action sets h from base and an action, whose features are filled into z.
-func (o *Shared) action(a *Action) {
-	copy(o.h, o.base)
-	if len(a.Features) > 0 {
-		for c := 1; c < len(o.z); c++ {
-			v := o.z[c]
-			if v == 0 || o.slots[o.cols[c].slot].scope != ofAction {
-				continue
-			}
-			for _, x := range o.xs {
-				addHashed(o.h, product(o.keys[x], o.keys[c]), o.z[x]*v)
-			}
-		}
+// with returns the products of xs and a column of actions whose value is 1.
+func (o *Shared) with(c int32) []hashedTerm {
+	if o.ends[c] == 0 {
+		o.products = o.multiply(o.products, o.keys[c])
+		o.ends[c] = int32(len(o.products))
+	}
+	return o.products[int(o.ends[c])-len(o.xs) : o.ends[c]]
+}
+
+// multiply appends the products of xs and what has a key.
+func (o *Shared) multiply(dst []hashedTerm, key uint64) []hashedTerm {
+	for _, x := range o.xs {
+		dst = append(dst, o.hash(product(o.keys[x], key), o.z[x]))
+	}
+	return dst
+}
+
+// action sets the q-th of four actions. The columns of its features are own, and z is filled with them.
+func (o *Shared) action(q int, a *Action) {
+	for _, c := range o.own {
+		o.add(q, o.with(c), o.z[c])
 	}
 	if o.o.Hybrid {
-		name := hashText(1<<16, a.Name)
-		for _, x := range o.xs {
-			addHashed(o.h, product(o.keys[x], name), o.z[x])
-		}
+		n := len(o.products)
+		o.products = o.multiply(o.products, hashText(1<<16, a.Name))
+		o.add(q, o.products[n:], 1)
+		o.products = o.products[:n]
 	}
 }
 
-// Predict implements [Regressor].
+// add adds terms, v times each, to the q-th of four actions.
+func (o *Shared) add(q int, terms []hashedTerm, v float64) {
+	for _, t := range terms {
+		o.h[t.at][q&3] += float64(t.v * v)
+		o.moved[t.at>>6] |= 1 << (t.at & 63)
+	}
+}
+
+// Predict implements [Regressor]. Actions mostly have features of the same names: each is looked for where the action
+// before had it.
 func (o *Shared) Predict(dst []float64, x *Input) {
 	o.fill(x)
 	o.context()
-	position := len(x.Features)
-	for i := range dst[:len(x.Actions)] {
-		a := &x.Actions[i]
-		o.fillAction(position, a)
-		o.action(a)
-		o.unfillAction(position, a)
-		position += len(a.Features)
-		m := dot(o.ridge.w, o.h)
-		if o.o.Beta > 0 && m > 0 {
-			m /= 1 + float64(o.o.Beta*max(packedForm(o.ridge.p, o.h), 0))
+	for dst, actions := dst, x.Actions; len(actions) > 0; {
+		n := min(4, len(actions))
+		for q := range n {
+			o.fillAction(len(x.Features), &actions[q])
+			o.action(q, &actions[q])
+			o.unfillAction()
 		}
-		dst[i] = clip01(m)
+		o.predictFour(dst[:n])
+		o.nextFour()
+		dst, actions = dst[n:], actions[n:]
+	}
+}
+
+// predictFour sets dst to f̂ of the first actions of four.
+func (o *Shared) predictFour(dst []float64) {
+	var m, u [4]float64
+	o.list()
+	dotFour(&m, o.ridge.w, o.h, o.some)
+	if o.o.Beta > 0 {
+		formFour(&u, o.ridge.p, o.h, o.some)
+	}
+	for q := range dst {
+		if dst[q] = clip01(m[q]); o.o.Beta > 0 && m[q] > 0 {
+			dst[q] = clip01(m[q] / (1 + float64(o.o.Beta*max(u[q], 0))))
+		}
 	}
 }
 
@@ -169,14 +242,24 @@ func (o *Shared) Update(x *Input, action int, loss float64) {
 	o.learn(x, action)
 	o.grow()
 	o.context()
-	o.action(&x.Actions[action])
-	if o.version > 1 && o.all.add(clip01(dot(o.ridge.w, o.h)), loss, changeFrom, 1/changeAlpha) {
+	o.own = o.own[:0]
+	for c, v := range o.z {
+		if v != 0 && c > 0 && o.slots[o.cols[c].slot].scope == ofAction {
+			o.own = append(o.own, int32(c))
+		}
+	}
+	o.action(0, &x.Actions[action])
+	z := o.one
+	for i := range o.h {
+		z[i] = o.h[i][0]
+	}
+	if o.version > 1 && o.all.add(clip01(dot(o.ridge.w, z)), loss, changeFrom, 1/changeAlpha) {
 		o.ridge.reset(o.o.Lambda)
 		o.all = watch{}
 		o.changes.add(Change{Example: o.fed})
 	}
-	packedMul(o.k, o.ridge.p, o.h)
-	u, e := dot(o.k, o.h), loss-dot(o.ridge.w, o.h)
+	packedMul(o.k, o.ridge.p, z)
+	u, e := dot(o.k, z), loss-dot(o.ridge.w, z)
 	if !(u >= 0) || u-u != 0 || e-e != 0 {
 		o.resets++
 		o.ridge.reset(o.o.Lambda)
