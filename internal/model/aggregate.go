@@ -18,17 +18,9 @@ func (aggregate) defaults() Oracle {
 	return Oracle{Kind: Auto, Version: oracle.Newest, Beta: auto, Columns: auto, Fourier: auto, Seed: 1}
 }
 
-func (aggregate) fields(o *Oracle) []field {
-	fourier, columns, seed := randomFields(o, true)
-	share := field{key: "share", into: either(&o.Steered, "fixed", "steered"), omit: !o.Steered}
-	return []field{versionField(o), betaField(o), columns, fourier, seed, share}
-}
+func (aggregate) keys() string { return "version beta columns fourier seed share" }
 
-func (aggregate) check(m *Model, add adder) {
-	if m.checkFourier(add) {
-		m.checkFeatures(add)
-	}
-}
+func (aggregate) check(m *Model, add adder) { m.checkFeatures(add) }
 
 // resolve decides how many columns to expect, β as for the linear oracle, and the random features, 128 if
 // K·(d+128)² ≤ 1e6 and the model's limits leave memory for them, else none.

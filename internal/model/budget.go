@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,10 +28,10 @@ type Budget struct {
 // byName are the constants of a model.
 type byName struct{ m *Model }
 
-const constantsExample = "constants: {usd: {llama: 1e-7, pro: 1e-5}}"
+const constantsExample = "{usd: {llama: 1e-7, pro: 1e-5}}"
 
-func (c byName) read(p *parser, n *yaml.Node) {
-	p.readNames(n, "constants", constantsExample, maxConstants, func(name, where string, v *yaml.Node) {
+func (c byName) read(p *parser, n *yaml.Node, where string) {
+	p.readNames(n, where, constantsExample, maxConstants, func(name, where string, v *yaml.Node) {
 		c.m.Constants = append(c.m.Constants, learner.Constant{Name: name})
 		at := len(c.m.Constants) - 1
 		p.perAction(c.m, v, where, func(values []float64, missing []int) {
@@ -98,29 +99,32 @@ func (m *Model) formatPerAction(values []float64) string {
 // budgets is the key budget.
 type budgets struct{ m *Model }
 
-const budgetExample = "budget: {cost: {of: usd*tokens, mean_at_most: 0.0005, about: {llama: 3e-5, pro: 0.015}}}"
+const budgetExample = "{cost: {of: usd*tokens, mean_at_most: 0.0005, about: {llama: 3e-5, pro: 0.015}}}"
 
-func (s budgets) read(p *parser, n *yaml.Node) {
+func (s budgets) read(p *parser, n *yaml.Node, where string) {
 	s.m.Budgets = make([]Budget, 0, maxBudgets) // which stay where they are
-	p.readNames(n, "budget", budgetExample, maxBudgets, func(name, where string, v *yaml.Node) {
+	p.readNames(n, where, budgetExample, maxBudgets, func(name, where string, v *yaml.Node) {
 		s.m.Budgets = append(s.m.Budgets, Budget{Name: name})
 		b := &s.m.Budgets[len(s.m.Budgets)-1]
-		if v.Kind != yaml.MappingNode {
-			p.expected(v, where, "of, mean_at_most or mean_at_least, about and pay_back", budgetExample)
-			return
+		group{rows: func() []field { return s.m.budgetFields(b) }, then: s.complete(b)}.read(p, v, where)
+	})
+}
+
+// complete reports what a budget must have.
+func (budgets) complete(b *Budget) func(p *parser, n *yaml.Node, where string) {
+	return func(p *parser, n *yaml.Node, where string) {
+		given := func(key string) bool { return p.at[where+"."+key] != nil }
+		if !given("of") {
+			p.errorf(n, "%s: it has no formula; for example: budget: %s", where, budgetExample)
 		}
-		given := p.fields(v, where, s.m.budgetFields(b))
-		if given["of"] == nil {
-			p.errorf(v, "%s: it has no formula; for example: %s", where, budgetExample)
+		if b.AtLeast = given("mean_at_least"); b.AtLeast == given("mean_at_most") {
+			p.errorf(n, "%s: expected either mean_at_most or mean_at_least; for example: budget: %s", where, budgetExample)
 		}
-		if b.AtLeast = given["mean_at_least"] != nil; b.AtLeast == (given["mean_at_most"] != nil) {
-			p.errorf(v, "%s: expected either mean_at_most or mean_at_least; for example: %s", where, budgetExample)
-		}
-		if given["about"] == nil && !b.AtLeast {
-			p.warn(v, "%s: without about the first rounds, of which no outcome has come, may cost many times what is "+
+		if !given("about") && !b.AtLeast {
+			p.warn(n, "%s: without about the first rounds, of which no outcome has come, may cost many times what is "+
 				"allowed; say roughly what an action costs, for example: about: {llama: 3e-5, pro: 0.015}", where)
 		}
-	})
+	}
 }
 
 func (s budgets) canonical() string {
@@ -134,11 +138,11 @@ func (s budgets) canonical() string {
 
 func (m *Model) budgetFields(b *Budget) []field {
 	return []field{
-		{key: "of", into: formula{m, "budget." + b.Name + ".of", &b.Of}},
-		{key: "mean_at_most", into: &b.Limit, example: "mean_at_most: 0.0005", omit: b.AtLeast},
-		{key: "mean_at_least", into: &b.Limit, example: "mean_at_least: 0.8", omit: !b.AtLeast},
+		{key: "of", into: formula{m, &b.Of}, example: "usd*tokens"},
+		{key: "mean_at_most", into: &b.Limit, example: "0.0005", omit: b.AtLeast},
+		{key: "mean_at_least", into: &b.Limit, example: "0.8", omit: !b.AtLeast},
 		{key: "about", into: about{m, b}, omit: b.About == nil},
-		{key: "pay_back", into: payBack{b}, omit: b.PayBack == 0},
+		{key: "pay_back", into: payBack(b), omit: b.PayBack == 0},
 	}
 }
 
@@ -148,8 +152,8 @@ type about struct {
 	b *Budget
 }
 
-func (a about) read(p *parser, n *yaml.Node) {
-	p.perAction(a.m, n, "budget."+a.b.Name+".about", func(values []float64, missing []int) {
+func (a about) read(p *parser, n *yaml.Node, where string) {
+	p.perAction(a.m, n, where, func(values []float64, missing []int) {
 		if a.b.About = values; len(missing) == 0 {
 			return
 		}
@@ -161,7 +165,7 @@ func (a about) read(p *parser, n *yaml.Node) {
 			}
 		}
 		if given == nil {
-			p.expected(n, "budget."+a.b.Name+".about", "numbers by action", budgetExample)
+			p.expected(n, where, "numbers by action", "{llama: 3e-5, pro: 0.015}")
 			return
 		}
 		for _, i := range missing {
@@ -175,27 +179,22 @@ func (a about) read(p *parser, n *yaml.Node) {
 func (a about) canonical() string { return a.m.formatPerAction(a.b.About) }
 
 // payBack is in how many rounds an excess is paid back.
-type payBack struct{ b *Budget }
-
-func (k payBack) read(p *parser, n *yaml.Node) {
-	if isWord(n, "never") {
-		k.b.PayBack = -1
-		return
-	}
-	const what, example = "never or a number of rounds", "pay_back: 1000 rounds"
-	if s, ok := p.scalar(n, "pay_back", what, example); ok {
-		w, err := ParseWindow(s)
-		if k.b.PayBack = w.Rounds; err != nil || w.Rounds == 0 {
-			p.expected(n, "pay_back", what, example)
+func payBack(b *Budget) form {
+	return form{"never or a number of rounds", "1000 rounds", func(s string) error {
+		if b.PayBack = -1; s == "never" {
+			return nil
 		}
-	}
-}
-
-func (k payBack) canonical() string {
-	if k.b.PayBack < 0 {
-		return "never"
-	}
-	return FormatWindow(loop.Window{Rounds: k.b.PayBack})
+		w, err := ParseWindow(s)
+		if b.PayBack = w.Rounds; err != nil || w.Rounds == 0 {
+			return fmt.Errorf("expected never or a number of rounds, found %q; for example: pay_back: 1000 rounds", s)
+		}
+		return nil
+	}, func() string {
+		if b.PayBack < 0 {
+			return "never"
+		}
+		return FormatWindow(loop.Window{Rounds: b.PayBack})
+	}}
 }
 
 // budgetProblems are budgets that bind never, or always.
@@ -204,7 +203,7 @@ func (m *Model) budgetProblems(add adder) {
 		b := &m.Budgets[i]
 		key := "budget." + b.Name
 		if b.Of == nil {
-			add(key, "it has no formula; for example: %s", budgetExample)
+			add(key, "it has no formula; for example: budget: %s", budgetExample)
 			continue
 		}
 		if b.About != nil && m.Actions == nil {

@@ -31,6 +31,14 @@ func (m *Model) Validate() error {
 type adder func(key, format string, args ...any)
 
 func (m *Model) check(add adder) {
+	wrong := false
+	outOfRange(m.fields(), "", func(key, format string, args ...any) {
+		wrong = true
+		add(key, format, args...)
+	})
+	if wrong {
+		return // what follows reckons with the numbers
+	}
 	if !modelName.MatchString(m.Name) {
 		add("name", "expected 1 to 40 of a-z, 0-9, _ and -, found %q; for example: name: shop", m.Name)
 	}
@@ -40,10 +48,6 @@ func (m *Model) check(add adder) {
 		add("max_actions", "it is %d, but %d actions are listed; leave it out or raise it", m.MaxActions, n)
 	}
 	m.Learner.check(m, add)
-	if m.DefaultLoss < 0 || m.DefaultLoss > 1 {
-		add("default_loss", "expected a loss in [0,1], on the scale where 1 is worst, found %v; for example: default_loss: 1",
-			m.DefaultLoss)
-	}
 	m.orderProblems(add)
 	m.hurryProblems(add)
 	m.Oracle.kind().check(m, add)

@@ -18,14 +18,9 @@ func (diagonal) defaults() Oracle {
 	return Oracle{Kind: Diagonal, Version: oracle.Newest, Beta: auto, Lambda: auto}
 }
 
-func (diagonal) fields(o *Oracle) []field {
-	return []field{versionField(o), betaField(o), lambdaField(o)}
-}
+func (diagonal) keys() string { return "version beta lambda" }
 
-func (diagonal) check(m *Model, add adder) {
-	m.checkLambda(add)
-	m.checkFeatures(add)
-}
+func (diagonal) check(m *Model, add adder) { m.checkFeatures(add) }
 
 // resolve decides β, which costs nothing here, and λ.
 func (diagonal) resolve(m *Model, _, _ int) {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,44 +16,44 @@ import (
 
 // fields returns the top-level keys, in the order of the canonical form.
 func (m *Model) fields() []field {
-	actions := nameList{&m.Actions, "any", "actions", "actions: [red, green, blue]"}
-	masked := nameList{&m.Masked, "none", "masked", "masked: [red]"}
 	mode := choice{codec.Modes(), int(m.Mode), func(i int) { m.Mode = codec.Mode(i) }}
 	return []field{
-		{key: "name", into: &m.Name, example: "name: shop"},
-		{key: "version", into: &m.Version, lo: 1, hi: 1 << 53, example: "version: 2"},
-		{key: "actions", into: actions},
-		{key: "max_actions", into: &m.MaxActions, lo: 1, hi: codec.MaxActions, example: "max_actions: 1000"},
+		{key: "name", into: &m.Name, example: "shop"},
+		{key: "version", into: &m.Version, lo: 1, hi: 1 << 53, example: "2"},
+		{key: "actions", into: nameList{&m.Actions, "any", "[red, green, blue]"}},
+		{key: "max_actions", into: &m.MaxActions, lo: 1, hi: codec.MaxActions, example: "1000"},
 		{key: "features", into: features{&m.Features}},
-		{key: "max_features", into: &m.MaxFeatures, lo: 1, hi: codec.MaxFeatures, example: "max_features: 256"},
-		{key: "loss", into: scale{m, "loss"}, omit: m.Reward},
-		{key: "reward", into: scale{m, "reward"}, omit: !m.Reward},
+		{key: "max_features", into: &m.MaxFeatures, lo: 1, hi: codec.MaxFeatures, example: "256"},
+		{key: "loss", into: m.scale(false), omit: m.Reward},
+		{key: "reward", into: reward{m}, omit: !m.Reward},
 		{key: "learner", into: &m.Learner},
 		{key: "explore", into: &m.Explore},
 		{key: "oracle", into: &m.Oracle},
 		{key: "window", into: window{&m.Window}, omit: m.Named != nil},
 		{key: "missing", into: either(&m.Impute, "skip", "impute"), omit: m.Named != nil},
-		{key: "default_loss", into: &m.DefaultLoss, example: "default_loss: 1", omit: !m.Impute},
+		{key: "default_loss", into: &m.DefaultLoss, what: worst, hi: 1, example: "1", omit: !m.Impute},
 		{key: "outcomes", into: outcomes{m}},
 		{key: "activation", into: either(&m.Activation, "none", "required")},
 		{key: "order", into: m.order()},
-		{key: "certificate", into: &m.Certificate, omit: m.Certificate == defaultCertificate},
-		{key: "warm", into: &m.Warm},
-		{key: "baseline", into: baseline{&m.Baseline}, omit: m.Baseline.Kind == loop.FirstAction},
-		{key: "masked", into: masked, omit: len(m.Masked) == 0},
-		{key: "guard", into: guard{&m.Guard}, omit: !m.Guard.On()},
+		{key: "certificate", into: m.Certificate.group(), omit: m.Certificate == defaultCertificate},
+		{key: "warm", into: m.Warm.form()},
+		{key: "baseline", into: baseline(&m.Baseline), omit: m.Baseline.Kind == loop.FirstAction},
+		{key: "masked", into: nameList{&m.Masked, "none", "[red]"}, omit: len(m.Masked) == 0},
+		{key: "guard", into: guard(&m.Guard), omit: !m.Guard.On()},
 		{key: "candidates", into: candidates{&m.Candidates}, omit: len(m.Candidates) == 0},
-		{key: "promote", into: promotion{&m.Promote}, omit: !m.Promote.On()},
-		{key: "hold_out", into: &m.HoldOut, omit: m.HoldOut == 0, example: "hold_out: 0.05",
-			ok: mayHoldOut, expected: "a share in [0, 0.5], found %v"},
+		{key: "promote", into: promotion(&m.Promote), omit: !m.Promote.On()},
+		{key: "hold_out", into: &m.HoldOut, what: "a share", hi: .5, example: "0.05", omit: m.HoldOut == 0},
 		{key: "mode", into: mode, omit: m.Mode == codec.Live},
 		{key: "constants", into: byName{m}, omit: m.Constants == nil},
 		{key: "budget", into: budgets{m}, omit: m.Budgets == nil},
 		{key: "slots", into: slots{&m.Slots}, omit: m.Slots == nil},
-		{key: "early", into: hurry{&m.Hurry}, omit: m.Hurry == nil},
-		{key: "unit", into: unit{&m.Sticky}, omit: m.Sticky == 0},
+		{key: "early", into: hurry(&m.Hurry), omit: m.Hurry == nil},
+		{key: "unit", into: unit(&m.Sticky), omit: m.Sticky == 0},
 	}
 }
+
+// worst says what a loss is that is a number of a model.
+const worst = "a loss, on the scale where 1 is worst,"
 
 // Canonical returns the model file with every default written out. Equal models
 // have equal bytes, Parse reads back an equal model, and the canonical form of
@@ -104,28 +105,28 @@ func loggedLines(b []byte) map[string]string {
 
 // nameList is names of actions, or a word instead of them.
 type nameList struct {
-	list              *[]string
-	none, at, example string
+	list          *[]string
+	none, example string
 }
 
-func (l nameList) read(p *parser, n *yaml.Node) {
+func (l nameList) read(p *parser, n *yaml.Node, where string) {
 	if *l.list = nil; isWord(n, l.none) {
 		return
 	}
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		p.expected(n, l.at, l.none+" or a list of names", l.example)
+		p.expected(n, where, l.none+" or a list of names", l.example)
 		return
 	}
 	seen := make(map[string]bool, len(n.Content))
 	for _, c := range n.Content {
-		name, ok := p.scalar(c, l.at, "a name", l.example)
+		name, ok := p.scalar(c, where, "a name", l.example)
 		if !ok {
 			continue
 		}
 		if err := checkText(name); err != nil {
-			p.errorf(c, "%s: the name %v; for example: %s", l.at, err, l.example)
+			p.errorf(c, "%s: the name %v; for example: %s", where, err, l.example)
 		} else if seen[name] {
-			p.errorf(c, "%s: the name %q is there twice", l.at, name)
+			p.errorf(c, "%s: the name %q is there twice", where, name)
 		}
 		seen[name] = true
 		*l.list = append(*l.list, name)
@@ -145,16 +146,16 @@ func (l nameList) canonical() string {
 
 type features struct{ list *[]loop.FeatureRule }
 
-func (l features) read(p *parser, n *yaml.Node) {
-	const example = "features: {age: number, price: {number: [0, 100]}, country: text, vip: bool}"
+func (l features) read(p *parser, n *yaml.Node, where string) {
+	const example = "{age: number, price: {number: [0, 100]}, country: text, vip: bool}"
 	if *l.list = nil; isWord(n, "auto") {
 		return
 	}
 	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
-		p.expected(n, "features", "auto or names with their types", example)
+		p.expected(n, where, "auto or names with their types", example)
 		return
 	}
-	p.mapping(n, "features", nil, func(name string, v *yaml.Node) {
+	p.mapping(n, where, nil, func(name string, v *yaml.Node) {
 		if err := checkText(name); err != nil {
 			p.errorf(v, "features: the name %v", err)
 			return
@@ -177,14 +178,14 @@ func (l features) read(p *parser, n *yaml.Node) {
 const maxVector = 8192
 
 func (p *parser) feature(name string, n *yaml.Node) loop.FeatureRule {
-	const example = "price: {number: [0, 100]}"
+	const example = "{number: [0, 100]}"
 	f, where := loop.FeatureRule{Name: name, Kind: loop.NumberFeature}, "features."+name
 	if n.Kind != yaml.MappingNode {
 		f.Kind += loop.FeatureKind(p.choice(n, where, "number", "text", "bool"))
 		return f
 	}
 	if len(n.Content) != 2 {
-		p.errorf(n, "%s: expected a type; for example: %s", where, example)
+		p.expected(n, where, "a type", example)
 	}
 	p.mapping(n, where, []string{"number", "text", "vector"}, func(key string, v *yaml.Node) {
 		switch key {
@@ -193,25 +194,21 @@ func (p *parser) feature(name string, n *yaml.Node) loop.FeatureRule {
 			f.Kind = loop.NgramsFeature
 		case "vector":
 			f.Kind = loop.VectorFeature
-			f.Hi = float64(p.integer(v, where+".vector", 1, maxVector, name+": {vector: 384}"))
+			p.field(&field{into: &f.Hi, whole: true, lo: 1, hi: maxVector, example: "384"}, v, where+".vector")
 		default:
-			f.Bounded, f.Hi = true, 1
-			p.bounds(v, where, example, &f)
+			if v.Kind != yaml.SequenceNode || len(v.Content) != 2 {
+				p.expected(v, where, "the least and the largest value", example)
+				return
+			}
+			f.Bounded = true
+			f.Lo, f.Hi = p.number(v.Content[0], where, example), p.number(v.Content[1], where, example)
+			if !(f.Lo < f.Hi) {
+				p.errorf(v, "%s: the least value %v is not below the largest %v; for example: %s: %s", where, f.Lo, f.Hi, name,
+					example)
+			}
 		}
 	})
 	return f
-}
-
-// bounds reads the range of a number.
-func (p *parser) bounds(n *yaml.Node, where, example string, f *loop.FeatureRule) {
-	if n.Kind != yaml.SequenceNode || len(n.Content) != 2 {
-		p.expected(n, where, "the least and the largest value", example)
-		return
-	}
-	f.Lo, f.Hi = p.number(n.Content[0], where, example), p.number(n.Content[1], where, example)
-	if !(f.Lo < f.Hi) {
-		p.errorf(n, "%s: the least value %v is not below the largest %v; for example: %s", where, f.Lo, f.Hi, example)
-	}
 }
 
 func (l features) canonical() string {
@@ -232,55 +229,60 @@ func (l features) canonical() string {
 	return s.String()
 }
 
-// scale is the key loss or reward.
-type scale struct {
-	m   *Model
-	key string
-}
-
-func (s scale) fields(example string) []field {
-	r := &s.m.Range
-	return []field{{key: "min", into: &r.Min, example: example}, {key: "max", into: &r.Max, example: example},
-		{key: "clip", into: &r.Clip, example: example}}
-}
-
 // maxRange keeps max − min finite.
 const maxRange = 1e300
 
-func (s scale) read(p *parser, n *yaml.Node) {
-	if s.key == "reward" && n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
-		formula{s.m, s.key, &s.m.Worth}.read(p, n)
-		return
-	}
-	example := s.key + ": {min: 0, max: 1, clip: false}"
-	r := &s.m.Range
-	*r, s.m.Reward = loop.Range{Min: 0, Max: 1}, s.key == "reward"
-	p.group(n, s.key, "min, max and clip", example, s.fields(example))
-	if !(r.Min < r.Max) || r.Max-r.Min > maxRange {
-		p.errorf(n, "%s: expected min below max, found min %v and max %v; for example: %s", s.key, r.Min, r.Max, example)
+// scale is the range of losses, or of rewards.
+func (m *Model) scale(reward bool) group {
+	return group{then: ordered(&m.Range), rows: func() []field { return rangeFields(&m.Range) },
+		set: func(string) { m.Range, m.Reward = loop.Range{Max: 1}, reward }}
+}
+
+func rangeFields(r *loop.Range) []field {
+	return []field{{key: "min", into: &r.Min, example: "0"}, {key: "max", into: &r.Max, example: "1"},
+		{key: "clip", into: &r.Clip, example: "false"}}
+}
+
+// ordered reports a range that is none.
+func ordered(r *loop.Range) func(p *parser, n *yaml.Node, where string) {
+	return func(p *parser, n *yaml.Node, where string) {
+		if !(r.Min < r.Max) || r.Max-r.Min > maxRange {
+			p.errorf(n, "%s: expected min below max, found min %v and max %v; for example: {min: 0, max: 1}", where, r.Min,
+				r.Max)
+		}
 	}
 }
 
-func (s scale) canonical() string {
-	if s.m.Worth != nil {
-		return formula{into: &s.m.Worth}.canonical()
+// reward is the range of rewards, or a formula.
+type reward struct{ m *Model }
+
+func (r reward) read(p *parser, n *yaml.Node, where string) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		formula{r.m, &r.m.Worth}.read(p, n, where)
+		return
 	}
-	return braces(s.fields(""))
+	r.m.scale(true).read(p, n, where)
+}
+
+func (r reward) canonical() string {
+	if r.m.Worth != nil {
+		return formula{into: &r.m.Worth}.canonical()
+	}
+	return r.m.scale(true).canonical()
 }
 
 type window struct{ at *loop.Window }
 
-func (w window) read(p *parser, n *yaml.Node) {
-	s, ok := p.scalar(n, "window", "a duration or a number of rounds", "window: 10m")
-	if !ok {
-		return
-	}
-	var err error
-	if *w.at, err = ParseWindow(s); err != nil {
-		p.errorf(n, "%v", err)
-		return
-	}
-	if _, err := strconv.ParseInt(n.Value, 10, 64); err == nil && w.at.Rounds < fewRounds {
+func (w window) form() form {
+	return form{"a duration or a number of rounds", "10m", func(s string) (err error) {
+		*w.at, err = ParseWindow(s)
+		return err
+	}, w.canonical}
+}
+
+func (w window) read(p *parser, n *yaml.Node, where string) {
+	w.form().read(p, n, where)
+	if _, err := strconv.ParseInt(n.Value, 10, 64); err == nil && w.at.Rounds > 0 && w.at.Rounds < fewRounds {
 		p.warn(n, "window: %s means rounds: a round waits until %d later ones are decided; "+
 			"for minutes write window: %[2]dm, and if rounds are meant, window: %[3]s", n.Value, w.at.Rounds, w.canonical())
 	}
@@ -291,24 +293,18 @@ const fewRounds = 100
 
 func (w window) canonical() string { return FormatWindow(*w.at) }
 
-func (w *Warm) read(p *parser, n *yaml.Node) {
-	const what, example = "none, keep, refit or the number of a feedback", "warm: refit"
-	*w = Warm{}
-	s, ok := p.scalar(n, "warm", what, example)
-	switch {
-	case !ok || s == "none":
-	case s == "refit":
-		w.Refit = true
-	case s == "keep":
-		w.Keep = true
-	case n.Tag == "!!int":
-		w.Through = p.integer(n, "warm", 1, 1<<53, "warm: 12000")
-	default:
-		p.expected(n, "warm", what, example)
-	}
+func (w *Warm) form() form {
+	const what = "none, keep, refit or the number of a feedback"
+	return form{what, "refit", func(s string) (err error) {
+		if *w = (Warm{Refit: s == "refit", Keep: s == "keep"}); s == "none" || w.Refit || w.Keep {
+			return nil
+		}
+		if w.Through, err = strconv.ParseInt(s, 10, 64); err != nil || w.Through < 1 || w.Through > 1<<53 {
+			return fmt.Errorf("expected %s, from 1, found %q; for example: warm: refit", what, s)
+		}
+		return nil
+	}, w.String}
 }
-
-func (w *Warm) canonical() string { return w.String() }
 
 // String writes the key as the model file has it.
 func (w Warm) String() string {
@@ -323,28 +319,28 @@ func (w Warm) String() string {
 	return "none"
 }
 
-const slotsExample = "slots: {hero: any, side: [a, b]}"
+const slotsExample = "{hero: any, side: [a, b]}"
 
 // slots are the slots that a context may have, sorted by name.
 type slots struct{ at *[]loop.SlotRule }
 
-func (s slots) read(p *parser, n *yaml.Node) {
+func (s slots) read(p *parser, n *yaml.Node, where string) {
 	if *s.at = nil; isWord(n, "any") {
 		return
 	}
 	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
-		p.expected(n, "slots", "any or the names of slots, each with any or a list of actions", slotsExample)
+		p.expected(n, where, "any or the names of slots, each with any or a list of actions", slotsExample)
 		return
 	}
 	p.mapping(n, "slots", nil, func(name string, n *yaml.Node) {
 		rule := loop.SlotRule{Name: name}
 		if err := checkText(name); err != nil {
-			p.errorf(n, "slots: the name of a slot %v; for example: %s", err, slotsExample)
+			p.errorf(n, "slots: the name of a slot %v; for example: slots: %s", err, slotsExample)
 		} else if strings.Contains(name, ":") {
-			p.errorf(n, "slots: the name %q has a colon, which is before the slot in its round's id; for example: %s",
+			p.errorf(n, "slots: the name %q has a colon, which is before the slot in its round's id; for example: slots: %s",
 				name, slotsExample)
 		}
-		nameList{&rule.Actions, "any", "slots." + name, slotsExample}.read(p, n)
+		nameList{&rule.Actions, "any", "[a, b]"}.read(p, n, "slots."+name)
 		*s.at = append(*s.at, rule)
 	})
 	slices.SortFunc(*s.at, func(a, b loop.SlotRule) int { return cmp.Compare(a.Name, b.Name) })

@@ -39,7 +39,7 @@ func (p *parser) readNames(n *yaml.Node, where, example string, most int, read f
 	p.mapping(n, where, nil, func(name string, v *yaml.Node) {
 		if !formulaName.MatchString(name) || slices.Contains([]string{"min", "max", "clip"}, name) {
 			p.errorf(v, "%s: a name has 1 to 40 letters, digits and _, and is not min, max or clip, so that a "+
-				"formula can use it; found %q; for example: %s", where, name, example)
+				"formula can use it; found %q; for example: %s: %s", where, name, where, example)
 			return
 		}
 		found[name] = v
@@ -53,20 +53,16 @@ func (p *parser) readNames(n *yaml.Node, where, example string, most int, read f
 // outcomes is how the outcomes of a round are taken together, or which outcomes there are by name.
 type outcomes struct{ m *Model }
 
-const outcomesExample = "outcomes: {quality: {window: 24h}, tokens: {max: 100000, clip: true, window: 5m}}"
+const outcomesExample = "{quality: {window: 24h}, tokens: {max: 100000, clip: true, window: 5m}}"
 
-func (o outcomes) read(p *parser, n *yaml.Node) {
+func (o outcomes) read(p *parser, n *yaml.Node, where string) {
 	if n.Kind != yaml.MappingNode {
-		o.m.Outcomes = loop.Aggregate(p.choice(n, "outcomes", loop.Aggregates()...))
+		o.m.Outcomes = loop.Aggregate(p.choice(n, where, loop.Aggregates()...))
 		return
 	}
-	p.readNames(n, "outcomes", outcomesExample, maxOutcomes, func(name, where string, v *yaml.Node) {
+	p.readNames(n, where, outcomesExample, maxOutcomes, func(name, where string, v *yaml.Node) {
 		r := loop.OutcomeRule{Name: name, Range: loop.Range{Max: 1}, Window: o.m.Window}
-		p.group(v, where, "min, max, clip, window, missing and take", outcomesExample, outcomeFields(&r))
-		if lo, hi := r.Range.Min, r.Range.Max; !(lo < hi) || hi-lo > maxRange {
-			p.errorf(v, "%s: expected min below max, found min %v and max %v; for example: {min: 0, max: 1}",
-				where, lo, hi)
-		}
+		group{rows: func() []field { return outcomeFields(&r) }, then: ordered(&r.Range)}.read(p, v, where)
 		o.m.Named = append(o.m.Named, r)
 	})
 }
@@ -83,62 +79,52 @@ func (o outcomes) canonical() string {
 }
 
 func outcomeFields(r *loop.OutcomeRule) []field {
-	return []field{
-		{key: "min", into: &r.Range.Min, example: "min: 0"},
-		{key: "max", into: &r.Range.Max, example: "max: 1"},
-		{key: "clip", into: &r.Range.Clip, example: "clip: true"},
-		{key: "window", into: window{&r.Window}},
-		{key: "missing", into: missing{r}},
-		{key: "take", into: choice{loop.Aggregates(), int(r.Take), func(i int) { r.Take = loop.Aggregate(i) }}},
-	}
+	return append(rangeFields(&r.Range),
+		field{key: "window", into: window{&r.Window}, example: "10m"},
+		field{key: "missing", into: missing(r), example: "skip"},
+		field{key: "take", into: choice{loop.Aggregates(), int(r.Take), func(i int) { r.Take = loop.Aggregate(i) }}})
 }
 
 // missing is what silence means for one outcome.
-type missing struct{ of *loop.OutcomeRule }
-
-func (s missing) read(p *parser, n *yaml.Node) {
-	p.parameter(n, "missing", "missing: {impute: 600}", func(name, arg string, has bool) (err error) {
+func missing(of *loop.OutcomeRule) parameter {
+	return parameter{"{impute: 600}", func(name, arg string, has bool) (err error) {
 		switch {
 		case name == "skip" && !has:
 		case name == "impute" && has:
-			s.of.Impute = true
-			s.of.Default, err = parseFloat(arg)
+			of.Impute = true
+			of.Default, err = parseFloat(arg)
 		default:
 			err = fmt.Errorf("expected skip or {impute: X}, found %q; for example: missing: {impute: 600}", name)
 		}
 		return err
-	})
-}
-
-func (s missing) canonical() string {
-	if s.of.Impute {
-		return "{impute: " + formatFloat(s.of.Default) + "}"
-	}
-	return "skip"
+	}, func() string {
+		if of.Impute {
+			return "impute:" + formatFloat(of.Default)
+		}
+		return "skip"
+	}}
 }
 
 // formula is a key whose value is a formula. It is parsed when all that it may name has been read.
 type formula struct {
-	m     *Model
-	where string
-	into  **learner.Formula
+	m    *Model
+	into **learner.Formula
 }
 
-func (f formula) read(p *parser, n *yaml.Node) {
-	const example = "reward: quality - 0.00002*latency_ms"
-	text, ok := p.scalar(n, f.where, "a formula of outcomes", example)
+func (f formula) read(p *parser, n *yaml.Node, where string) {
+	text, ok := p.scalar(n, where, "a formula of outcomes", "quality - 0.00002*latency_ms")
 	if !ok {
 		return
 	}
 	p.deferred = append(p.deferred, func() {
 		if f.m.Named == nil {
-			p.errorf(n, "%s: a formula is one of named outcomes, and the model has one loss; for example: %s", f.where,
-				outcomesExample)
+			p.errorf(n, "%s: a formula is one of named outcomes, and the model has one loss; for example: outcomes: %s",
+				where, outcomesExample)
 			return
 		}
 		var err error
 		if *f.into, err = f.m.formula(text); err != nil {
-			p.errorf(n, "%s: %v", f.where, err)
+			p.errorf(n, "%s: %v", where, err)
 		}
 	})
 }
@@ -175,7 +161,7 @@ func (m *Model) scope() *learner.Scope {
 // SetReward gives a model with named outcomes another formula.
 func (m *Model) SetReward(text string) error {
 	if m.Named == nil {
-		return errors.New("the model names no outcomes, which a formula is of; for example: " + outcomesExample)
+		return errors.New("the model names no outcomes, which a formula is of; for example: outcomes: " + outcomesExample)
 	}
 	f, err := m.formula(text)
 	if err != nil {
@@ -207,7 +193,8 @@ func (p *parser) finishNamed(m *Model) {
 	}
 	for _, key := range []string{"loss", "window", "missing", "default_loss"} {
 		if n := p.at[key]; n != nil {
-			p.errorf(n, "%s: the model names its outcomes, and each has its own; for example: %s", key, outcomesExample)
+			p.errorf(n, "%s: the model names its outcomes, and each has its own; for example: outcomes: %s", key,
+				outcomesExample)
 		}
 	}
 	if m.Worth == nil {
@@ -222,20 +209,20 @@ func (p *parser) finishNamed(m *Model) {
 func (m *Model) namedProblems(add adder) {
 	if m.Named == nil {
 		if m.Constants != nil {
-			add("constants", "they are for formulas of named outcomes; for example: %s", outcomesExample)
+			add("constants", "they are for formulas of named outcomes; for example: outcomes: %s", outcomesExample)
 		}
 		if m.Budgets != nil {
-			add("budget", "it is for models that name their outcomes; for example: %s", outcomesExample)
+			add("budget", "it is for models that name their outcomes; for example: outcomes: %s", outcomesExample)
 		}
 		return
 	}
 	for i := range m.Named {
 		r, key := &m.Named[i], "outcomes."+m.Named[i].Name
 		if lo, hi := r.Range.Min, r.Range.Max; r.Impute && (r.Default < lo || r.Default > hi) {
-			add(key, "missing: the imputed %v is not in [%v, %v]", r.Default, lo, hi)
+			add(key+".missing", "the imputed %v is not in [%v, %v]", r.Default, lo, hi)
 		}
 		if (r.Window.Rounds > 0) != (m.Named[0].Window.Rounds > 0) {
-			add(key, "window: %s is one kind and that of %s another; give all windows in rounds, or all as durations",
+			add(key+".window", "%s is one kind and that of %s another; give all windows in rounds, or all as durations",
 				FormatWindow(r.Window), m.Named[0].Name)
 		}
 	}

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -57,8 +58,8 @@ func (n Number) orByWhatComes() float64 {
 
 // oracleKind is a kind of oracle: one file, and one line in oracleKinds.
 type oracleKind interface {
-	defaults() Oracle         // with the name of the kind
-	fields(o *Oracle) []field // the keys of a model file, in the order of the canonical form
+	defaults() Oracle // with the name of the kind
+	keys() string     // of a model file, in the order of the canonical form; see [Oracle.keys]
 	orders() orders
 	check(m *Model, add adder)
 	resolve(m *Model, columns, actions int) // see [Model.Resolve]
@@ -70,7 +71,7 @@ type oracleKind interface {
 
 // finisher is a kind with keys that depend on which others are given.
 type finisher interface {
-	finish(p *parser, o *Oracle, given map[string]*yaml.Node)
+	finish(p *parser, o *Oracle)
 }
 
 // orders says in which orders other than fifo an oracle may learn.
@@ -122,14 +123,14 @@ func ParseOracle(s string) (Oracle, error) {
 		"hedge needs a model file with its class", s)
 }
 
-func (o *Oracle) read(p *parser, n *yaml.Node) {
+func (o *Oracle) read(p *parser, n *yaml.Node, where string) {
 	if *o = (Oracle{Kind: n.Value}); n.Kind == yaml.ScalarNode {
 		if o.setDefaults(p.version); o.Version > 0 {
 			return
 		}
 	}
 	if n.Kind != yaml.MappingNode {
-		p.expected(n, "oracle", "a kind and its parameters", "oracle: auto")
+		p.expected(n, where, "a kind and its parameters", "auto")
 		return
 	}
 	o.Kind = Linear
@@ -140,9 +141,9 @@ func (o *Oracle) read(p *parser, n *yaml.Node) {
 		}
 	}
 	o.setDefaults(p.version)
-	given := p.fields(n, "oracle", o.fields())
+	p.fields(n, where, o.keys())
 	if f, ok := o.kind().(finisher); ok {
-		f.finish(p, o, given)
+		f.finish(p, o)
 	}
 }
 
@@ -153,15 +154,54 @@ func (p *parser) wrongKind(n *yaml.Node) {
 		return
 	}
 	names := kindNames(false)
-	p.errorf(n, "oracle.kind: expected %s, found %s%s; for example: oracle: {kind: linear}",
-		strings.Join(names, " | "), describe(n), didYouMean(n.Value, names))
+	p.expected(n, "oracle.kind", strings.Join(names, " | "), Linear, names...)
 }
 
-func (o *Oracle) fields() []field {
-	return append([]field{{key: "kind", into: word(o.Kind)}}, o.kind().fields(o)...)
+// Limits of parameters of oracles.
+const (
+	maxHashed      = 8192 // the largest D of a shared oracle: its matrix has D(D+1)/2 numbers
+	maxColumns     = 65537
+	leastBandwidth = 1e-3
+	mostBandwidth  = 1e3
+)
+
+// keys returns the keys of the oracle's kind, of all that there are.
+func (o *Oracle) keys() []field {
+	random := o.Kind != Linear || o.randomised()
+	newest := strconv.Itoa(oracle.Newest)
+	all := []field{
+		{key: "version", into: &o.Version, lo: 1, hi: oracle.Newest, example: newest, omit: o.Version <= 1},
+		autoField(&o.Beta, field{key: "beta", hi: 1, example: "0.5"}),
+		autoField(&o.Lambda, field{key: "lambda", lo: 1e-9, hi: 1e9, example: "1"}),
+		{key: "forget", into: &o.Forget, lo: .5, hi: 1, open: ")", example: "0.998; leave it out to forget nothing",
+			omit: o.Forget == 0},
+		autoField(&o.Fourier, field{key: "fourier", whole: true, hi: oracle.MaxFourier, example: "128", omit: !random}),
+		autoField(&o.Columns, field{key: "columns", whole: true, hi: maxColumns, example: "17, or 0 if not known", omit: !random}),
+		{key: "bandwidth", into: &o.Bandwidth, lo: leastBandwidth, hi: mostBandwidth, example: "1", omit: !random},
+		{key: "seed", into: &o.Seed, hi: 1 << 53, example: "1", omit: !random},
+		{key: "share", into: either(&o.Steered, "fixed", "steered"), omit: !o.Steered},
+		{key: "hashed", into: &o.Hashed, lo: 2, hi: maxHashed, example: "256"},
+		{key: "eta", into: &o.Eta, hi: 1e6, open: "(", word: "outstanding", is: &o.Outstanding, or: oracle.DefaultEta,
+			example: "0.5"},
+		{key: "class", into: &o.Class, example: "shop.class.jsonl"},
+		{key: "unproved", into: &o.Unproved, example: "true"},
+		{key: "substitution", into: either(&o.Vovk, "mean", "vovk"), omit: !o.Vovk},
+		{key: "certified", into: &o.Certified, example: "true"},
+	}
+	out := []field{{key: "kind", into: word(o.Kind)}}
+	for _, key := range strings.Fields(o.kind().keys()) {
+		out = append(out, all[slices.IndexFunc(all, func(f field) bool { return f.key == key })])
+	}
+	return out
 }
 
-func (o *Oracle) canonical() string { return braces(o.fields()) }
+// autoField is the field of a number that may be left to the program.
+func autoField(n *Number, f field) field {
+	f.into, f.word, f.is = &n.Value, "auto", &n.Auto
+	return f
+}
+
+func (o *Oracle) canonical() string { return braces(o.keys()) }
 
 // DefaultOracle sets the oracle of a model that names none: auto.
 func (m *Model) DefaultOracle() { m.defaultOracle(oracle.Newest) }
@@ -234,9 +274,7 @@ func (e environment) defaults() Oracle       { return Oracle{Kind: string(e)} }
 func (e environment) orders() orders         { return orders{arrival: e == Own} }
 func (environment) resolve(*Model, int, int) {}
 func (environment) memory(*Model) float64    { return 0 }
-func (environment) fields(o *Oracle) []field {
-	return []field{{key: "beta", into: &o.Beta}, {key: "lambda", into: &o.Lambda}}
-}
+func (environment) keys() string             { return "" }
 
 func (e environment) check(_ *Model, add adder) {
 	if e != Unstable && e != Own {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -93,7 +92,7 @@ type parser struct {
 	version  int // of an oracle that says none
 	errs     Errors
 	warnings Errors                // what is no error
-	at       map[string]*yaml.Node // value of each key that is there: top-level ones, and named things as KEY.NAME
+	at       map[string]*yaml.Node // the value of each key and named thing that is there, by its path
 	deferred []func()              // what needs all keys to be read
 }
 
@@ -126,7 +125,7 @@ func (p *parser) parse(b []byte) *Model {
 	m := Default()
 	p.at = map[string]*yaml.Node{}
 	if root != nil {
-		maps.Copy(p.at, p.fields(root, "", m.fields()))
+		p.fields(root, "", m.fields())
 	}
 	if len(p.errs) > 0 {
 		return nil // what follows would complain about half-read values
@@ -134,8 +133,19 @@ func (p *parser) parse(b []byte) *Model {
 	if p.finish(m); len(p.errs) > 0 && m.Named != nil {
 		return nil
 	}
-	m.check(func(key, format string, args ...any) { p.errorf(p.at[key], key+": "+format, args...) })
+	m.check(func(key, format string, args ...any) { p.errorf(p.nearest(key), key+": "+format, args...) })
 	return m
+}
+
+// nearest returns the value at a path, or of the nearest key above that is there, nil if none is.
+func (p *parser) nearest(path string) *yaml.Node {
+	for {
+		n, dot := p.at[path], strings.LastIndexByte(path, '.')
+		if n != nil || dot < 0 {
+			return n
+		}
+		path = path[:dot]
+	}
 }
 
 // finish fills what depends on several keys, and reports keys that fight.
@@ -256,8 +266,11 @@ func describe(n *yaml.Node) string {
 	case yaml.AliasNode:
 		return "an alias (anchors and aliases are not supported)"
 	}
-	if n.Tag == "!!null" {
+	switch n.Tag {
+	case "!!null":
 		return "nothing"
+	case "!!int", "!!float":
+		return n.Value
 	}
 	return strconv.Quote(n.Value)
 }

@@ -16,15 +16,12 @@ func (certified) defaults() Oracle         { return Oracle{Kind: Ridge, Lambda: 
 func (certified) orders() orders           { return orders{arrival: true} }
 func (certified) resolve(*Model, int, int) {}
 
-func (certified) fields(o *Oracle) []field {
-	return []field{{key: "certified", into: &o.Certified, example: "certified: true"}, lambdaField(o)}
-}
+func (certified) keys() string { return "certified lambda" }
 
 const ridgeExample = "for example: actions: [red, green], features: {age: {number: [18, 99]}, vip: bool}, " +
 	"oracle: {kind: ridge, certified: true}"
 
 func (certified) check(m *Model, add adder) {
-	m.checkLambda(add)
 	if !m.Oracle.Certified {
 		add("oracle", "ridge is for those who need its theorem: add certified: true; without one use oracle: linear")
 	}
@@ -39,7 +36,7 @@ func (certified) check(m *Model, add adder) {
 		}
 	}
 	if l := m.Oracle.Lambda; !l.Auto && l.Value < float64(len(m.Features)+1) {
-		add("oracle", "lambda: the theorem of ridge needs at least 1 + %d features, found %v; leave it out",
+		add("oracle.lambda", "the theorem of ridge needs at least 1 + %d features, found %v; leave it out",
 			len(m.Features), l.Value)
 	}
 	if m.Explore.Name == Paper && m.Learner.Kind == DAFA {

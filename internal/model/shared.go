@@ -21,21 +21,9 @@ func (s shared) defaults() Oracle {
 	return Oracle{Kind: s.kind, Version: oracle.Newest, Beta: auto, Lambda: auto, Hashed: oracle.DefaultHashed}
 }
 
-// maxHashed is the largest D of a shared oracle: its matrix has D(D+1)/2 numbers.
-const maxHashed = 8192
+func (shared) keys() string { return "version beta lambda hashed" }
 
-func (shared) fields(o *Oracle) []field {
-	hashed := field{key: "hashed", into: &o.Hashed, lo: 2, hi: maxHashed, example: "hashed: 256"}
-	return []field{versionField(o), betaField(o), lambdaField(o), hashed}
-}
-
-func (shared) check(m *Model, add adder) {
-	if h := m.Oracle.Hashed; h < 2 || h > maxHashed {
-		add("oracle", "hashed: expected a whole number in 2…%d, found %d; for example: hashed: 256", maxHashed, h)
-	}
-	m.checkLambda(add)
-	m.checkFeatures(add)
-}
+func (shared) check(m *Model, add adder) { m.checkFeatures(add) }
 
 // resolve decides β, ½ if K·D² ≤ 1e5, else 0, and λ, which is 1: how many of the
 // hashed columns are in use is not known.
