@@ -84,9 +84,9 @@ func packedForm(p, z []float64) float64 {
 	return s
 }
 
-// formFour sets s[q] = packedForm(p, z) for each of four z, the columns q of zs, to the bit. All are 0 but at the
+// formFourGo sets s[q] = packedForm(p, z) for each of four z, the columns q of zs, to the bit. All are 0 but at the
 // rows at, which ascend: what is 0 changes no sum.
-func formFour(s *[4]float64, p []float64, zs [][4]float64, at []int32) {
+func formFourGo(s *[4]float64, p []float64, zs [][4]float64, at []int32) {
 	var t [4]float64
 	*s = [4]float64{}
 	for n, i := range at {
@@ -98,7 +98,7 @@ func formFour(s *[4]float64, p []float64, zs [][4]float64, at []int32) {
 	}
 }
 
-// dotFour sets s[q] = dot(x, y) for each of four y, as formFour.
+// dotFour sets s[q] = dot(x, y) for each of four y, as formFourGo.
 func dotFour(s *[4]float64, x []float64, ys [][4]float64, at []int32) {
 	var sums [4][4]float64
 	whole, n := int32(len(x)&^3), 0

@@ -30,6 +30,9 @@ func packedStepAVX2(s *[4]float64, dst, rows, k, z []float64, m *[8]float64)
 func addFourAVX2(dst []float64, w *[4][]float64, z *[4]float64)
 
 //go:noescape
+func formFourAVX2(s *[4]float64, p []float64, zs [][4]float64, at []int32)
+
+//go:noescape
 func cosinesAVX2(dst, phase []float64, scale float64, c *[14][4]float64)
 
 // dot4 sets s[i] = dot(p[i], y), to the bit; each p[i] has at least the length of y. The
@@ -89,6 +92,16 @@ func packedStep(dst, p []float64, a float64, k, z []float64) {
 		packedStepEnds(s[2], s[3], end[2:], r2[2:], r3[2:], k[i+2:], m[2], m[3], m[6], m[7])
 	}
 	packedStepFrom(i, dst, p, a, k, z)
+}
+
+// formFour is formFourGo, to the bit.
+func formFour(s *[4]float64, p []float64, zs [][4]float64, at []int32) {
+	if !avx2 || len(at) == 0 {
+		formFourGo(s, p, zs, at)
+		return
+	}
+	d := int(at[len(at)-1]) + 1
+	formFourAVX2(s, p[:packedLen(d)], zs[:d], at)
 }
 
 // addFour is addFourGo, to the bit.

@@ -199,9 +199,10 @@ func TestFourSparse(t *testing.T) {
 				}
 			}
 		}
-		var sum, form [4]float64
+		var sum, form, inGo [4]float64
 		dotFour(&sum, p[:d], h, at)
 		formFour(&form, p, h, at)
+		formFourGo(&inGo, p, h, at)
 		for q := range 4 {
 			z := make([]float64, d)
 			for i := range h {
@@ -210,8 +211,8 @@ func TestFourSparse(t *testing.T) {
 			if want := dot(p[:d], z); !same(sum[q], want) {
 				t.Errorf("d=%d: sum %v, want %v", d, sum[q], want)
 			}
-			if want := packedForm(p, z); !same(form[q], want) {
-				t.Errorf("d=%d: form %v, want %v", d, form[q], want)
+			if want := packedForm(p, z); !same(form[q], want) || !same(inGo[q], want) {
+				t.Errorf("d=%d: form %v, in Go %v, want %v", d, form[q], inGo[q], want)
 			}
 		}
 	}
