@@ -30,6 +30,9 @@ func packedStepAVX2(s *[4]float64, dst, rows, k, z []float64, m *[8]float64)
 func addFourAVX2(dst []float64, w *[4][]float64, z *[4]float64)
 
 //go:noescape
+func dotFourAVX2(s *[4]float64, x []float64, ys [][4]float64, at []int32)
+
+//go:noescape
 func formFourAVX2(s *[4]float64, p []float64, zs [][4]float64, at []int32)
 
 //go:noescape
@@ -92,6 +95,17 @@ func packedStep(dst, p []float64, a float64, k, z []float64) {
 		packedStepEnds(s[2], s[3], end[2:], r2[2:], r3[2:], k[i+2:], m[2], m[3], m[6], m[7])
 	}
 	packedStepFrom(i, dst, p, a, k, z)
+}
+
+// dotFour is dotFourGo, to the bit.
+func dotFour(s *[4]float64, x []float64, ys [][4]float64, at []int32) {
+	if !avx2 || len(at) == 0 {
+		dotFourGo(s, x, ys, at)
+		return
+	}
+	d := at[len(at)-1]
+	_, _ = x[d], ys[d]
+	dotFourAVX2(s, x, ys, at)
 }
 
 // formFour is formFourGo, to the bit.
