@@ -268,24 +268,27 @@ func (f *features) fillAction(position int, a *Action) {
 		return
 	}
 	f.markAbsent(ofAction, 1)
-	f.own = append(f.own, f.absent[ofAction]...)
+	own, ascends := append(f.own, f.absent[ofAction]...), len(f.absent[ofAction]) == 0
 	for i := range a.Features {
-		c := f.number(position+i, ofAction, &a.Features[i])
+		x := &a.Features[i]
+		c := f.number(position+i, ofAction, x)
 		if c < 0 {
-			c = f.column(position+i, ofAction, &a.Features[i])
+			c = f.column(position+i, ofAction, x)
 		}
 		if c < 0 {
 			continue
 		}
-		f.put(c, a.Features[i].Value)
-		if f.own = append(f.own, c); f.cols[c].other != 0 {
-			f.own = append(f.own, f.cols[c].other)
+		f.put(c, x.Value)
+		ascends = ascends && (len(own) == 0 || own[len(own)-1] < c)
+		if own = append(own, c); f.cols[c].other != 0 {
+			own, ascends = append(own, f.cols[c].other), false
 		}
 	}
-	if !slices.IsSorted(f.own) {
-		slices.Sort(f.own)
+	if !ascends {
+		slices.Sort(own)
+		own = slices.Compact(own)
 	}
-	f.own = slices.Compact(f.own)
+	f.own = own
 }
 
 func (f *features) unfillAction() {

@@ -45,6 +45,8 @@ type Shared struct {
 	common   []uint64     // a bit for each column where base may not be 0
 	moved    []uint64     // and for those where h may not be
 	some     []int32      // these, once they are listed
+	owns     []int32      // columns of the features of four actions
+	values   [][4]float64 // and their values, by column; 0 between rounds
 	xs       []int32      // columns of the context that are not 0, the constant first
 	products []hashedTerm // of xs and columns of actions
 	ends     []int32      // where those of a column of actions end; 0: they are not there
@@ -131,6 +133,9 @@ func (o *Shared) context() {
 	o.xs, o.products = o.xs[:0], o.products[:0]
 	o.ends = slices.Grow(o.ends[:0], len(o.cols))[:len(o.cols)]
 	clear(o.ends)
+	for len(o.values) < len(o.cols) {
+		o.values = append(o.values, [4]float64{})
+	}
 	for c, v := range o.z {
 		if v == 0 || c > 0 && o.slots[o.cols[c].slot].scope != ofContext {
 			continue
@@ -181,25 +186,47 @@ func (o *Shared) multiply(dst []hashedTerm, key uint64) []hashedTerm {
 	return dst
 }
 
-// action sets the q-th of four actions. The columns of its features are own, and z is filled with them.
-func (o *Shared) action(q int, a *Action) {
-	for _, c := range o.own {
-		o.add(q, o.with(c), o.z[c])
+// take keeps the columns of the features of the q-th of four actions, which are own and in z.
+func (o *Shared) take(q int) {
+	switch {
+	case q == 0:
+		o.owns = append(o.owns[:0], o.own...)
+	case !slices.Equal(o.owns, o.own):
+		o.owns = append(o.owns, o.own...)
+		slices.Sort(o.owns)
+		o.owns = slices.Compact(o.owns)
 	}
-	if o.o.Hybrid {
-		n := len(o.products)
-		o.products = o.multiply(o.products, hashText(1<<16, a.Name))
-		o.add(q, o.products[n:], 1)
-		o.products = o.products[:n]
+	for _, c := range o.own {
+		o.values[c][q&3] = o.z[c]
 	}
 }
 
-// add adds terms, v times each, to the q-th of four actions.
-func (o *Shared) add(q int, terms []hashedTerm, v float64) {
-	for _, t := range terms {
-		o.h[t.at][q&3] += float64(t.v * v)
-		o.moved[t.at>>6] |= 1 << (t.at & 63)
+// multiplyOwn adds what four actions have to h.
+func (o *Shared) multiplyOwn(actions []Action) {
+	for _, c := range o.owns {
+		v := &o.values[c]
+		for _, t := range o.with(c) {
+			h := &o.h[t.at]
+			h[0] += float64(t.v * v[0])
+			h[1] += float64(t.v * v[1])
+			h[2] += float64(t.v * v[2])
+			h[3] += float64(t.v * v[3])
+			o.moved[t.at>>6] |= 1 << (t.at & 63)
+		}
+		*v = [4]float64{}
 	}
+	if !o.o.Hybrid {
+		return
+	}
+	n := len(o.products)
+	for q := range actions {
+		o.products = o.multiply(o.products[:n], hashText(1<<16, actions[q].Name))
+		for _, t := range o.products[n:] {
+			o.h[t.at][q&3] += t.v
+			o.moved[t.at>>6] |= 1 << (t.at & 63)
+		}
+	}
+	o.products = o.products[:n]
 }
 
 // Predict implements [Regressor]. Actions mostly have features of the same names: each is looked for where the action
@@ -208,15 +235,16 @@ func (o *Shared) Predict(dst []float64, x *Input) {
 	o.fill(x)
 	o.context()
 	for dst, actions := dst, x.Actions; len(actions) > 0; {
-		n := min(4, len(actions))
-		for q := range n {
-			o.fillAction(len(x.Features), &actions[q])
-			o.action(q, &actions[q])
+		four := actions[:min(4, len(actions))]
+		for q := range four {
+			o.fillAction(len(x.Features), &four[q])
+			o.take(q)
 			o.unfillAction()
 		}
-		o.predictFour(dst[:n])
+		o.multiplyOwn(four)
+		o.predictFour(dst[:len(four)])
 		o.nextFour()
-		dst, actions = dst[n:], actions[n:]
+		dst, actions = dst[len(four):], actions[len(four):]
 	}
 }
 
@@ -248,7 +276,8 @@ func (o *Shared) Update(x *Input, action int, loss float64) {
 			o.own = append(o.own, int32(c))
 		}
 	}
-	o.action(0, &x.Actions[action])
+	o.take(0)
+	o.multiplyOwn(x.Actions[action : action+1])
 	z := o.one
 	for i := range o.h {
 		z[i] = o.h[i][0]

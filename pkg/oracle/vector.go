@@ -84,22 +84,22 @@ func packedForm(p, z []float64) float64 {
 	return s
 }
 
-// formFour sets s[q] = packedForm(p, z) for each of four z, the columns q of zs, to the bit. All are 0 but at the
+// formFourGo sets s[q] = packedForm(p, z) for each of four z, the columns q of zs, to the bit. All are 0 but at the
 // rows at, which ascend: what is 0 changes no sum.
-func formFour(s *[4]float64, p []float64, zs [][4]float64, at []int32) {
+func formFourGo(s *[4]float64, p []float64, zs [][4]float64, at []int32) {
 	var t [4]float64
 	*s = [4]float64{}
 	for n, i := range at {
 		row, z := p[packedLen(int(i)):][:i+1], &zs[i]
-		dotFour(&t, row[:i], zs, at[:n])
+		dotFourGo(&t, row[:i], zs, at[:n])
 		for q, v := range z {
 			s[q] += float64(v * (float64(2*t[q]) + float64(row[i]*v)))
 		}
 	}
 }
 
-// dotFour sets s[q] = dot(x, y) for each of four y, as formFour.
-func dotFour(s *[4]float64, x []float64, ys [][4]float64, at []int32) {
+// dotFourGo sets s[q] = dot(x, y) for each of four y, as formFourGo.
+func dotFourGo(s *[4]float64, x []float64, ys [][4]float64, at []int32) {
 	var sums [4][4]float64
 	whole, n := int32(len(x)&^3), 0
 	for ; n < len(at) && at[n] < whole; n++ {

@@ -199,19 +199,21 @@ func TestFourSparse(t *testing.T) {
 				}
 			}
 		}
-		var sum, form [4]float64
+		var sum, form, sumGo, formGo [4]float64
 		dotFour(&sum, p[:d], h, at)
 		formFour(&form, p, h, at)
+		dotFourGo(&sumGo, p[:d], h, at)
+		formFourGo(&formGo, p, h, at)
 		for q := range 4 {
 			z := make([]float64, d)
 			for i := range h {
 				z[i] = h[i][q]
 			}
-			if want := dot(p[:d], z); !same(sum[q], want) {
-				t.Errorf("d=%d: sum %v, want %v", d, sum[q], want)
+			if want := dot(p[:d], z); !same(sum[q], want) || !same(sumGo[q], want) {
+				t.Errorf("d=%d: sum %v, in Go %v, want %v", d, sum[q], sumGo[q], want)
 			}
-			if want := packedForm(p, z); !same(form[q], want) {
-				t.Errorf("d=%d: form %v, want %v", d, form[q], want)
+			if want := packedForm(p, z); !same(form[q], want) || !same(formGo[q], want) {
+				t.Errorf("d=%d: form %v, in Go %v, want %v", d, form[q], formGo[q], want)
 			}
 		}
 	}
