@@ -25,30 +25,18 @@ type Budget struct {
 	PayBack int64     // rounds in which an excess is paid back; 0: by what is outstanding, -1: never
 }
 
-// byName are the constants of a model.
-type byName struct{ m *Model }
-
-const constantsExample = "{usd: {llama: 1e-7, pro: 1e-5}}"
-
-func (c byName) read(p *parser, n *yaml.Node, where string) {
-	p.readNames(n, where, constantsExample, maxConstants, func(name, where string, v *yaml.Node) {
-		c.m.Constants = append(c.m.Constants, learner.Constant{Name: name})
-		at := len(c.m.Constants) - 1
-		p.perAction(c.m, v, where, func(values []float64, missing []int) {
-			if c.m.Constants[at].Values = values; len(missing) > 0 {
-				p.errorf(v, "%s: it has no number for the action %q; give one for each action, or one for all", where,
-					c.m.Actions[missing[0]])
-			}
-		})
-	})
-}
-
-func (c byName) canonical() string {
-	var s strings.Builder
-	for _, k := range c.m.Constants {
-		s.WriteString("\n  " + k.Name + ": " + c.m.formatPerAction(k.Values))
-	}
-	return s.String()
+// constants are those of formulas.
+func (m *Model) constants() entries[learner.Constant] {
+	return entries[learner.Constant]{&m.Constants, "", "names", "{usd: {llama: 1e-7, pro: 1e-5}}", maxConstants, wrongName,
+		func(p *parser, n *yaml.Node, name, where string, c *learner.Constant) {
+			c.Name = name
+			p.perAction(m, n, where, func(values []float64, missing []int) {
+				if c.Values = values; len(missing) > 0 {
+					p.errorf(n, "%s: it has no number for the action %q; give one for each action, or one for all", where,
+						m.Actions[missing[0]])
+				}
+			})
+		}, func(c *learner.Constant) string { return "\n  " + c.Name + ": " + m.formatPerAction(c.Values) }}
 }
 
 // perAction reads one number, or one for each action, which it gives to set when the actions are known.
@@ -96,44 +84,30 @@ func (m *Model) formatPerAction(values []float64) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// budgets is the key budget.
-type budgets struct{ m *Model }
-
 const budgetExample = "{cost: {of: usd*tokens, mean_at_most: 0.0005, about: {llama: 3e-5, pro: 0.015}}}"
 
-func (s budgets) read(p *parser, n *yaml.Node, where string) {
-	s.m.Budgets = make([]Budget, 0, maxBudgets) // which stay where they are
-	p.readNames(n, where, budgetExample, maxBudgets, func(name, where string, v *yaml.Node) {
-		s.m.Budgets = append(s.m.Budgets, Budget{Name: name})
-		b := &s.m.Budgets[len(s.m.Budgets)-1]
-		group{rows: func() []field { return s.m.budgetFields(b) }, then: s.complete(b)}.read(p, v, where)
-	})
+// budgets is the key budget.
+func (m *Model) budgets() entries[Budget] {
+	return entries[Budget]{&m.Budgets, "", "names", budgetExample, maxBudgets, wrongName,
+		func(p *parser, n *yaml.Node, name, where string, b *Budget) {
+			b.Name = name
+			group{rows: func() []field { return m.budgetFields(b) }, then: b.complete}.read(p, n, where)
+		}, func(b *Budget) string { return "\n  " + b.Name + ": " + braces(m.budgetFields(b)) }}
 }
 
 // complete reports what a budget must have.
-func (budgets) complete(b *Budget) func(p *parser, n *yaml.Node, where string) {
-	return func(p *parser, n *yaml.Node, where string) {
-		given := func(key string) bool { return p.at[where+"."+key] != nil }
-		if !given("of") {
-			p.errorf(n, "%s: it has no formula; for example: budget: %s", where, budgetExample)
-		}
-		if b.AtLeast = given("mean_at_least"); b.AtLeast == given("mean_at_most") {
-			p.errorf(n, "%s: expected either mean_at_most or mean_at_least; for example: budget: %s", where, budgetExample)
-		}
-		if !given("about") && !b.AtLeast {
-			p.warn(n, "%s: without about the first rounds, of which no outcome has come, may cost many times what is "+
-				"allowed; say roughly what an action costs, for example: about: {llama: 3e-5, pro: 0.015}", where)
-		}
+func (b *Budget) complete(p *parser, n *yaml.Node, where string) {
+	given := func(key string) bool { return p.at[where+"."+key] != nil }
+	if !given("of") {
+		p.errorf(n, "%s: it has no formula; for example: budget: %s", where, budgetExample)
 	}
-}
-
-func (s budgets) canonical() string {
-	var out strings.Builder
-	for i := range s.m.Budgets {
-		b := &s.m.Budgets[i]
-		out.WriteString("\n  " + b.Name + ": " + braces(s.m.budgetFields(b)))
+	if b.AtLeast = given("mean_at_least"); b.AtLeast == given("mean_at_most") {
+		p.errorf(n, "%s: expected either mean_at_most or mean_at_least; for example: budget: %s", where, budgetExample)
 	}
-	return out.String()
+	if !given("about") && !b.AtLeast {
+		p.warn(n, "%s: without about the first rounds, of which no outcome has come, may cost many times what is "+
+			"allowed; say roughly what an action costs, for example: about: {llama: 3e-5, pro: 0.015}", where)
+	}
 }
 
 func (m *Model) budgetFields(b *Budget) []field {

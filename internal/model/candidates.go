@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -19,63 +18,37 @@ const maxCandidates = 16
 const candidateExample = "[baseline, uniform, {always: red}]"
 
 // candidate is one policy that is judged.
-type candidate struct{ at *loop.Candidate }
-
-func (c candidate) read(p *parser, n *yaml.Node, where string) {
-	if n.Kind == yaml.MappingNode && len(n.Content) == 2 {
-		switch kind := n.Content[0].Value; kind {
-		case "policies":
-			file, ok := p.scalar(n.Content[1], where, "the name of a file", "[{policies: shop.policies.jsonl}]")
-			if err := checkText(file); ok && err != nil {
-				p.errorf(n.Content[1], "%s: the name of the file %v", where, err)
+func candidate(at *loop.Candidate) parameter {
+	words := loop.CandidateKinds()
+	p := wordOrAction("baseline | uniform | learner | {always: ACTION} | {policies: FILE}", candidateExample,
+		words[:loop.PolicyCandidate], int(loop.AlwaysCandidate),
+		func(kind int, action string) { *at = loop.Candidate{Kind: loop.CandidateKind(kind), Action: action} },
+		func() string { return worded(words[at.Kind], at.Action) })
+	set := p.set
+	p.set = func(name, arg string, has bool) error {
+		if has && name == "policies" {
+			*at = loop.Candidate{Kind: loop.PolicyCandidate, Action: arg}
+			if err := checkText(arg); err != nil {
+				return fmt.Errorf("the name of the file %w", err)
 			}
-			*c.at = loop.Candidate{Kind: loop.PolicyCandidate, Action: file}
-			return
-		case "model", "learner", "table":
-			p.errorf(n, "%s: a candidate is a rule that needs no state of its own; judge a %s on the log instead: "+
-				"replayer backtest --data LOG --policy %[2]s:%s", where, kind, n.Content[1].Value)
-			return
+			return nil
 		}
+		if has && slices.Contains([]string{"model", "learner", "table"}, name) {
+			return fmt.Errorf("a candidate is a rule that needs no state of its own; judge a %s on the log instead: replayer "+
+				"backtest --data LOG --policy %[1]s:%s", name, arg)
+		}
+		return set(name, arg, has)
 	}
-	c.rule().read(p, n, where)
+	return p
 }
-
-func (c candidate) rule() parameter {
-	return wordOrAction("baseline | uniform | learner | {always: ACTION} | {policies: FILE}", candidateExample,
-		loop.CandidateKinds()[:loop.PolicyCandidate], int(loop.AlwaysCandidate),
-		func(kind int, action string) { *c.at = loop.Candidate{Kind: loop.CandidateKind(kind), Action: action} },
-		func() string { return worded(loop.CandidateKinds()[c.at.Kind], c.at.Action) })
-}
-
-func (c candidate) canonical() string { return c.rule().canonical() }
 
 // candidates are the policies that are judged, in the order of the file.
-type candidates struct{ at *[]loop.Candidate }
-
-func (c candidates) read(p *parser, n *yaml.Node, where string) {
-	if *c.at = nil; isWord(n, "none") {
-		return
-	}
-	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 || len(n.Content) > maxCandidates {
-		p.expected(n, where, fmt.Sprintf("none or a list of 1 to %d policies", maxCandidates), candidateExample)
-		return
-	}
-	for _, item := range n.Content {
-		var one loop.Candidate
-		candidate{&one}.read(p, item, where)
-		if slices.Contains(*c.at, one) {
-			p.errorf(item, "candidates: %s is there twice", one)
-		}
-		*c.at = append(*c.at, one)
-	}
-}
-
-func (c candidates) canonical() string {
-	var s strings.Builder
-	for i := range *c.at {
-		s.WriteString("\n  - " + candidate{&(*c.at)[i]}.canonical())
-	}
-	return s.String()
+func candidates(at *[]loop.Candidate) list[loop.Candidate] {
+	return list[loop.Candidate]{at, "none", fmt.Sprintf("1 to %d policies", maxCandidates), candidateExample, maxCandidates,
+		func(p *parser, n *yaml.Node, where string, into *loop.Candidate) bool {
+			candidate(into).read(p, n, where)
+			return true
+		}, func(c *loop.Candidate) string { return candidate(c).canonical() }}
 }
 
 // promotion is the rule by which a candidate is said to be better than what is played.
@@ -86,8 +59,8 @@ func promotion(at *loop.Promotion) group {
 		}
 	}, rows: func() []field {
 		return []field{
-			{key: "of", into: candidate{&at.Of}, example: "baseline"},
-			{key: "better_by", into: &at.BetterBy, what: worst, hi: 1, open: ")", example: "0.01"},
+			{key: "of", into: candidate(&at.Of), example: "baseline"},
+			{key: "better_by", into: &at.BetterBy, what: worst, hi: 1, ends: "[)", example: "0.01"},
 			alphaField(&at.Alpha, "0.05"),
 			{key: "only", into: either(&at.Switch, "tell", "switch")},
 			{key: "share", into: &at.Share, what: "a share", lo: .5, hi: 1, example: "0.5", omit: at.Share == 1},

@@ -51,7 +51,7 @@ func (m *Model) check(add adder) {
 	m.orderProblems(add)
 	m.hurryProblems(add)
 	m.Oracle.kind().check(m, add)
-	m.checkVectors(add)
+	m.checkListed(add)
 	m.certificateProblems(add)
 	m.modeProblems(add)
 	m.candidateProblems(add)
@@ -81,7 +81,7 @@ func (m *Model) DefaultOrder() {
 // earlyProblem says why rounds decided early must wait for their turn, "" if they need not.
 func (m *Model) earlyProblem() string {
 	switch {
-	case !m.UsesOracle() || !m.Oracle.kind().orders().early:
+	case !m.UsesOracle() || !m.Oracle.kind().orders.early:
 		names := kindNames(true)
 		return "early is for oracles over features, which are " + strings.Join(names[:len(names)-1], ", ") +
 			" and " + names[len(names)-1] + "; use order: fifo"
@@ -102,7 +102,7 @@ func (m *Model) tooSoon() string {
 }
 
 func (m *Model) orderProblems(add adder) {
-	if m.Arrival && m.UsesOracle() && !m.Oracle.kind().orders().arrival {
+	if m.Arrival && m.UsesOracle() && !m.Oracle.kind().orders.arrival {
 		add("order", "arrival needs an oracle that does not depend on order, and %s does; use order: fifo, or oracle: "+
 			"{kind: hedge, …}", m.Oracle.Kind)
 	}

@@ -9,18 +9,7 @@ import (
 // Diagonal is the Kalman filter with a diagonal covariance, for texts and vectors.
 const Diagonal = "diagonal"
 
-type diagonal struct{}
-
-func (diagonal) orders() orders { return orders{early: true} }
-
-func (diagonal) defaults() Oracle {
-	auto := Number{Auto: true}
-	return Oracle{Kind: Diagonal, Version: oracle.Newest, Beta: auto, Lambda: auto}
-}
-
-func (diagonal) keys() string { return "version beta lambda" }
-
-func (diagonal) check(m *Model, add adder) { m.checkFeatures(add) }
+type diagonal struct{ overFeatures }
 
 // resolve decides β, which costs nothing here, and λ.
 func (diagonal) resolve(m *Model, _, _ int) {

@@ -31,7 +31,7 @@ func hurry(at **Hurry) group {
 }
 
 func (e *Hurry) fields() []field {
-	after := window{&e.After}.form()
+	after := windowForm(&e.After)
 	set, get := after.set, after.get
 	after.what, after.example = "median, "+after.what, "median"
 	after.set = func(s string) error {

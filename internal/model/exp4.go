@@ -76,7 +76,7 @@ func (x *exp4) fields() []field {
 		{key: "kind", into: kind},
 		{key: "policies", into: &x.Policies, example: "shop.policies.jsonl"},
 		autoField(&x.Delays, field{key: "d", whole: true, hi: maxDelays, example: "20000"}),
-		{key: "horizon", into: &x.Horizon, lo: 1, hi: maxHorizon, example: "10000", omit: x.Horizon == 0},
+		{key: "horizon", into: &x.Horizon, whole: true, lo: 1, hi: maxHorizon, example: "10000", omit: x.Horizon == 0},
 		{key: "plain", into: &x.Plain, example: "false"},
 	}
 }

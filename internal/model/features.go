@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/oracle"
@@ -100,15 +101,22 @@ func (m *Model) costOfSize(why, regressions string, bytes float64, n, d int, col
 	return costs{Oracle: m.Oracle.Kind, Why: why, State: state, Decision: decision}
 }
 
-// checkVectors reports vectors that the oracle would not learn. Of texts all oracles learn the statistics.
-func (m *Model) checkVectors(add adder) {
-	if k := m.Oracle.Kind; !m.UsesOracle() || k == Auto || k == Diagonal {
-		return
-	}
+// checkListed reports names that statistics of texts have, and vectors that the oracle would not learn. Of texts all
+// oracles learn the statistics.
+func (m *Model) checkListed(add adder) {
+	k := m.Oracle.Kind
 	for _, f := range m.Features {
-		if f.Kind == loop.VectorFeature {
-			add("features", "%s is a vector, which the oracle %s does not learn; use oracle: auto or oracle: "+
-				"diagonal", f.Name, m.Oracle.Kind)
+		if f.Kind == loop.VectorFeature && m.UsesOracle() && k != Auto && k != Diagonal {
+			add("features", "%s is a vector, which the oracle %s does not learn; use oracle: auto or oracle: diagonal", f.Name,
+				k)
+		}
+		for i := range oracle.TextStatistics {
+			name := loop.StatisticName(f.Name, i)
+			if f.Kind == loop.NgramsFeature && slices.ContainsFunc(m.Features, func(o loop.FeatureRule) bool {
+				return o.Name == name
+			}) {
+				add("features."+name, "that is the name of a statistic of the text %s; choose another", f.Name)
+			}
 		}
 	}
 }

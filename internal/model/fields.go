@@ -21,9 +21,9 @@ type field struct {
 	into    any     // *string, *bool, *int, *int64, *float64, **float64 or value
 	what    string  // what a number is; "": a number
 	lo, hi  float64 // its range, both 0: any
-	open    string  // which of them it may not be: "(", ")" or neither
-	whole   bool    // a float64 is whole; an int is anyway
-	word    string  // which a number may be instead: that is noted, with another number
+	ends    string  // "(]" or "[)": without one end of that
+	whole   bool
+	word    string // which a number may be instead: that is noted, with another number
 	is      *bool
 	or      float64
 	example string // a value
@@ -206,7 +206,7 @@ func (p *parser) field(f *field, n *yaml.Node, where string) {
 				return
 			}
 		}
-		if v, ok := number(n, f.isWhole()); !ok || !f.holds(v) {
+		if v, ok := number(n, f.whole); !ok || !f.holds(v) {
 			p.expected(n, where, f.expects(), f.example)
 		} else {
 			f.setNumber(v)
@@ -224,44 +224,33 @@ func number(n *yaml.Node, whole bool) (v float64, ok bool) {
 	return v, err == nil && (n.Tag == "!!int" || n.Tag == "!!float")
 }
 
-func (f *field) isWhole() bool {
-	_, n := f.into.(*int)
-	_, m := f.into.(*int64)
-	return f.whole || n || m
-}
-
 // holds reports whether a number is in the range.
 func (f *field) holds(v float64) bool {
-	return f.lo == f.hi || v >= f.lo && v <= f.hi && !(f.open == "(" && v == f.lo) && !(f.open == ")" && v == f.hi) &&
-		(!f.isWhole() || v == math.Floor(v))
+	ends := cmp.Or(f.ends, "[]")
+	return f.lo == f.hi || (v > f.lo || v == f.lo && ends[0] == '[') && (v < f.hi || v == f.hi && ends[1] == ']') &&
+		(!f.whole || v == math.Floor(v))
 }
 
 // expects says what the number should be.
 func (f *field) expects() string {
-	what, within := cmp.Or(f.what, "a number"), ""
+	what, ends := cmp.Or(f.what, "a number"), cmp.Or(f.ends, "[]")
 	switch {
-	case f.isWhole():
-		what, within = "a whole number", " in "+f.text(f.lo)+"…"+f.text(f.hi)
+	case f.whole:
+		what = "a whole number in " + f.text(f.lo) + "…" + f.text(f.hi)
 	case f.lo == f.hi:
 		what = "a finite number"
 	default:
-		left, right := "[", "]"
-		if f.open == "(" {
-			left = "("
-		} else if f.open == ")" {
-			right = ")"
-		}
-		within = " in " + left + f.text(f.lo) + ", " + f.text(f.hi) + right
+		what += " in " + ends[:1] + f.text(f.lo) + ", " + f.text(f.hi) + ends[1:]
 	}
 	if f.word != "" {
-		what = f.word + " or " + what
+		return f.word + " or " + what
 	}
-	return what + within
+	return what
 }
 
 // text writes a number of the field.
 func (f *field) text(v float64) string {
-	if f.isWhole() {
+	if f.whole {
 		return strconv.FormatInt(int64(v), 10)
 	}
 	return formatFloat(v)

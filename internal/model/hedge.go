@@ -14,14 +14,7 @@ const Hedge = "hedge"
 // stands for (docs/algorithms.md, 2.1).
 const PaperEta = oracle.PaperEta
 
-type hedge struct{}
-
-func (hedge) defaults() Oracle         { return Oracle{Kind: Hedge} }
-func (hedge) orders() orders           { return orders{arrival: true} }
-func (hedge) resolve(*Model, int, int) {}
-func (hedge) memory(*Model) float64    { return 0 }
-
-func (hedge) keys() string { return "eta class unproved substitution" }
+type hedge struct{ fixed }
 
 // defaultEta is the learning rate of a file that gives none.
 func (m *Model) defaultEta() float64 {

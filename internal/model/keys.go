@@ -1,8 +1,10 @@
 package model
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +13,6 @@ import (
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
-	"hindsight/pkg/oracle"
 )
 
 // fields returns the top-level keys, in the order of the canonical form.
@@ -19,17 +20,17 @@ func (m *Model) fields() []field {
 	mode := choice{codec.Modes(), int(m.Mode), func(i int) { m.Mode = codec.Mode(i) }}
 	return []field{
 		{key: "name", into: &m.Name, example: "shop"},
-		{key: "version", into: &m.Version, lo: 1, hi: 1 << 53, example: "2"},
-		{key: "actions", into: nameList{&m.Actions, "any", "[red, green, blue]"}},
-		{key: "max_actions", into: &m.MaxActions, lo: 1, hi: codec.MaxActions, example: "1000"},
-		{key: "features", into: features{&m.Features}},
-		{key: "max_features", into: &m.MaxFeatures, lo: 1, hi: codec.MaxFeatures, example: "256"},
+		{key: "version", into: &m.Version, whole: true, lo: 1, hi: 1 << 53, example: "2"},
+		{key: "actions", into: nameList(&m.Actions, "any", "[red, green, blue]")},
+		{key: "max_actions", into: &m.MaxActions, whole: true, lo: 1, hi: codec.MaxActions, example: "1000"},
+		{key: "features", into: m.features()},
+		{key: "max_features", into: &m.MaxFeatures, whole: true, lo: 1, hi: codec.MaxFeatures, example: "256"},
 		{key: "loss", into: m.scale(false), omit: m.Reward},
 		{key: "reward", into: reward{m}, omit: !m.Reward},
 		{key: "learner", into: &m.Learner},
-		{key: "explore", into: &m.Explore},
+		{key: "explore", into: m.Explore.parameter()},
 		{key: "oracle", into: &m.Oracle},
-		{key: "window", into: window{&m.Window}, omit: m.Named != nil},
+		{key: "window", into: windowForm(&m.Window), omit: m.Named != nil},
 		{key: "missing", into: either(&m.Impute, "skip", "impute"), omit: m.Named != nil},
 		{key: "default_loss", into: &m.DefaultLoss, what: worst, hi: 1, example: "1", omit: !m.Impute},
 		{key: "outcomes", into: outcomes{m}},
@@ -38,15 +39,15 @@ func (m *Model) fields() []field {
 		{key: "certificate", into: m.Certificate.group(), omit: m.Certificate == defaultCertificate},
 		{key: "warm", into: m.Warm.form()},
 		{key: "baseline", into: baseline(&m.Baseline), omit: m.Baseline.Kind == loop.FirstAction},
-		{key: "masked", into: nameList{&m.Masked, "none", "[red]"}, omit: len(m.Masked) == 0},
+		{key: "masked", into: nameList(&m.Masked, "none", "[red]"), omit: len(m.Masked) == 0},
 		{key: "guard", into: guard(&m.Guard), omit: !m.Guard.On()},
-		{key: "candidates", into: candidates{&m.Candidates}, omit: len(m.Candidates) == 0},
+		{key: "candidates", into: candidates(&m.Candidates), omit: len(m.Candidates) == 0},
 		{key: "promote", into: promotion(&m.Promote), omit: !m.Promote.On()},
 		{key: "hold_out", into: &m.HoldOut, what: "a share", hi: .5, example: "0.05", omit: m.HoldOut == 0},
 		{key: "mode", into: mode, omit: m.Mode == codec.Live},
-		{key: "constants", into: byName{m}, omit: m.Constants == nil},
-		{key: "budget", into: budgets{m}, omit: m.Budgets == nil},
-		{key: "slots", into: slots{&m.Slots}, omit: m.Slots == nil},
+		{key: "constants", into: m.constants(), omit: m.Constants == nil},
+		{key: "budget", into: m.budgets(), omit: m.Budgets == nil},
+		{key: "slots", into: slotsOf(&m.Slots), omit: m.Slots == nil},
 		{key: "early", into: hurry(&m.Hurry), omit: m.Hurry == nil},
 		{key: "unit", into: unit(&m.Sticky), omit: m.Sticky == 0},
 	}
@@ -103,86 +104,125 @@ func loggedLines(b []byte) map[string]string {
 	return lines
 }
 
-// nameList is names of actions, or a word instead of them.
-type nameList struct {
-	list          *[]string
-	none, example string
+// list is a list of different things, or a word instead.
+type list[T comparable] struct {
+	at                  *[]T
+	word, what, example string
+	most                int
+	one                 func(p *parser, n *yaml.Node, where string, into *T) (ok bool)
+	item                func(v *T) string // as the canonical form has it
 }
 
-func (l nameList) read(p *parser, n *yaml.Node, where string) {
-	if *l.list = nil; isWord(n, l.none) {
+func (l list[T]) read(p *parser, n *yaml.Node, where string) {
+	if *l.at = nil; isWord(n, l.word) {
 		return
 	}
-	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		p.expected(n, where, l.none+" or a list of names", l.example)
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 || len(n.Content) > l.most {
+		p.expected(n, where, l.word+" or a list of "+l.what, l.example)
 		return
 	}
-	seen := make(map[string]bool, len(n.Content))
 	for _, c := range n.Content {
-		name, ok := p.scalar(c, where, "a name", l.example)
-		if !ok {
+		var v T
+		if !l.one(p, c, where, &v) {
 			continue
 		}
-		if err := checkText(name); err != nil {
-			p.errorf(c, "%s: the name %v; for example: %s", where, err, l.example)
-		} else if seen[name] {
-			p.errorf(c, "%s: the name %q is there twice", where, name)
+		if slices.Contains(*l.at, v) {
+			p.errorf(c, "%s: %s is there twice", where, l.item(&v))
 		}
-		seen[name] = true
-		*l.list = append(*l.list, name)
+		*l.at = append(*l.at, v)
 	}
 }
 
-func (l nameList) canonical() string {
-	if *l.list == nil {
-		return l.none
+func (l list[T]) canonical() string {
+	if *l.at == nil {
+		return l.word
 	}
-	var s strings.Builder
-	for _, a := range *l.list {
-		s.WriteString("\n  - " + strconv.Quote(a))
-	}
-	return s.String()
+	return strings.Join(each(*l.at, func(v *T) string { return "\n  - " + l.item(v) }), "")
 }
 
-type features struct{ list *[]loop.FeatureRule }
+// nameList is names of actions, or a word instead of them.
+func nameList(at *[]string, word, example string) list[string] {
+	return list[string]{at, word, "names", example, math.MaxInt,
+		func(p *parser, n *yaml.Node, where string, into *string) bool {
+			name, ok := p.scalar(n, where, "a name", example)
+			if err := checkText(name); ok && err != nil {
+				p.errorf(n, "%s: the name %v; for example: %s", where, err, example)
+			}
+			*into = name
+			return ok
+		}, func(v *string) string { return strconv.Quote(*v) }}
+}
 
-func (l features) read(p *parser, n *yaml.Node, where string) {
-	const example = "{age: number, price: {number: [0, 100]}, country: text, vip: bool}"
-	if *l.list = nil; isWord(n, "auto") {
+// entries is a mapping from names, which are sorted, or a word instead.
+type entries[T any] struct {
+	at                  *[]T
+	word, what, example string
+	most                int
+	wrong               func(name string) error // with a name
+	one                 func(p *parser, n *yaml.Node, name, where string, into *T)
+	line                func(v *T) string // as the canonical form has it
+}
+
+func (l entries[T]) read(p *parser, n *yaml.Node, where string) {
+	if *l.at = nil; l.word != "" && isWord(n, l.word) {
 		return
 	}
 	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
-		p.expected(n, where, "auto or names with their types", example)
+		p.expected(n, where, l.what, l.example)
 		return
 	}
+	if len(n.Content)/2 > l.most {
+		p.errorf(n, "%s: %d are named, at most %d are allowed", where, len(n.Content)/2, l.most)
+		return
+	}
+	found := map[string]*yaml.Node{}
 	p.mapping(n, where, nil, func(name string, v *yaml.Node) {
-		if err := checkText(name); err != nil {
-			p.errorf(v, "features: the name %v", err)
+		if err := l.wrong(name); err != nil {
+			p.errorf(v, "%s: the name %q %v; for example: %[1]s: %[4]s", where, name, err, l.example)
 			return
 		}
-		*l.list = append(*l.list, p.feature(name, v))
+		found[name] = v
 	})
-	slices.SortFunc(*l.list, func(a, b loop.FeatureRule) int { return strings.Compare(a.Name, b.Name) })
-	for _, f := range *l.list {
-		for i := range oracle.TextStatistics {
-			name := loop.StatisticName(f.Name, i)
-			named := func(o loop.FeatureRule) bool { return o.Name == name }
-			if f.Kind == loop.NgramsFeature && slices.ContainsFunc(*l.list, named) {
-				p.errorf(n, "features.%s: that is the name of a statistic of the text %s; choose another", name, f.Name)
-			}
-		}
+	*l.at = make([]T, len(found)) // which stay where they are
+	for i, name := range slices.Sorted(maps.Keys(found)) {
+		path := under(where, name)
+		p.at[path] = found[name]
+		l.one(p, found[name], name, path, &(*l.at)[i])
 	}
+}
+
+func (l entries[T]) canonical() string {
+	if *l.at == nil {
+		return l.word
+	}
+	return strings.Join(each(*l.at, l.line), "")
+}
+
+// features are the features that are listed.
+func (m *Model) features() entries[loop.FeatureRule] {
+	return entries[loop.FeatureRule]{&m.Features, "auto", "auto or names with their types",
+		"{age: number, price: {number: [0, 100]}, country: text, vip: bool}", math.MaxInt, checkText, (*parser).feature,
+		func(f *loop.FeatureRule) string {
+			kind := f.Kind.String()
+			switch {
+			case f.Bounded:
+				kind = "{number: [" + formatFloat(f.Lo) + ", " + formatFloat(f.Hi) + "]}"
+			case f.Kind == loop.VectorFeature:
+				kind = "{vector: " + strconv.Itoa(f.Length()) + "}"
+			}
+			return "\n  ? " + strconv.Quote(f.Name) + "\n  : " + kind // a key after "? " may have any length
+		}}
 }
 
 // maxVector is the most numbers of a vector.
 const maxVector = 8192
 
-func (p *parser) feature(name string, n *yaml.Node) loop.FeatureRule {
+func (p *parser) feature(n *yaml.Node, name, where string, f *loop.FeatureRule) {
 	const example = "{number: [0, 100]}"
-	f, where := loop.FeatureRule{Name: name, Kind: loop.NumberFeature}, "features."+name
+	*f = loop.FeatureRule{Name: name, Kind: loop.NumberFeature}
 	if n.Kind != yaml.MappingNode {
 		f.Kind += loop.FeatureKind(p.choice(n, where, "number", "text", "bool"))
-		return f
+		return
 	}
 	if len(n.Content) != 2 {
 		p.expected(n, where, "a type", example)
@@ -208,25 +248,6 @@ func (p *parser) feature(name string, n *yaml.Node) loop.FeatureRule {
 			}
 		}
 	})
-	return f
-}
-
-func (l features) canonical() string {
-	if *l.list == nil {
-		return "auto"
-	}
-	var s strings.Builder
-	for _, f := range *l.list {
-		kind := f.Kind.String()
-		switch {
-		case f.Bounded:
-			kind = "{number: [" + formatFloat(f.Lo) + ", " + formatFloat(f.Hi) + "]}"
-		case f.Kind == loop.VectorFeature:
-			kind = "{vector: " + strconv.Itoa(f.Length()) + "}"
-		}
-		s.WriteString("\n  ? " + strconv.Quote(f.Name) + "\n  : " + kind) // a key after "? " may have any length
-	}
-	return s.String()
 }
 
 // maxRange keeps max − min finite.
@@ -271,27 +292,13 @@ func (r reward) canonical() string {
 	return r.m.scale(true).canonical()
 }
 
-type window struct{ at *loop.Window }
-
-func (w window) form() form {
+// windowForm is a key window.
+func windowForm(at *loop.Window) form {
 	return form{"a duration or a number of rounds", "10m", func(s string) (err error) {
-		*w.at, err = ParseWindow(s)
+		*at, err = ParseWindow(s)
 		return err
-	}, w.canonical}
+	}, func() string { return FormatWindow(*at) }}
 }
-
-func (w window) read(p *parser, n *yaml.Node, where string) {
-	w.form().read(p, n, where)
-	if _, err := strconv.ParseInt(n.Value, 10, 64); err == nil && w.at.Rounds > 0 && w.at.Rounds < fewRounds {
-		p.warn(n, "window: %s means rounds: a round waits until %d later ones are decided; "+
-			"for minutes write window: %[2]dm, and if rounds are meant, window: %[3]s", n.Value, w.at.Rounds, w.canonical())
-	}
-}
-
-// fewRounds is below which a window that is a bare number was perhaps meant in other units.
-const fewRounds = 100
-
-func (w window) canonical() string { return FormatWindow(*w.at) }
 
 func (w *Warm) form() form {
 	const what = "none, keep, refit or the number of a feedback"
@@ -319,43 +326,30 @@ func (w Warm) String() string {
 	return "none"
 }
 
-const slotsExample = "{hero: any, side: [a, b]}"
+// slots are the slots that a context may have.
+type slots struct{ entries[loop.SlotRule] }
 
-// slots are the slots that a context may have, sorted by name.
-type slots struct{ at *[]loop.SlotRule }
-
-func (s slots) read(p *parser, n *yaml.Node, where string) {
-	if *s.at = nil; isWord(n, "any") {
-		return
-	}
-	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
-		p.expected(n, where, "any or the names of slots, each with any or a list of actions", slotsExample)
-		return
-	}
-	p.mapping(n, "slots", nil, func(name string, n *yaml.Node) {
-		rule := loop.SlotRule{Name: name}
-		if err := checkText(name); err != nil {
-			p.errorf(n, "slots: the name of a slot %v; for example: slots: %s", err, slotsExample)
-		} else if strings.Contains(name, ":") {
-			p.errorf(n, "slots: the name %q has a colon, which is before the slot in its round's id; for example: slots: %s",
-				name, slotsExample)
-		}
-		nameList{&rule.Actions, "any", "[a, b]"}.read(p, n, "slots."+name)
-		*s.at = append(*s.at, rule)
-	})
-	slices.SortFunc(*s.at, func(a, b loop.SlotRule) int { return cmp.Compare(a.Name, b.Name) })
+func slotsOf(at *[]loop.SlotRule) slots {
+	return slots{entries[loop.SlotRule]{at, "any", "any or the names of slots, each with any or a list of actions",
+		"{hero: any, side: [a, b]}", math.MaxInt, func(name string) error {
+			if strings.Contains(name, ":") {
+				return errors.New("has a colon, which is before the slot in its round's id")
+			}
+			return checkText(name)
+		}, func(p *parser, n *yaml.Node, name, where string, into *loop.SlotRule) {
+			into.Name = name
+			nameList(&into.Actions, "any", "[a, b]").read(p, n, where)
+		}, func(r *loop.SlotRule) string {
+			actions := "any"
+			if r.Actions != nil {
+				quoted := each(r.Actions, func(a *string) string { return strconv.Quote(*a) })
+				actions = "[" + strings.Join(quoted, ", ") + "]"
+			}
+			return strconv.Quote(r.Name) + ": " + actions
+		}}}
 }
 
-func (s slots) canonical() string {
-	return "{" + strings.Join(each(*s.at, func(r *loop.SlotRule) string {
-		actions := "any"
-		if r.Actions != nil {
-			quoted := each(r.Actions, func(a *string) string { return strconv.Quote(*a) })
-			actions = "[" + strings.Join(quoted, ", ") + "]"
-		}
-		return strconv.Quote(r.Name) + ": " + actions
-	}), ", ") + "}"
-}
+func (s slots) canonical() string { return "{" + strings.Join(each(*s.at, s.line), ", ") + "}" }
 
 // slotProblems are those of the slots with other keys.
 func (m *Model) slotProblems(add adder) {

@@ -214,13 +214,9 @@ func (e Explore) Warning() string {
 		"explore out", f, f)
 }
 
-func (e *Explore) read(p *parser, n *yaml.Node, where string) {
-	parameter{example: balanced, set: func(name, arg string, has bool) (err error) {
-		if *e, err = newExplore(name, arg, has); err == nil && e.Warning() != "" {
-			p.warn(n, "%s", e.Warning())
-		}
+func (e *Explore) parameter() parameter {
+	return parameter{balanced, func(name, arg string, has bool) (err error) {
+		*e, err = newExplore(name, arg, has)
 		return err
-	}}.read(p, n, where)
+	}, e.String}
 }
-
-func (e *Explore) canonical() string { return parameter{get: e.String}.canonical() }

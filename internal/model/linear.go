@@ -3,8 +3,6 @@ package model
 import (
 	"fmt"
 
-	"go.yaml.in/yaml/v3"
-
 	"hindsight/pkg/oracle"
 )
 
@@ -16,52 +14,24 @@ const (
 
 type linear struct{}
 
-func (linear) orders() orders { return orders{early: true} }
-
-func (linear) defaults() Oracle {
-	auto := Number{Auto: true}
-	return Oracle{Kind: Linear, Version: oracle.Newest, Beta: auto, Lambda: auto}
-}
-
-// newRandom returns the linear oracle with m random features and the other defaults.
-func newRandom(m Number) Oracle {
-	o := linear{}.defaults()
-	o.Fourier, o.Columns, o.Bandwidth, o.Seed = m, Number{Auto: true}, 1, 1
-	return o
-}
+// expectRandom sets what random features have by default.
+func (o *Oracle) expectRandom() { o.Columns, o.Bandwidth, o.Seed = Number{Auto: true}, 1, 1 }
 
 // randomised reports whether a linear oracle has random features, or may have them.
 func (o *Oracle) randomised() bool { return o.Fourier != (Number{}) }
 
-func (linear) keys() string {
-	return "version beta lambda forget fourier columns bandwidth seed"
-}
-
-// finish fills in what random features have by default, or reports keys that say
-// something of features that are not there.
-func (linear) finish(p *parser, o *Oracle) {
-	given := func(key string) *yaml.Node { return p.at["oracle."+key] }
-	if !o.randomised() {
-		for _, key := range []string{"columns", "bandwidth", "seed"} {
-			if n := given(key); n != nil {
-				p.errorf(n, "oracle.%s: "+noRandom, key, oracle.DefaultFourier)
-			}
-		}
-		return
-	}
-	fill := newRandom(o.Fourier)
-	if given("columns") == nil {
-		o.Columns = fill.Columns
-	}
-	if given("bandwidth") == nil {
-		o.Bandwidth = fill.Bandwidth
-	}
-	if given("seed") == nil {
-		o.Seed = fill.Seed
-	}
-}
-
 const noRandom = "it has no effect without random features; for example: oracle: {kind: linear, fourier: %d}"
+
+// dropRandom takes the defaults of random features back where there are none, and reports keys that say something of
+// them.
+func (o *Oracle) dropRandom(p *parser) {
+	o.Columns, o.Bandwidth, o.Seed = Number{}, 0, 0
+	for _, key := range []string{"columns", "bandwidth", "seed"} {
+		if n := p.at["oracle."+key]; n != nil {
+			p.errorf(n, "oracle.%s: "+noRandom, key, oracle.DefaultFourier)
+		}
+	}
+}
 
 func (linear) check(m *Model, add adder) {
 	if o := m.Oracle; !o.randomised() && (o.Columns != (Number{}) || o.Bandwidth != 0 || o.Seed != 0) {
@@ -96,7 +66,7 @@ func (linear) cost(m *Model) costs {
 		return m.costOfFollowing(named, "1 regression", "")
 	}
 	why, other := named, m.Clone()
-	other.Oracle = aggregate{}.defaults()
+	other.Oracle = oracleOf(Auto)
 	if need := other.oracleMemory(); need > MaxMemory {
 		why = fmt.Sprintf("because auto would need up to %s, more than %s", bytesText(need), bytesText(MaxMemory))
 	}

@@ -54,10 +54,10 @@ func guard(at *loop.GuardRules) group {
 		}
 	}, rows: func() []field {
 		return []field{
-			{key: "worse_by", into: &at.Margin, what: worst, hi: 1, open: ")", example: "0.02"},
+			{key: "worse_by", into: &at.Margin, what: worst, hi: 1, ends: "[)", example: "0.02"},
 			alphaField(&at.Alpha, "0.01"),
 			{key: "then", into: choice{then, int(at.Then), func(i int) { at.Then = codec.Mode(i) }}},
-			{key: "lose_at_most", into: &at.LoseAtMost, what: "a share of the baseline's gain, 0 for off,", hi: 1, open: ")",
+			{key: "lose_at_most", into: &at.LoseAtMost, what: "a share of the baseline's gain, 0 for off,", hi: 1, ends: "[)",
 				example: "0.02", omit: at.LoseAtMost == 0},
 		}
 	}}
@@ -65,7 +65,7 @@ func guard(at *loop.GuardRules) group {
 
 // alphaField is the level of a test.
 func alphaField(at *float64, example string) field {
-	return field{key: "alpha", into: at, what: "a level", hi: .5, open: "(", example: example}
+	return field{key: "alpha", into: at, what: "a level", hi: .5, ends: "(]", example: example}
 }
 
 // holdProblems say why no decision of the model can be held to a share of the baseline's gain: nothing then bounds how

@@ -82,7 +82,7 @@ func TestModeErrors(t *testing.T) {
 			`candidates: expected baseline | uniform | learner | {always: ACTION} | {policies: FILE}, found ` +
 				`"greedy"`},
 		{"candidates: [policies]", `found "policies"`},
-		{"candidates: [{policies: [a]}]", "candidates: expected the name of a file"},
+		{"candidates: [{policies: [a]}]", "candidates: expected a parameter, found a list"},
 		{"candidates: [{policies: ''}]", "candidates: the name of the file is empty"},
 		{"candidates: [{policies: p}]\npromote: {of: {policies: q}}", "promote: policies:q is not in candidates"},
 		{"candidates: [{policies: p}]\npromote: {of: {policies: p}, only: switch}", "promote: policies:p is in no mode"},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,29 +24,12 @@ const (
 // formulaName is what a formula can name, but for its functions.
 var formulaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,39}$`)
 
-// readNames reads the entries of a mapping from names that formulas use, in the order of the names.
-func (p *parser) readNames(n *yaml.Node, where, example string, most int, read func(name, where string, v *yaml.Node)) {
-	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
-		p.expected(n, where, "names", example)
-		return
+// wrongName says what is wrong with a name that formulas use.
+func wrongName(name string) error {
+	if !formulaName.MatchString(name) || slices.Contains([]string{"min", "max", "clip"}, name) {
+		return errors.New("has not 1 to 40 letters, digits and _, or is min, max or clip, so that no formula can use it")
 	}
-	if len(n.Content)/2 > most {
-		p.errorf(n, "%s: %d are named, at most %d are allowed", where, len(n.Content)/2, most)
-		return
-	}
-	found := map[string]*yaml.Node{}
-	p.mapping(n, where, nil, func(name string, v *yaml.Node) {
-		if !formulaName.MatchString(name) || slices.Contains([]string{"min", "max", "clip"}, name) {
-			p.errorf(v, "%s: a name has 1 to 40 letters, digits and _, and is not min, max or clip, so that a "+
-				"formula can use it; found %q; for example: %s: %s", where, name, where, example)
-			return
-		}
-		found[name] = v
-	})
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		p.at[where+"."+name] = found[name]
-		read(name, where+"."+name, found[name])
-	}
+	return nil
 }
 
 // outcomes is how the outcomes of a round are taken together, or which outcomes there are by name.
@@ -60,27 +42,27 @@ func (o outcomes) read(p *parser, n *yaml.Node, where string) {
 		o.m.Outcomes = loop.Aggregate(p.choice(n, where, loop.Aggregates()...))
 		return
 	}
-	p.readNames(n, where, outcomesExample, maxOutcomes, func(name, where string, v *yaml.Node) {
-		r := loop.OutcomeRule{Name: name, Range: loop.Range{Max: 1}, Window: o.m.Window}
-		group{rows: func() []field { return outcomeFields(&r) }, then: ordered(&r.Range)}.read(p, v, where)
-		o.m.Named = append(o.m.Named, r)
-	})
+	o.entries().read(p, n, where)
+}
+
+func (o outcomes) entries() entries[loop.OutcomeRule] {
+	return entries[loop.OutcomeRule]{&o.m.Named, "", "names", outcomesExample, maxOutcomes, wrongName,
+		func(p *parser, n *yaml.Node, name, where string, r *loop.OutcomeRule) {
+			*r = loop.OutcomeRule{Name: name, Range: loop.Range{Max: 1}, Window: o.m.Window}
+			group{rows: func() []field { return outcomeFields(r) }, then: ordered(&r.Range)}.read(p, n, where)
+		}, func(r *loop.OutcomeRule) string { return "\n  " + r.Name + ": " + braces(outcomeFields(r)) }}
 }
 
 func (o outcomes) canonical() string {
 	if o.m.Named == nil {
 		return loop.Aggregates()[o.m.Outcomes]
 	}
-	var s strings.Builder
-	for i := range o.m.Named {
-		s.WriteString("\n  " + o.m.Named[i].Name + ": " + braces(outcomeFields(&o.m.Named[i])))
-	}
-	return s.String()
+	return o.entries().canonical()
 }
 
 func outcomeFields(r *loop.OutcomeRule) []field {
 	return append(rangeFields(&r.Range),
-		field{key: "window", into: window{&r.Window}, example: "10m"},
+		field{key: "window", into: windowForm(&r.Window)},
 		field{key: "missing", into: missing(r), example: "skip"},
 		field{key: "take", into: choice{loop.Aggregates(), int(r.Take), func(i int) { r.Take = loop.Aggregate(i) }}})
 }
@@ -237,7 +219,7 @@ func (m *Model) namedProblems(add adder) {
 	case l != DAFA && m.Budgets != nil:
 		add("learner", "%s keeps no budget; use learner: dafa, or take budget out", l)
 	}
-	if m.UsesOracle() && !m.Oracle.kind().orders().early {
+	if m.UsesOracle() && !m.Oracle.kind().orders.early {
 		add("oracle", "%s does not learn named outcomes; use oracle: %s", m.Oracle.Kind,
 			strings.Join(kindNames(true), " or "))
 	}
@@ -267,7 +249,7 @@ func (m *Model) learned() string {
 		}
 	}
 	if whole {
-		s.WriteString("constants" + byName{m}.canonical())
+		s.WriteString("constants" + m.constants().canonical())
 	}
 	return strings.TrimSuffix(s.String(), "; ")
 }

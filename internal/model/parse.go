@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"hindsight/internal/loop"
 	"hindsight/pkg/oracle"
 )
 
@@ -148,6 +149,27 @@ func (p *parser) nearest(path string) *yaml.Node {
 	}
 }
 
+// fewRounds is below which a window that is a bare number was perhaps meant in other units.
+const fewRounds = 100
+
+// warnSeldom warns of what is seldom meant.
+func (p *parser) warnSeldom(m *Model) {
+	for path, n := range p.at {
+		if rounds, err := strconv.Atoi(n.Value); err == nil && rounds < fewRounds &&
+			(path == "window" || strings.HasPrefix(path, "outcomes.") && strings.HasSuffix(path, ".window")) {
+			p.warn(n, "window: %d means rounds: a round waits until %[1]d later ones are decided; for minutes write "+
+				"window: %[1]dm, and if rounds are meant, window: %s", rounds, FormatWindow(loop.Window{Rounds: int64(rounds)}))
+		}
+	}
+	if text := m.Explore.Warning(); text != "" {
+		p.warn(p.at["explore"], "%s", text)
+	}
+	if m.Arrival && m.Oracle.Kind == Ridge {
+		p.warn(p.at["order"], "order: arrival costs linear oracles up to twice the regret of fifo where the "+
+			"world stands still: gains come first, silence a window later; for most, order: fifo is better")
+	}
+}
+
 // finish fills what depends on several keys, and reports keys that fight.
 func (p *parser) finish(m *Model) {
 	if p.finishNamed(m); len(p.errs) > 0 && m.Named != nil {
@@ -173,7 +195,7 @@ func (p *parser) finish(m *Model) {
 			m.Early = false
 		}
 	}
-	p.warnArrival(m)
+	p.warnSeldom(m)
 	if m.Oracle.Kind == Hedge && m.Oracle.Eta == 0 {
 		m.Oracle.Eta = m.defaultEta()
 	}

@@ -112,23 +112,25 @@ func TestVariants(t *testing.T) {
 		}},
 		{"oracle: {kind: hedge, class: f.jsonl}\norder: arrival", func(m *Model) { m.Oracle, m.Arrival = hedge(0.5), true }},
 		{"order: early", func(m *Model) { m.Early = true }},
-		{"oracle: {kind: hybrid, hashed: 64}", func(m *Model) { m.Oracle = shared{Hybrid}.defaults(); m.Oracle.Hashed = 64 }},
-		{"oracle: {forget: 0.99}", func(m *Model) { m.Oracle = linear{}.defaults(); m.Oracle.Forget = 0.99 }},
+		{"oracle: {kind: hybrid, hashed: 64}", func(m *Model) { m.Oracle = oracleOf(Hybrid); m.Oracle.Hashed = 64 }},
+		{"oracle: {forget: 0.99}", func(m *Model) { m.Oracle = oracleOf(Linear); m.Oracle.Forget = 0.99 }},
 		{"oracle: {kind: linear, fourier: 64}", func(m *Model) {
 			m.Oracle = Oracle{Kind: Linear, Version: oracle.Newest, Beta: Number{Auto: true}, Lambda: Number{Auto: true},
 				Fourier: Number{Value: 64}, Columns: Number{Auto: true}, Bandwidth: 1, Seed: 1}
 		}},
 		{"oracle: {fourier: auto, bandwidth: 0.5, columns: 17, seed: 9}", func(m *Model) {
-			m.Oracle = newRandom(Number{Auto: true})
+			m.Oracle = oracleOf(Linear)
+			m.Oracle.expectRandom()
+			m.Oracle.Fourier = Number{Auto: true}
 			m.Oracle.Bandwidth, m.Oracle.Columns, m.Oracle.Seed = .5, Number{Value: 17}, 9
 		}},
 		{"oracle: {kind: auto, share: steered}", func(m *Model) { m.Oracle.Steered = true }},
-		{"oracle: {kind: auto, share: fixed}", func(m *Model) { m.Oracle = aggregate{}.defaults() }},
-		{"oracle: {fourier: 0}", func(m *Model) { m.Oracle = linear{}.defaults() }},
-		{"oracle: auto", func(m *Model) { m.Oracle = aggregate{}.defaults() }},
-		{"oracle: linear", func(m *Model) { m.Oracle = linear{}.defaults() }},
-		{"oracle: shared", func(m *Model) { m.Oracle = shared{Shared}.defaults() }},
-		{"oracle: hybrid", func(m *Model) { m.Oracle = shared{Hybrid}.defaults() }},
+		{"oracle: {kind: auto, share: fixed}", func(m *Model) { m.Oracle = oracleOf(Auto) }},
+		{"oracle: {fourier: 0}", func(m *Model) { m.Oracle = oracleOf(Linear) }},
+		{"oracle: auto", func(m *Model) { m.Oracle = oracleOf(Auto) }},
+		{"oracle: linear", func(m *Model) { m.Oracle = oracleOf(Linear) }},
+		{"oracle: shared", func(m *Model) { m.Oracle = oracleOf(Shared) }},
+		{"oracle: hybrid", func(m *Model) { m.Oracle = oracleOf(Hybrid) }},
 		{"oracle: {kind: auto, beta: 0, columns: 17, fourier: 64, seed: 7}", func(m *Model) {
 			m.Oracle = Oracle{Kind: Auto, Version: oracle.Newest, Columns: Number{Value: 17}, Fourier: Number{Value: 64},
 				Seed: 7}
@@ -139,7 +141,7 @@ func TestVariants(t *testing.T) {
 		{"oracle: {kind: hedge, class: f.jsonl}\nlearner: elimination", func(m *Model) {
 			m.Oracle, m.Learner = hedge(0.5), Learner{Kind: elimination}
 		}},
-		{"oracle: {beta: 1}", func(m *Model) { m.Oracle = linear{}.defaults(); m.Oracle.Beta = Number{Value: 1} }},
+		{"oracle: {beta: 1}", func(m *Model) { m.Oracle = oracleOf(Linear); m.Oracle.Beta = Number{Value: 1} }},
 		{"window: 200", func(m *Model) { m.Window = loop.Window{Rounds: 200} }},
 		{"window: 200 rounds", func(m *Model) { m.Window = loop.Window{Rounds: 200} }},
 		{"missing: impute", func(m *Model) { m.Impute = true }},
@@ -168,7 +170,7 @@ func TestErrors(t *testing.T) {
 		{"version: 0", `m.yaml:1:10: version: expected a whole number in 1…`},
 		{"version: '2'", `m.yaml:1:10: version: expected a whole number in 1…9007199254740992, found "2"`},
 		{"actions: []", `m.yaml:1:10: actions: expected any or a list of names`},
-		{"actions: [a, b, a]", `m.yaml:1:17: actions: the name "a" is there twice`},
+		{"actions: [a, b, a]", `m.yaml:1:17: actions: "a" is there twice`},
 		{"actions: [\"a\\tb\"]", `m.yaml:1:11: actions: the name has a control character`},
 		{"actions: [a, ~]", `m.yaml:1:14: actions: expected a name, found nothing`},
 		{"actions: [a, b]\nmax_actions: 1", `m.yaml:2:14: max_actions: it is 1, but 2 actions are listed`},
@@ -180,7 +182,7 @@ func TestErrors(t *testing.T) {
 		{"features: {p: {ngram: 2}}", `m.yaml:1:16: features.p: unknown key "ngram"; expected one of number, text, vector`},
 		{"features: {e: {vector: 0}}", `m.yaml:1:24: features.e.vector: expected a whole number in 1…8192, found 0`},
 		{"features: {e: {vector: 1e3}}", `m.yaml:1:24: features.e.vector: expected a whole number in 1…8192, found 1e3`},
-		{"features: {p: {text: ngrams}, p.words: number}", `m.yaml:1:11: features.p.words: that is the name of a statistic`},
+		{"features: {p: {text: ngrams}, p.words: number}", `m.yaml:1:40: features.p.words: that is the name of a statistic`},
 		{"actions: [a, b]\nfeatures: {p: {text: ngrams}}\noracle: {kind: ridge, certified: true}",
 			`m.yaml:2:11: features: p: ridge needs columns that are fixed`},
 		{"features: {e: {vector: 9}}\noracle: linear",
@@ -294,7 +296,7 @@ func TestSeveralErrorsAtOnce(t *testing.T) {
 
 func TestMemoryLimit(t *testing.T) {
 	ridge := Default()
-	ridge.Oracle = linear{}.defaults()
+	ridge.Oracle = oracleOf(Linear)
 	if got := ridge.Memory(); got < 262e6 || got > 270e6 {
 		t.Errorf("the linear oracle needs %d bytes, want about 1000·257²/2·8", got)
 	}
@@ -407,7 +409,7 @@ func drawModel(t *rapid.T) *Model {
 		}
 		m.Arrival = rapid.Bool().Draw(t, "arrival")
 	} else if rapid.Bool().Draw(t, "auto") {
-		m.Oracle = aggregate{}.defaults()
+		m.Oracle = oracleOf(Auto)
 		m.MaxFeatures = min(m.MaxFeatures, 150) // its matrices are twice as many
 		m.Oracle.Seed = rapid.Int64Range(0, 1<<53).Draw(t, "seed")
 		m.Oracle.Steered = rapid.Bool().Draw(t, "steered")
@@ -417,7 +419,7 @@ func drawModel(t *rapid.T) *Model {
 		}
 	} else if rapid.Bool().Draw(t, "default") {
 		m.DefaultOracle()
-	} else if m.Oracle = (linear{}.defaults()); rapid.Bool().Draw(t, "numbers") {
+	} else if m.Oracle = oracleOf(Linear); rapid.Bool().Draw(t, "numbers") {
 		m.Oracle.Beta = Number{Value: rapid.Float64Range(0, 1).Draw(t, "beta")}
 		m.Oracle.Lambda = Number{Value: pos.Draw(t, "lambda")}
 	}

@@ -10,13 +10,7 @@ import (
 // Ridge is ridge regression over columns that are fixed beforehand, with a theorem.
 const Ridge = "ridge"
 
-type certified struct{}
-
-func (certified) defaults() Oracle         { return Oracle{Kind: Ridge, Lambda: Number{Auto: true}} }
-func (certified) orders() orders           { return orders{arrival: true} }
-func (certified) resolve(*Model, int, int) {}
-
-func (certified) keys() string { return "certified lambda" }
+type certified struct{ fixed }
 
 const ridgeExample = "for example: actions: [red, green], features: {age: {number: [18, 99]}, vip: bool}, " +
 	"oracle: {kind: ridge, certified: true}"
@@ -46,14 +40,6 @@ func (certified) check(m *Model, add adder) {
 	if bytes := m.Memory(); bytes > MaxMemory {
 		add("oracle", "with %d actions and %d columns ridge needs %.3g GiB, more than 1 GiB", m.mostActions(),
 			len(m.Features)+1, float64(bytes)/(1<<30))
-	}
-}
-
-// warnArrival says what the order of arrival costs a regression.
-func (p *parser) warnArrival(m *Model) {
-	if m.Arrival && m.Oracle.Kind == Ridge {
-		p.warn(p.at["order"], "order: arrival costs linear oracles up to twice the regret of fifo where the "+
-			"world stands still: gains come first, silence a window later; for most, order: fifo is better")
 	}
 }
 

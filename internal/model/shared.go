@@ -12,18 +12,7 @@ const (
 	Hybrid = "hybrid"
 )
 
-type shared struct{ kind string }
-
-func (shared) orders() orders { return orders{early: true} }
-
-func (s shared) defaults() Oracle {
-	auto := Number{Auto: true}
-	return Oracle{Kind: s.kind, Version: oracle.Newest, Beta: auto, Lambda: auto, Hashed: oracle.DefaultHashed}
-}
-
-func (shared) keys() string { return "version beta lambda hashed" }
-
-func (shared) check(m *Model, add adder) { m.checkFeatures(add) }
+type shared struct{ overFeatures }
 
 // resolve decides β, ½ if K·D² ≤ 1e5, else 0, and λ, which is 1: how many of the
 // hashed columns are in use is not known.
@@ -37,17 +26,17 @@ func (shared) resolve(m *Model, _, actions int) {
 
 func (shared) memory(m *Model) float64 { return oracle.LinearBytes(1, int(m.Oracle.Hashed)) }
 
-func (s shared) cost(m *Model) costs {
+func (shared) cost(m *Model) costs {
 	columns := int(m.Oracle.Hashed)
-	return costs{Oracle: s.kind, Why: named,
+	return costs{Oracle: m.Oracle.Kind, Why: named,
 		State:    fmt.Sprintf("1 regression of %d columns, %s", columns, bytesText(m.Memory())),
 		Decision: work(m.mostActions(), 0, m.Oracle.Beta.Value > 0, columns)}
 }
 
-func (s shared) build(m *Model, _ map[string][]byte) (oracle.Regressor, error) {
+func (shared) build(m *Model, _ map[string][]byte) (oracle.Regressor, error) {
 	o := m.Oracle
 	return oracle.NewShared(oracle.SharedOptions{
-		Hybrid: s.kind == Hybrid, Hashed: int(o.Hashed), Beta: o.Beta.Value, Lambda: o.Lambda.Value, Version: o.Version,
+		Hybrid: o.Kind == Hybrid, Hashed: int(o.Hashed), Beta: o.Beta.Value, Lambda: o.Lambda.Value, Version: o.Version,
 		MaxFeatures: m.MaxFeatures, Schema: m.schema(),
 	})
 }
