@@ -139,3 +139,26 @@ func testFailedSends(t *testing.T) {
 		}
 	}
 }
+
+// TestStore holds that an outcome counts against the quota with its headers, and that the time it waits is counted from
+// when it came.
+func TestStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newOutcomeWriter(nil, "m.outcomes", 0)
+		w.out = failing{} // of which none is on its way, and no more may be
+		o := &Outcomes{metrics: watch.NewMetrics(nil, nil), quota: &quota{}, writers: []*outcomeWriter{w}}
+		o.quota.left.Store(1000)
+		start := time.Now()
+		o.store(stream.Message{Data: []byte(`{"id":"a","loss":1}`), Headers: []stream.Header{{Key: "color", Value: "red"}},
+			Respond: func([]byte, ...stream.Header) error {
+				if took := time.Since(start); took != MaxPatience-time.Second {
+					t.Errorf("refused after %v", took)
+				}
+				return nil
+			}}, start.Add(-time.Second))
+		w.later.Wait()
+		if left := o.quota.left.Load(); left != 1000-19-8-storedBytes {
+			t.Errorf("%d bytes left", left)
+		}
+	})
+}
