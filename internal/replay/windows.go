@@ -21,7 +21,7 @@ type Estimate struct {
 // WindowPrice says what one window costs, over runs that differ in their seeds only.
 type WindowPrice struct {
 	Window string `json:"window"`
-	// share of rounds, or of those of the outcome whose window it is; of a log of those that drew its action
+	// share of the rounds that waited for an outcome: of a log of those that drew its action
 	Skipped  float64 `json:"skipped"`
 	Late     float64 `json:"late"`       // outcomes that came after it, a round, likewise
 	Released float64 `json:"d_released"` // mean D/T as released
@@ -56,11 +56,7 @@ func priceOf(w loop.Window, outcome string, runs []Result) WindowPrice {
 	var rounds float64
 	for i := range runs {
 		r := &runs[i]
-		if r.Matched != nil { // live every round waits for its outcome, here those do
-			rounds += float64(*r.Matched)
-		} else {
-			rounds += float64(r.Rounds)
-		}
+		rounds += float64(r.Waited())
 		skipped, late := r.Fates.Skipped, r.Fates.Late
 		for i := range r.Outcomes {
 			if o := &r.Outcomes[i]; o.Name == outcome {
