@@ -180,6 +180,9 @@ func (o *Aggregate) Predict(dst []float64, x *Input) {
 	o.terms = x.Terms
 	by := l.prepare()
 	o.project()
+	if by == shared && o.wide.places == 0 && len(l.z) > 1 && l.predictTogether(dst, x.Actions, o) {
+		return
+	}
 	moved := false // phi is not that of the context
 	position := len(x.Features)
 	for i := range dst[:len(x.Actions)] {
@@ -200,7 +203,7 @@ func (o *Aggregate) Predict(dst []float64, x *Input) {
 			o.project()
 			moved = true
 			dst[i] = o.predict(n, l.prepareOne())
-			l.unfillAction(position, a)
+			l.unfillAction()
 		}
 		position += len(a.Features)
 		if len(a.Features) > 0 && by == sparse {
@@ -223,15 +226,49 @@ func (o *Aggregate) project() {
 // predict returns f̂ of an action at z.
 func (o *Aggregate) predict(n int32, by kernel) float64 {
 	m := o.means(n, by)
-	c := 1.0
+	u := 0.0
 	if o.lin.beta > 0 && max(m[0], m[1], m[2], m[3]) > 0 {
-		c += float64(o.optimism() * o.uncertainty(n, by))
+		u = o.uncertainty(n, by)
 	}
-	s := 0.0
+	return o.mixed(&m, u)
+}
+
+// mixed returns f̂ for the w·φ of the members and u.
+func (o *Aggregate) mixed(m *[wideMember + 1]float64, u float64) float64 {
+	c, s := 1+float64(o.optimism()*u), 0.0
 	for i, q := range o.q { // 0 of one that is not there
 		s += float64(q * clip01(m[i]/c))
 	}
 	return clip01(s)
+}
+
+// whole reports whether all cores of an action have all columns.
+func (o *Aggregate) whole(n int32) bool {
+	f := &o.fadings[n]
+	return o.lin.whole(n) && len(f.plain.w) == len(o.lin.z) &&
+		(o.members < mostMembers || len(f.random.w) == len(o.phi))
+}
+
+// predictFour sets dst at the places of four actions.
+func (o *Aggregate) predictFour(dst []float64, f *four) {
+	var m [mostMembers][4]float64
+	var u [4]float64
+	var plain, random [4][]float64
+	for i, n := range f.of {
+		plain[i], random[i] = o.fadings[n].plain.w, o.fadings[n].random.w
+	}
+	o.lin.meansAndForms(&m[0], &u, f)
+	dot4(&m[1], &plain, o.lin.z)
+	if o.members == mostMembers {
+		dot4(&m[2], &random, o.phi)
+	}
+	for i, at := range f.at {
+		of := [wideMember + 1]float64{m[0][i], m[1][i], m[2][i]}
+		if !(max(of[0], of[1], of[2]) > 0 && u[i] > 0) {
+			u[i] = 0
+		}
+		dst[at] = o.mixed(&of, u[i])
+	}
 }
 
 // uncertainty returns u of an action at z: where there are terms that of the diagonal member.

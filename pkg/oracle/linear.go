@@ -97,6 +97,7 @@ type Linear struct {
 	outer []float64 // scratch: packed outer product of z
 	k     []float64 // scratch
 	s     []float64 // scratch
+	four  four      // scratch
 
 	places int // of terms, if aggregated
 }
@@ -146,7 +147,7 @@ func NewLinear(o LinearOptions) (*Linear, error) {
 func (o *Linear) Predict(dst []float64, x *Input) {
 	o.fill(x)
 	by := o.prepare()
-	if by == shared && o.predictTogether(dst, x.Actions) {
+	if by == shared && o.predictTogether(dst, x.Actions, o) {
 		return
 	}
 	moved := false // what the kernels take is not the context's
@@ -162,19 +163,20 @@ func (o *Linear) Predict(dst []float64, x *Input) {
 				o.prepareAgain(by)
 				moved = false
 			}
-			dst[i] = o.predict(&o.actions[n], by)
+			dst[i] = o.predict(n, by)
 		default:
 			o.fillAction(position, a)
-			dst[i] = o.predict(&o.actions[n], o.prepareOne())
-			o.unfillAction(position, a)
+			dst[i] = o.predict(n, o.prepareOne())
+			o.unfillAction()
 			moved = true
 		}
 		position += len(a.Features)
 	}
 }
 
-// predict returns f̂ of a at z.
-func (o *Linear) predict(a *linearAction, by kernel) float64 {
+// predict returns f̂ of an action at z.
+func (o *Linear) predict(n int32, by kernel) float64 {
+	a := &o.actions[n]
 	m := o.mean(a.w, by)
 	if o.beta == 0 || !(m > 0) {
 		return clip01(m)

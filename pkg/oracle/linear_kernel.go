@@ -80,53 +80,71 @@ func (o *Linear) form(r *ridge, by kernel) float64 {
 // four are actions whose predictions are computed together: their regressions have all
 // columns of z.
 type four struct {
-	n    int
-	at   [4]int // their positions
-	w, p [4][]float64
+	n  int
+	at [4]int   // their positions
+	of [4]int32 // their indices
+}
+
+// together is what predicts an action by itself, and four at once.
+type together interface {
+	whole(n int32) bool // the regressions of the action have all columns
+	predict(n int32, by kernel) float64
+	predictFour(dst []float64, f *four)
 }
 
 // predictTogether predicts all actions from the shared outer product, four at a time, and
 // reports false if some have features of their own, and then has done nothing.
-func (o *Linear) predictTogether(dst []float64, actions []Action) bool {
+func (o *Linear) predictTogether(dst []float64, actions []Action, by together) bool {
 	for i := range actions {
 		if len(actions[i].Features) > 0 {
 			return false
 		}
 	}
-	d := len(o.point())
-	var f four
+	f := &o.four
+	f.n = 0
 	for i := range actions {
 		n := o.action(i, actions[i].Name)
 		if n < 0 {
 			dst[i] = o.stranger(actions[i].Name)
 			continue
 		}
-		a := &o.actions[n]
-		if len(a.w) < d {
-			dst[i] = o.predict(a, shared)
+		if !by.whole(n) {
+			dst[i] = by.predict(n, shared)
 			continue
 		}
-		f.at[f.n], f.w[f.n], f.p[f.n] = i, a.w, a.p
+		f.at[f.n], f.of[f.n] = i, n
 		if f.n++; f.n == len(f.at) {
-			o.predictFour(dst, &f)
+			by.predictFour(dst, f)
 			f.n = 0
 		}
 	}
 	if f.n > 0 {
 		for i := f.n; i < len(f.at); i++ { // the first once more
-			f.at[i], f.w[i], f.p[i] = f.at[0], f.w[0], f.p[0]
+			f.at[i], f.of[i] = f.at[0], f.of[0]
 		}
-		o.predictFour(dst, &f)
+		by.predictFour(dst, f)
 	}
 	return true
 }
 
+func (o *Linear) whole(n int32) bool { return len(o.actions[n].w) == len(o.point()) }
+
+// meansAndForms sets w·z and zᵀPz of four actions.
+func (o *Linear) meansAndForms(m, u *[4]float64, f *four) {
+	var w, p [4][]float64
+	for i, n := range f.of {
+		a := &o.actions[n]
+		w[i], p[i] = a.w, a.p
+	}
+	z := o.point()
+	dot4(m, &w, z)
+	dot4(u, &p, o.outer[:packedLen(len(z))])
+}
+
 // predictFour sets dst at the places of four actions.
 func (o *Linear) predictFour(dst []float64, f *four) {
-	z := o.point()
 	var m, u [4]float64
-	dot4(&m, &f.w, z)
-	dot4(&u, &f.p, o.outer[:packedLen(len(z))])
+	o.meansAndForms(&m, &u, f)
 	for i, at := range f.at {
 		if m[i] > 0 {
 			dst[at] = o.shrunk(m[i], u[i])

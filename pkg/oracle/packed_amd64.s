@@ -361,75 +361,300 @@ done:
 	VZEROUPPER
 	RET
 
-// func packedStepAVX2(s *[4]float64, dst, rows, k, z []float64, m *[8]float64)
+// What the eight rows i..i+7 of packedStep have in all lanes: a·k of the first four in Y9..Y12
+// and their z in Y13..Y15 and at Z3, a·k of the others from M4 on and their z from Z4 on.
+#define Z3 0(DX)
+#define M4 32(DX)
+#define M5 64(DX)
+#define M6 96(DX)
+#define M7 128(DX)
+#define Z4 160(DX)
+#define Z5 192(DX)
+#define Z6 224(DX)
+#define Z7 256(DX)
+
+// Row pointers from R8 on, at column i; BX is 8·i, Y0 is a.
+#define FOUR_ROWS \
+	LEAQ         8(R8)(BX*1), R9   \
+	LEAQ         16(R9)(BX*1), R10 \
+	LEAQ         24(R10)(BX*1), R11 \
+	VBROADCASTSD 0(CX), Y9         \
+	VBROADCASTSD 8(CX), Y10        \
+	VBROADCASTSD 16(CX), Y11       \
+	VBROADCASTSD 24(CX), Y12       \
+	VMULPD       Y0, Y9, Y9        \
+	VMULPD       Y0, Y10, Y10      \
+	VMULPD       Y0, Y11, Y11      \
+	VMULPD       Y0, Y12, Y12      \
+	VBROADCASTSD 0(SI), Y13        \
+	VBROADCASTSD 8(SI), Y14        \
+	VBROADCASTSD 16(SI), Y15       \
+	VBROADCASTSD 24(SI), Y1        \
+	VMOVUPD      Y1, Z3
+
+// a·k and z of row i+n, for n ≥ 4.
+#define LATER_ROW(n, m, z) \
+	VBROADCASTSD 8*n(CX), Y1 \
+	VMULPD       Y0, Y1, Y1  \
+	VMOVUPD      Y1, m       \
+	VBROADCASTSD 8*n(SI), Y1 \
+	VMOVUPD      Y1, z
+
+// Columns j..j+3 of four rows; AX is 8·(j−i). Y8 is dst there; s are the rows' sums, a lane a
+// row, which take products by columns, in ascending order.
+#define STEP(r0, r1, r2, r3, m0, m1, m2, m3, z0, z1, z2, z3, s) \
+	VMOVUPD    (CX)(AX*1), Y7   \
+	VMOVUPD    (r0)(AX*1), Y2   \
+	VMOVUPD    (r1)(AX*1), Y3   \
+	VMOVUPD    (r2)(AX*1), Y4   \
+	VMOVUPD    (r3)(AX*1), Y5   \
+	VMULPD     m0, Y7, Y6       \
+	VSUBPD     Y6, Y2, Y2       \
+	VMULPD     m1, Y7, Y6       \
+	VSUBPD     Y6, Y3, Y3       \
+	VMULPD     m2, Y7, Y6       \
+	VSUBPD     Y6, Y4, Y4       \
+	VMULPD     m3, Y7, Y6       \
+	VSUBPD     Y6, Y5, Y5       \
+	VMOVUPD    Y2, (r0)(AX*1)   \
+	VMOVUPD    Y3, (r1)(AX*1)   \
+	VMOVUPD    Y4, (r2)(AX*1)   \
+	VMOVUPD    Y5, (r3)(AX*1)   \
+	VMULPD     z0, Y2, Y6       \
+	VMULPD     z1, Y3, Y7       \
+	VADDPD     Y7, Y6, Y6       \
+	VADDPD     Y6, Y8, Y8       \
+	VMULPD     z2, Y4, Y6       \
+	VMULPD     z3, Y5, Y7       \
+	VADDPD     Y7, Y6, Y6       \
+	VADDPD     Y6, Y8, Y8       \
+	VMOVUPD    (SI)(AX*1), Y7   \
+	VMULPD     Y7, Y2, Y2       \
+	VMULPD     Y7, Y3, Y3       \
+	VMULPD     Y7, Y4, Y4       \
+	VMULPD     Y7, Y5, Y5       \
+	VUNPCKLPD  Y3, Y2, Y6       \
+	VUNPCKHPD  Y3, Y2, Y2       \
+	VUNPCKLPD  Y5, Y4, Y3       \
+	VUNPCKHPD  Y5, Y4, Y4       \
+	VPERM2F128 $0x20, Y3, Y6, Y5 \
+	VPERM2F128 $0x20, Y4, Y2, Y7 \
+	VPERM2F128 $0x31, Y3, Y6, Y3 \
+	VPERM2F128 $0x31, Y4, Y2, Y4 \
+	VADDPD     Y5, s, s         \
+	VADDPD     Y7, s, s         \
+	VADDPD     Y3, s, s         \
+	VADDPD     Y4, s, s
+
+// The block on the diagonal, off bytes behind column i, whose upper half is the lower one's
+// mirror image: the lanes that the packed rows do not have are of the rows behind, and stay.
+#define DIAGONAL(off, r0, r1, r2, r3, m0, m1, m2, m3, z0, z1, z2, z3, s) \
+	VMOVUPD    off(CX), Y7      \
+	VMOVUPD    off(r0), Y2      \
+	VMULPD     m0, Y7, Y6       \
+	VSUBPD     Y6, Y2, Y6       \
+	VBLENDPD   $1, Y6, Y2, Y2   \
+	VMOVUPD    Y2, off(r0)      \
+	VMOVUPD    off(r1), Y3      \
+	VMULPD     m1, Y7, Y6       \
+	VSUBPD     Y6, Y3, Y6       \
+	VBLENDPD   $3, Y6, Y3, Y3   \
+	VMOVUPD    Y3, off(r1)      \
+	VMOVUPD    off(r2), Y4      \
+	VMULPD     m2, Y7, Y6       \
+	VSUBPD     Y6, Y4, Y6       \
+	VBLENDPD   $7, Y6, Y4, Y4   \
+	VMOVUPD    Y4, off(r2)      \
+	VMOVUPD    off(r3), Y5      \
+	VMULPD     m3, Y7, Y6       \
+	VSUBPD     Y6, Y5, Y5       \
+	VMOVUPD    Y5, off(r3)      \
+	VUNPCKLPD  Y3, Y2, Y6       \
+	VUNPCKHPD  Y3, Y2, Y7       \
+	VUNPCKLPD  Y5, Y4, Y8       \
+	VUNPCKHPD  Y5, Y4, Y2       \
+	VPERM2F128 $0x20, Y2, Y7, Y7 \
+	VBLENDPD   $1, Y3, Y7, Y7   \
+	VPERM2F128 $0x20, Y8, Y6, Y2 \
+	VPERM2F128 $0x31, Y8, Y6, Y6 \
+	VBLENDPD   $3, Y4, Y6, Y6   \
+	VMULPD     z0, Y2, Y2       \
+	VMULPD     z1, Y7, Y7       \
+	VMULPD     z2, Y6, Y6       \
+	VMULPD     z3, Y5, Y5       \
+	VADDPD     Y5, Y6, Y6       \
+	VADDPD     Y7, Y2, Y5       \
+	VADDPD     Y5, s, Y5        \
+	VADDPD     Y2, s, Y2        \
+	VADDPD     Y7, Y2, Y2       \
+	VBLENDPD   $12, Y2, Y5, Y5  \
+	VADDPD     Y6, Y5, Y5       \
+	VMOVUPD    Y5, off(DI)
+
+// func packedStepAVX2(dst, p []float64, a float64, k, z []float64)
 //
-// The first len(dst) columns of four rows, a multiple of four. Y0 holds their sums s, a
-// lane a row, and takes products by columns, in ascending order; m is a·k and z of the
-// four rows, which add to dst by pairs, as in Go.
-TEXT ·packedStepAVX2(SB), NOSPLIT, $0-112
-	MOVQ         dst_base+8(FP), DI
-	MOVQ         dst_len+16(FP), BX
-	MOVQ         rows_base+32(FP), R8
-	MOVQ         k_base+56(FP), CX
-	MOVQ         z_base+80(FP), SI
-	MOVQ         m+104(FP), DX
-	NEXT_ROWS(R8, BX)
-	VBROADCASTSD 0(DX), Y8
-	VBROADCASTSD 8(DX), Y9
-	VBROADCASTSD 16(DX), Y10
-	VBROADCASTSD 24(DX), Y11
-	VBROADCASTSD 32(DX), Y12
-	VBROADCASTSD 40(DX), Y13
-	VBROADCASTSD 48(DX), Y14
-	VBROADCASTSD 56(DX), Y15
-	VXORPD       Y0, Y0, Y0
-	XORQ         AX, AX                // j
+// The rows before len(z) &^ 3, eight at a time: the sums of a row wait for each other, and
+// those of four rows more fill the time. What rows add to dst they add by pairs, as in Go.
+// Where the fours are odd in number the first, which is a diagonal alone, goes by itself.
+TEXT ·packedStepAVX2(SB), NOSPLIT, $336-104
+	MOVQ dst_base+0(FP), DI
+	MOVQ p_base+24(FP), R8
+	MOVQ k_base+56(FP), CX
+	MOVQ z_base+80(FP), SI
+	MOVQ z_len+88(FP), AX
+	LEAQ 31(SP), DX
+	ANDQ $~31, DX
+	MOVQ AX, BX
+	SHRQ $3, BX
+	MOVQ BX, 288(DX)        // times eight rows
+	XORQ BX, BX
+	ANDQ $4, AX
+	JEQ  eight
+	VBROADCASTSD a+48(FP), Y0
+	FOUR_ROWS
+	VXORPD Y0, Y0, Y0
+	DIAGONAL(0, R8, R9, R10, R11, Y9, Y10, Y11, Y12, Y13, Y14, Y15, Z3, Y0)
+	ADDQ $112, R8
+	ADDQ $32, BX
+	ADDQ $32, CX
+	ADDQ $32, SI
+	ADDQ $32, DI
+
+eight:
+	DECQ 288(DX)
+	JLT  done
+	VBROADCASTSD a+48(FP), Y0
+	FOUR_ROWS
+	LEAQ 32(R11)(BX*1), R12
+	LEAQ 40(R12)(BX*1), R13
+	LEAQ 48(R13)(BX*1), R14
+	LEAQ 56(R14)(BX*1), R15
+	LATER_ROW(4, M4, Z4)
+	LATER_ROW(5, M5, Z5)
+	LATER_ROW(6, M6, Z6)
+	LATER_ROW(7, M7, Z7)
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	MOVQ BX, AX
+	NEGQ AX
+	JEQ  diagonals
 
 block:
-	CMPQ       AX, BX
-	JGE        done
-	LOAD_ROWS(R8, AX, Y1, Y2, Y3, Y4)
-	VMOVUPD    (CX)(AX*8), Y7
-	VMULPD     Y7, Y8, Y5
-	VMULPD     Y7, Y9, Y6
-	VSUBPD     Y5, Y1, Y1
-	VSUBPD     Y6, Y2, Y2
-	VMULPD     Y7, Y10, Y5
-	VMULPD     Y7, Y11, Y6
-	VSUBPD     Y5, Y3, Y3
-	VSUBPD     Y6, Y4, Y4
-	VMOVUPD    Y1, (R8)(AX*8)
-	VMOVUPD    Y2, (R9)(AX*8)
-	VMOVUPD    Y3, (R10)(AX*8)
-	VMOVUPD    Y4, (R11)(AX*8)
-	VMULPD     Y12, Y1, Y5
-	VMULPD     Y13, Y2, Y6
-	VADDPD     Y6, Y5, Y5
-	VADDPD     (DI)(AX*8), Y5, Y5
-	VMULPD     Y14, Y3, Y6
-	VMULPD     Y15, Y4, Y7
-	VADDPD     Y7, Y6, Y6
-	VADDPD     Y6, Y5, Y5
-	VMOVUPD    Y5, (DI)(AX*8)
-	VMOVUPD    (SI)(AX*8), Y7
-	VMULPD     Y7, Y1, Y1
-	VMULPD     Y7, Y2, Y2
-	VMULPD     Y7, Y3, Y3
-	VMULPD     Y7, Y4, Y4
-	VUNPCKLPD  Y2, Y1, Y5
-	VUNPCKHPD  Y2, Y1, Y6
-	VUNPCKLPD  Y4, Y3, Y1
-	VUNPCKHPD  Y4, Y3, Y2
-	VPERM2F128 $0x20, Y1, Y5, Y3
-	VPERM2F128 $0x20, Y2, Y6, Y4
-	VPERM2F128 $0x31, Y1, Y5, Y5
-	VPERM2F128 $0x31, Y2, Y6, Y6
-	VADDPD     Y3, Y0, Y0
-	VADDPD     Y4, Y0, Y0
-	VADDPD     Y5, Y0, Y0
-	VADDPD     Y6, Y0, Y0
-	ADDQ       $4, AX
-	JMP        block
+	VMOVUPD (DI)(AX*1), Y8
+	STEP(R8, R9, R10, R11, Y9, Y10, Y11, Y12, Y13, Y14, Y15, Z3, Y0)
+	STEP(R12, R13, R14, R15, M4, M5, M6, M7, Z4, Z5, Z6, Z7, Y1)
+	VMOVUPD Y8, (DI)(AX*1)
+	ADDQ    $32, AX
+	JLT     block
+
+diagonals:
+	DIAGONAL(0, R8, R9, R10, R11, Y9, Y10, Y11, Y12, Y13, Y14, Y15, Z3, Y0)
+	VMOVUPD (DI), Y8
+	STEP(R12, R13, R14, R15, M4, M5, M6, M7, Z4, Z5, Z6, Z7, Y1)
+	VMOVUPD Y8, (DI)
+	DIAGONAL(32, R12, R13, R14, R15, M4, M5, M6, M7, Z4, Z5, Z6, Z7, Y1)
+	LEAQ 128(R15)(BX*1), R8
+	ADDQ $64, BX
+	ADDQ $64, CX
+	ADDQ $64, SI
+	ADDQ $64, DI
+	JMP  eight
+
+done:
+	VZEROUPPER
+	RET
+
+// Four sums Y2 of a row at R11, a lane a z, over the first R9 columns of the list at DX. Those below R12 go to four
+// sums each, in memory at R13, by the column modulo 4.
+#define DOT_FOUR(whole, total, rest, end) \
+	VXORPD       Y1, Y1, Y1         \
+	VMOVUPD      Y1, (R13)          \
+	VMOVUPD      Y1, 32(R13)        \
+	VMOVUPD      Y1, 64(R13)        \
+	VMOVUPD      Y1, 96(R13)        \
+	XORQ         AX, AX             \
+whole: \
+	CMPQ         AX, R9             \
+	JGE          total              \
+	MOVLQZX      (DX)(AX*4), BX     \
+	CMPQ         BX, R12            \
+	JGE          total              \
+	VBROADCASTSD (R11)(BX*8), Y2    \
+	MOVQ         BX, DI             \
+	ANDQ         $3, DI             \
+	SHLQ         $5, DI             \
+	SHLQ         $5, BX             \
+	VMULPD       (SI)(BX*1), Y2, Y2 \
+	VADDPD       (R13)(DI*1), Y2, Y2 \
+	VMOVUPD      Y2, (R13)(DI*1)    \
+	INCQ         AX                 \
+	JMP          whole              \
+total: \
+	VMOVUPD      (R13), Y2          \
+	VADDPD       32(R13), Y2, Y2    \
+	VMOVUPD      64(R13), Y3        \
+	VADDPD       96(R13), Y3, Y3    \
+	VADDPD       Y3, Y2, Y2         \
+rest: \
+	CMPQ         AX, R9             \
+	JGE          end                \
+	MOVLQZX      (DX)(AX*4), BX     \
+	VBROADCASTSD (R11)(BX*8), Y3    \
+	SHLQ         $5, BX             \
+	VMULPD       (SI)(BX*1), Y3, Y3 \
+	VADDPD       Y3, Y2, Y2         \
+	INCQ         AX                 \
+	JMP          rest
+
+// func dotFourAVX2(s *[4]float64, x []float64, ys [][4]float64, at []int32)
+TEXT ·dotFourAVX2(SB), NOSPLIT, $128-80
+	MOVQ x_base+8(FP), R11
+	MOVQ x_len+16(FP), R12
+	ANDQ $~3, R12
+	MOVQ ys_base+32(FP), SI
+	MOVQ at_base+56(FP), DX
+	MOVQ at_len+64(FP), R9
+	LEAQ sums-128(SP), R13
+	DOT_FOUR(whole, total, rest, done)
+
+done:
+	MOVQ    s+0(FP), DI
+	VMOVUPD Y2, (DI)
+	VZEROUPPER
+	RET
+
+// func formFourAVX2(s *[4]float64, p []float64, zs [][4]float64, at []int32)
+TEXT ·formFourAVX2(SB), NOSPLIT, $128-80
+	MOVQ   p_base+8(FP), R8
+	MOVQ   zs_base+32(FP), SI
+	MOVQ   at_base+56(FP), DX
+	MOVQ   at_len+64(FP), CX
+	LEAQ   sums-128(SP), R13
+	VXORPD Y0, Y0, Y0         // s
+	XORQ   R9, R9             // n
+
+rows:
+	CMPQ    R9, CX
+	JGE     done
+	MOVLQZX (DX)(R9*4), R10  // i
+	LEAQ    1(R10), R11
+	IMULQ   R10, R11
+	LEAQ    (R8)(R11*4), R11 // its row
+	MOVQ    R10, R12
+	ANDQ    $~3, R12
+	DOT_FOUR(whole, total, rest, diagonal)
+
+diagonal:
+	VBROADCASTSD (R11)(R10*8), Y3
+	SHLQ         $5, R10
+	VMOVUPD      (SI)(R10*1), Y4
+	VMULPD       Y4, Y3, Y3
+	VADDPD       Y2, Y2, Y2
+	VADDPD       Y3, Y2, Y2
+	VMULPD       Y4, Y2, Y2
+	VADDPD       Y2, Y0, Y0
+	INCQ         R9
+	JMP          rows
 
 done:
 	MOVQ    s+0(FP), DI

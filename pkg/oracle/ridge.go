@@ -99,8 +99,9 @@ func (f *fading) learn(z []float64, y, rho, lambda float64, sc *fadingScratch) b
 	f.a = 1 / (1 + u)
 	copy(f.k, q)
 	e = float64(e * f.a)
+	w, s := f.w[:len(q)], f.s[:len(q)]
 	for i, x := range q {
-		f.w[i] += float64(e * float64(f.s[i]*x))
+		w[i] += float64(e * float64(s[i]*x))
 	}
 	return true
 }
@@ -108,10 +109,11 @@ func (f *fading) learn(z []float64, y, rho, lambda float64, sc *fadingScratch) b
 // scale returns Sz, and as much room.
 func (f *fading) scale(z []float64, sc *fadingScratch) (v, q []float64) {
 	sc.v, sc.q = resize(sc.v, len(z)), resize(sc.q, len(z))
+	v, s := sc.v[:len(z)], f.s[:len(z)]
 	for i, x := range z {
-		sc.v[i] = f.s[i] * x
+		v[i] = s[i] * x
 	}
-	return sc.v, sc.q
+	return v, sc.q
 }
 
 // forget multiplies S by D.
@@ -120,15 +122,19 @@ func (f *fading) forget(rho, lambda float64) {
 		return
 	}
 	most, top := 1/math.Sqrt(rho), 0.0
+	p, k, at := f.p, f.k[:len(f.s)], 0
 	for i, s := range f.s {
-		v := float64(lambda * float64(float64(s*s)*f.at(i, i)))
+		v := float64(lambda * float64(float64(s*s)*(p[at]-float64(float64(f.a*k[i])*k[i]))))
+		at += i + 2
 		if v > rho { // else (λP_ii)^-½ ≥ ρ^-½; NaN is met later
 			s /= math.Sqrt(v)
 		} else {
 			s *= most
 		}
 		f.s[i] = s
-		top = max(top, s)
+		if s > top {
+			top = s
+		}
 	}
 	if top > maxScale {
 		f.rescale()

@@ -24,10 +24,16 @@ func packedMulAVX2(dst, p, z []float64)
 func packedRankOneAVX2(p []float64, c float64, k []float64)
 
 //go:noescape
-func packedStepAVX2(s *[4]float64, dst, rows, k, z []float64, m *[8]float64)
+func packedStepAVX2(dst, p []float64, a float64, k, z []float64)
 
 //go:noescape
 func addFourAVX2(dst []float64, w *[4][]float64, z *[4]float64)
+
+//go:noescape
+func dotFourAVX2(s *[4]float64, x []float64, ys [][4]float64, at []int32)
+
+//go:noescape
+func formFourAVX2(s *[4]float64, p []float64, zs [][4]float64, at []int32)
 
 //go:noescape
 func cosinesAVX2(dst, phase []float64, scale float64, c *[14][4]float64)
@@ -76,19 +82,32 @@ func packedRankOne(p []float64, c float64, k []float64) {
 // packedStep is packedStepGo, to the bit.
 func packedStep(dst, p []float64, a float64, k, z []float64) {
 	i, n := 0, len(z)
-	dst, k = dst[:n], k[:n]
-	for ; avx2 && i+4 <= n; i += 4 {
-		rows := p[packedLen(i):packedLen(i+4)]
-		var s [4]float64
-		m := [8]float64{a * k[i], a * k[i+1], a * k[i+2], a * k[i+3], z[i], z[i+1], z[i+2], z[i+3]}
-		packedStepAVX2(&s, dst[:i], rows, k[:i], z[:i], &m)
-		end := dst[i : i+4]
-		r0, r1, r2, r3 := rows[i:], rows[2*i+1:], rows[3*i+3:], rows[4*i+6:]
-		packedStepEnds(s[0], s[1], end, r0, r1, k[i:], m[0], m[1], m[4], m[5])
-		s[2], s[3] = packedStepRows(s[2], s[3], end[:2], r2[:2], r3[:2], k[i:], z[i:], m[2], m[3], m[6], m[7])
-		packedStepEnds(s[2], s[3], end[2:], r2[2:], r3[2:], k[i+2:], m[2], m[3], m[6], m[7])
+	if avx2 {
+		i = n &^ 3
+		packedStepAVX2(dst[:n], p[:packedLen(n)], a, k[:n], z)
 	}
 	packedStepFrom(i, dst, p, a, k, z)
+}
+
+// dotFour is dotFourGo, to the bit.
+func dotFour(s *[4]float64, x []float64, ys [][4]float64, at []int32) {
+	if !avx2 || len(at) == 0 {
+		dotFourGo(s, x, ys, at)
+		return
+	}
+	d := at[len(at)-1]
+	_, _ = x[d], ys[d]
+	dotFourAVX2(s, x, ys, at)
+}
+
+// formFour is formFourGo, to the bit.
+func formFour(s *[4]float64, p []float64, zs [][4]float64, at []int32) {
+	if !avx2 || len(at) == 0 {
+		formFourGo(s, p, zs, at)
+		return
+	}
+	d := int(at[len(at)-1]) + 1
+	formFourAVX2(s, p[:packedLen(d)], zs[:d], at)
 }
 
 // addFour is addFourGo, to the bit.
