@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"hindsight/internal/loop"
@@ -155,7 +154,7 @@ func (d *rows) rowID(r *Record, id string) (before int32, again bool, err error)
 	switch {
 	case id == "":
 		return 0, false, d.errorf(d.id, d.m.ID, "the id is missing")
-	case !isText(id, codec.MaxIDBytes):
+	case codec.CheckText(id, codec.MaxIDBytes) != nil:
 		return 0, false, d.errorf(d.id, d.m.ID, "an id is UTF-8 of at most %d bytes without control characters",
 			codec.MaxIDBytes)
 	}
@@ -192,7 +191,7 @@ func (d *rows) newAction(name string) error {
 	switch {
 	case name == "":
 		return d.errorf(d.action, column, "the %s is missing", strings.Fields(what)[1])
-	case !isText(name, codec.MaxNameBytes):
+	case codec.CheckText(name, codec.MaxNameBytes) != nil:
 		return d.errorf(d.action, column, "%s is UTF-8 of at most %d bytes without control characters", what,
 			codec.MaxNameBytes)
 	case d.Format == OpenBandit && !isItem(name, len(d.Actions)):
@@ -316,7 +315,7 @@ func (d *rows) rowText(i int, text string) error {
 		return nil
 	case long:
 		return d.errorf(d.at[i], c.Name, "a text is UTF-8 of at most %d bytes", codec.MaxRecordBytes)
-	case c.Type != Number && isText(text, codec.MaxTextBytes):
+	case c.Type != Number && codec.CheckText(text, codec.MaxTextBytes) == nil:
 		return nil
 	}
 	what, otherwise := "a text", "name the feature "+c.Name+":text"
@@ -338,17 +337,4 @@ func number(text string) (x float64, ok bool) {
 	}
 	x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
-}
-
-// isText reports whether codec accepts s in an event.
-func isText(s string, most int) bool {
-	if len(s) > most {
-		return false
-	}
-	for i := range len(s) {
-		if s[i]-' ' > '~'-' ' {
-			return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
-		}
-	}
-	return true
 }

@@ -119,7 +119,7 @@ func (t *table) labelled(c *scan.CSV) error {
 		case column.Type == textColumn && !strings.HasPrefix(name, "c_"):
 			return c.Errorf(line, strconv.Quote(name), "a column's name begins with n_ (number) or c_ (category)%s",
 				labelledHint)
-		case !isText(name, codec.MaxNameBytes):
+		case codec.CheckText(name, codec.MaxNameBytes) != nil:
 			return c.Errorf(line, strconv.Quote(name),
 				"a column's name is UTF-8 of at most %d bytes without control characters", codec.MaxNameBytes)
 		case slices.Contains(t.header[1:i+1], name):
@@ -171,7 +171,7 @@ func (t *table) findOutcomes(c *scan.CSV) error {
 			return err
 		}
 		switch {
-		case o.name == "" || !isText(o.name, codec.MaxNameBytes):
+		case o.name == "" || codec.CheckText(o.name, codec.MaxNameBytes) != nil:
 			return c.Errorf(c.Line(0), strconv.Quote(column), "an outcome's name is UTF-8 of 1 to %d bytes without "+
 				"control characters", codec.MaxNameBytes)
 		case slices.ContainsFunc(t.outcomes, func(x outcomeColumn) bool { return x.name == o.name }):
@@ -261,7 +261,7 @@ func (t *table) feature(c *scan.CSV, column featureColumn, at int) error {
 		return c.Errorf(line, column.Name, "it is the propensity of the action: it cannot be a feature of the decision")
 	case slices.ContainsFunc(t.Columns, func(o featureColumn) bool { return o.Name == column.Name }):
 		return c.Errorf(line, column.Name, "the feature is there twice")
-	case !isText(column.Name, codec.MaxNameBytes) || column.Name == "":
+	case codec.CheckText(column.Name, codec.MaxNameBytes) != nil || column.Name == "":
 		return c.Errorf(line, strconv.Quote(column.Name),
 			"a feature's name is UTF-8 of 1 to %d bytes without control characters", codec.MaxNameBytes)
 	}

@@ -154,21 +154,13 @@ func (a about) canonical() string { return a.m.formatPerAction(a.b.About) }
 
 // payBack is in how many rounds an excess is paid back.
 func payBack(b *Budget) form {
-	return form{"never or a number of rounds", "1000 rounds", func(s string) error {
-		if b.PayBack = -1; s == "never" {
-			return nil
-		}
+	return orWord(&b.PayBack, "never", -1, form{"a number of rounds", "1000 rounds", func(s string) error {
 		w, err := ParseWindow(s)
 		if b.PayBack = w.Rounds; err != nil || w.Rounds == 0 {
-			return fmt.Errorf("expected never or a number of rounds, found %q; for example: pay_back: 1000 rounds", s)
+			return fmt.Errorf("expected a number of rounds, found %q; for example: pay_back: 1000 rounds", s)
 		}
 		return nil
-	}, func() string {
-		if b.PayBack < 0 {
-			return "never"
-		}
-		return FormatWindow(loop.Window{Rounds: b.PayBack})
-	}}
+	}, func() string { return FormatWindow(loop.Window{Rounds: b.PayBack}) }})
 }
 
 // budgetProblems are budgets that bind never, or always.

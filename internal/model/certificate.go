@@ -45,8 +45,6 @@ func (m *Model) certificateProblems(add adder) {
 	}
 }
 
-var errElimination = errors.New("elimination needs a hedge oracle")
-
 // watch makes DA-FA keep what the certificate needs.
 func (m *Model) watch(d *learner.DAFA) (l learner.Learner, err error) {
 	h, ok := d.Oracle().(*oracle.Hedge)
@@ -62,7 +60,7 @@ func (m *Model) watch(d *learner.DAFA) (l learner.Learner, err error) {
 		err = d.Watch(models)
 	}
 	if err == nil && m.Learner.Kind == elimination {
-		if err = errElimination; ok {
+		if err = errors.New("elimination needs a hedge oracle"); ok {
 			return d, d.Eliminate()
 		}
 	}

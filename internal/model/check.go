@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -114,24 +112,14 @@ func (m *Model) orderProblems(add adder) {
 	}
 }
 
-var (
-	errEmpty = errors.New("is empty")
-	errUTF8  = errors.New("is not UTF-8")
-	errCtrl  = errors.New("has a control character")
-)
-
 // checkText accepts what may be the name of an action, a feature or a file; of
 // names, what codec accepts in events. The error continues a sentence that begins with what the text is.
 func checkText(s string) error {
 	switch {
 	case s == "":
-		return errEmpty
+		return errors.New("is empty")
 	case len(s) > codec.MaxNameBytes:
 		return fmt.Errorf("has %d bytes, at most %d are allowed", len(s), codec.MaxNameBytes)
-	case !utf8.ValidString(s):
-		return errUTF8
-	case strings.ContainsFunc(s, unicode.IsControl):
-		return errCtrl
 	}
-	return nil
+	return codec.CheckText(s, codec.MaxNameBytes)
 }

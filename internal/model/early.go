@@ -19,37 +19,15 @@ type Hurry struct {
 
 // hurry is the key early.
 func hurry(at **Hurry) group {
-	g := group{words: []string{"none", "median"}, set: func(word string) {
+	return group{words: []string{"none", "median"}, set: func(word string) {
 		if *at = &(Hurry{}); word == "none" {
 			*at = nil
 		}
-	}, rows: func() []field { return (*at).fields() }}
-	if *at == nil {
-		g.word = "none"
-	}
-	return g
-}
-
-func (e *Hurry) fields() []field {
-	after := windowForm(&e.After)
-	set, get := after.set, after.get
-	after.what, after.example = "median, "+after.what, "median"
-	after.set = func(s string) error {
-		if e.After = (loop.Window{}); s == "median" {
-			return nil
-		}
-		if err := set(s); err != nil {
-			return fmt.Errorf("median, or as a window: %w", err)
-		}
-		return nil
-	}
-	after.get = func() string {
-		if e.After == (loop.Window{}) {
-			return "median"
-		}
-		return get()
-	}
-	return []field{{key: "after", into: after}, {key: "silence", into: &e.Silence, example: "0", omit: e.Silence == nil}}
+	}, rows: func() []field {
+		e := *at
+		return []field{{key: "after", into: orWord(&e.After, "median", loop.Window{}, windowForm(&e.After))},
+			{key: "silence", into: &e.Silence, example: "0", omit: e.Silence == nil}}
+	}}
 }
 
 // provisional returns the rule that the key early makes, nil if there is none.

@@ -64,7 +64,7 @@ func TestEarly(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"early: soon":                                `expected none, or median, or some of after, silence, found "soon"`,
-		"early: {after: 1x}":                         "early.after: median, or as a window",
+		"early: {after: 1x}":                         `early.after: median, or: "1x" is no window`,
 		"early: {before: 1m}":                        `unknown key "before"`,
 		"early: {after: 1h}":                         "after: 1h is not before the window of 1h ends",
 		"early: {silence: 5}":                        "silence: out of the model's range: 5 is not in [0, 4]",

@@ -78,6 +78,24 @@ func (f form) read(p *parser, n *yaml.Node, where string) {
 
 func (f form) canonical() string { return f.get() }
 
+// orWord is a form or a word, which stands for a value.
+func orWord[T comparable](at *T, word string, stands T, f form) form {
+	return form{word + ", or " + f.what, word, func(s string) error {
+		if *at = stands; s == word {
+			return nil
+		}
+		if err := f.set(s); err != nil {
+			return fmt.Errorf("%s, or: %w", word, err)
+		}
+		return nil
+	}, func() string {
+		if *at == stands {
+			return word
+		}
+		return f.get()
+	}}
+}
+
 // group is a mapping of some keys, or a word instead.
 type group struct {
 	words []string
@@ -435,14 +453,12 @@ func FormatWindow(w loop.Window) string {
 	return s
 }
 
-var errNotFinite = errors.New("not a finite number")
-
 // parseFloat reads a finite decimal number; −0 becomes 0 so that equal models
 // have equal bytes.
 func parseFloat(s string) (float64, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-		return 0, fmt.Errorf("%q: %w", s, errNotFinite)
+		return 0, fmt.Errorf("%q: not a finite number", s)
 	}
 	return f + 0, nil
 }

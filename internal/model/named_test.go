@@ -118,7 +118,7 @@ func TestNamedErrors(t *testing.T) {
 		{routing + "reward: quality\nbudget: {cost: {of: tokens, mean_at_most: 1, about: {a: 1e4}}}",
 			`budget.cost: about: 10000 is not in [0, 1000], where tokens lies by the ranges of the outcomes`},
 		{routing + "reward: quality\nbudget: {cost: {of: tokens, mean_at_most: 1, pay_back: 1h}}",
-			`m.yaml:4:56: budget.cost.pay_back: expected never or a number of rounds, found "1h"; for example: pay_back: 1000 rounds`},
+			`m.yaml:4:56: budget.cost.pay_back: never, or: expected a number of rounds, found "1h"; for example: pay_back: 1000 rounds`},
 		{routing + "reward: quality\noracle: {kind: shared}\nbudget: {cost: {of: tokens, mean_at_most: 1}}",
 			`budget.cost: it does not go with oracle: shared; use oracle: auto, linear or diagonal`},
 		{routing + "reward: quality\nbudget: {cost: {of: tokens*quality, mean_at_most: 1}}",

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,7 +20,7 @@ func unit(sticky *int64) group {
 		return nil
 	}, func() string { return FormatWindow(loop.Window{Nanos: *sticky}) }}
 	return group{words: []string{"none"}, set: func(string) { *sticky = 0 }, rows: func() []field {
-		return []field{{key: "sticky", into: hold}, {key: "credit", into: credit{}, example: "first"}}
+		return []field{{key: "sticky", into: hold}, {key: "credit", into: credit}}
 	}, then: func(p *parser, n *yaml.Node, where string) {
 		if *sticky == 0 {
 			p.errorf(n, "unit: sticky is missing: for how long does a draw hold? For example: unit: {sticky: 30d, credit: first}")
@@ -28,23 +29,19 @@ func unit(sticky *int64) group {
 }
 
 // credit is the key unit.credit, which has one value: outcomes of a unit count for its draw, which is its first round.
-type credit struct{}
-
-func (credit) read(p *parser, n *yaml.Node, where string) {
-	switch {
-	case isWord(n, "last"):
-		p.errorf(n, "unit.credit: last would be first: a repeat is no draw and has no propensity of its own, so an "+
-			"outcome can only count for what it repeats, and one that names the unit counts for its last draw; use "+
-			"credit: first")
-	case isWord(n, "all"):
-		p.errorf(n, "unit.credit: with all what a draw is worth would depend on draws to come, which no estimate here "+
-			"allows; use credit: first, and report an outcome for each draw by its id")
-	default:
-		p.choice(n, where, "first")
+var credit = form{"first", "first", func(s string) error {
+	switch s {
+	case "first":
+		return nil
+	case "last":
+		return errors.New("last would be first: a repeat is no draw and has no propensity of its own, so an outcome can only " +
+			"count for what it repeats, and one that names the unit counts for its last draw; use credit: first")
+	case "all":
+		return errors.New("with all what a draw is worth would depend on draws to come, which no estimate here allows; use " +
+			"credit: first, and report an outcome for each draw by its id")
 	}
-}
-
-func (credit) canonical() string { return "first" }
+	return fmt.Errorf("expected first, found %q; for example: credit: first", s)
+}, func() string { return "first" }}
 
 // unitProblems are those of the key unit.
 func (m *Model) unitProblems(add adder) {

@@ -109,10 +109,10 @@ func (a *Assigned) check() (string, error) {
 		}
 		return "", nil
 	}
-	if err := checkText(a.Action, MaxNameBytes); err != nil {
+	if err := CheckText(a.Action, MaxNameBytes); err != nil {
 		return "assigned.action", err
 	}
-	if err := checkText(a.By, MaxNameBytes); err != nil {
+	if err := CheckText(a.By, MaxNameBytes); err != nil {
 		return "assigned.by", err
 	}
 	if len(a.Law) == 0 {

@@ -112,12 +112,12 @@ func (c *Context) CheckUnit() error {
 	if c.unitOther {
 		return wrong("context", "unit", errUnitText)
 	}
-	return wrong("context", "unit", checkText(c.Unit, MaxIDBytes))
+	return wrong("context", "unit", CheckText(c.Unit, MaxIDBytes))
 }
 
 // checkUnit checks what the record of round n of a partition says of its unit.
 func checkUnit(unit string, first RoundRef, partition int, n int64) (string, error) {
-	if err := checkText(unit, MaxIDBytes); err != nil {
+	if err := CheckText(unit, MaxIDBytes); err != nil {
 		return "unit", err
 	}
 	switch {

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// checkText checks that s is UTF-8 of at most most bytes without control
+// CheckText checks that s is UTF-8 of at most most bytes without control
 // characters.
-func checkText(s string, most int) error {
+func CheckText(s string, most int) error {
 	if len(s) > most {
 		return errLong
 	}
@@ -53,12 +53,12 @@ func isPlain(x uint64) bool {
 	return (x|(x-ones*' ')|(x+ones))&highs == 0
 }
 
-// checkName is checkText for what must not be empty.
+// checkName is CheckText for what must not be empty.
 func checkName(s string, most int) error {
 	if s == "" {
 		return errEmpty
 	}
-	return checkText(s, most)
+	return CheckText(s, most)
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
@@ -73,7 +73,7 @@ func (c *Context) Validate() error { return c.ValidateFor(nil) }
 // ValidateFor is [Context.Validate] for a model that declares some features as long texts or as vectors,
 // which no other features may be. nil: none.
 func (c *Context) ValidateFor(long func(name string) bool) error {
-	if err := checkText(c.ID, MaxIDBytes); err != nil {
+	if err := CheckText(c.ID, MaxIDBytes); err != nil {
 		return wrong("context", "id", err)
 	}
 	if len(c.Features) > 0 && len(c.Vector) > 0 {
@@ -184,7 +184,7 @@ func checkFeatures(features, known []Feature, long func(name string) bool) (stri
 // model's range is not known here. It does not allocate unless it fails.
 func (o *Outcome) Validate() error {
 	if o.Unit != "" && o.ID == "" {
-		if err := checkText(o.Unit, MaxIDBytes); err != nil {
+		if err := CheckText(o.Unit, MaxIDBytes); err != nil {
 			return wrong("outcome", "unit", err)
 		}
 	} else if err := checkName(o.ID, MaxIDBytes); err != nil {
@@ -205,10 +205,10 @@ func (o *Outcome) Validate() error {
 	if field, err := checkValues(o.Values, o.Kind == Named); err != nil {
 		return wrong("outcome", field, err)
 	}
-	if err := checkText(o.Action, MaxNameBytes); err != nil {
+	if err := CheckText(o.Action, MaxNameBytes); err != nil {
 		return wrong("outcome", "action", err)
 	}
-	return wrong("outcome", "outcome_id", checkText(o.OutcomeID, MaxIDBytes))
+	return wrong("outcome", "outcome_id", CheckText(o.OutcomeID, MaxIDBytes))
 }
 
 // Validate reports the first field that breaks a rule: numbers out of range, a law

@@ -261,7 +261,7 @@ func TestControlBoundaries(t *testing.T) {
 		want := u < ' ' || u >= 0x7f && u < 0xa0
 		for before := range 18 {
 			s := strings.Repeat("x", before) + string(u)
-			if err := checkText(s, MaxIDBytes); errors.Is(err, errControl) != want || !want && err != nil {
+			if err := CheckText(s, MaxIDBytes); errors.Is(err, errControl) != want || !want && err != nil {
 				t.Errorf("%q: %v", s, err)
 			}
 		}
