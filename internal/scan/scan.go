@@ -7,9 +7,9 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
-	"unicode/utf16"
-	"unicode/utf8"
 	"unsafe"
+
+	"hindsight/pkg/codec"
 )
 
 // MaxDepth bounds how deep JSON may be nested.
@@ -160,54 +160,13 @@ func (s *JSON) escaped(from int) string {
 }
 
 func (s *JSON) escape() {
-	if s.i+1 >= len(s.b) {
-		s.Fail("a text has no end")
-		return
-	}
-	c := s.b[s.i+1]
-	switch c {
-	case '"', '\\', '/':
-	case 'b':
-		c = '\b'
-	case 'f':
-		c = '\f'
-	case 'n':
-		c = '\n'
-	case 'r':
-		c = '\r'
-	case 't':
-		c = '\t'
-	case 'u':
-		u := s.hex()
-		if utf16.IsSurrogate(u) && s.i < len(s.b) {
-			u = utf16.DecodeRune(u, s.hex())
-			if u == utf8.RuneError {
-				s.Fail("half a surrogate pair")
-			}
-		}
-		s.arena = utf8.AppendRune(s.arena, u)
-		return
-	default:
-		s.Fail("not an escape of JSON")
-		return
-	}
-	s.i += 2
-	s.arena = append(s.arena, c)
-}
-
-// hex reads \uXXXX.
-func (s *JSON) hex() rune {
-	if len(s.b)-s.i < 6 || s.b[s.i] != '\\' || s.b[s.i+1] != 'u' {
-		s.Fail("expected \\uXXXX")
-		return 0
-	}
-	u, err := strconv.ParseUint(unsafe.String(&s.b[s.i+2], 4), 16, 32)
+	out, n, err := codec.AppendEscape(s.arena, s.b[s.i:])
 	if err != nil {
-		s.Fail("expected \\uXXXX")
-		return 0
+		s.Fail("not an escape of JSON, or half of one")
+		return
 	}
-	s.i += 6
-	return rune(u)
+	s.arena = out
+	s.i += n
 }
 
 var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}

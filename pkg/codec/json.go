@@ -136,13 +136,20 @@ func (r *reader) jsonEscaped() string {
 	return ""
 }
 
-// jsonEscape reads one escape and appends what it stands for.
 func (r *reader) jsonEscape(out []byte) []byte {
-	if r.i+1 >= len(r.b) {
-		r.fail(errTruncated)
-		return out
+	out, n, err := AppendEscape(out, r.b[r.i:])
+	if r.i += n; err != nil {
+		r.fail(err)
 	}
-	c := r.b[r.i+1]
+	return out
+}
+
+// AppendEscape appends what the JSON escape that b begins with stands for, and returns how many bytes it has.
+func AppendEscape(dst, b []byte) (out []byte, n int, err error) {
+	if len(b) < 2 {
+		return dst, 0, errTruncated
+	}
+	c := b[1]
 	switch c {
 	case '"', '\\', '/':
 	case 'b':
@@ -156,35 +163,33 @@ func (r *reader) jsonEscape(out []byte) []byte {
 	case 't':
 		c = '\t'
 	case 'u':
-		u := r.jsonHex()
-		if utf16.IsSurrogate(u) {
-			u = utf16.DecodeRune(u, r.jsonHex())
-			if u == utf8.RuneError {
-				r.fail(errSurrogate)
+		u, err := hexOf(b)
+		if n = 6; err == nil && utf16.IsSurrogate(u) {
+			low, wrong := hexOf(b[n:])
+			if u, n, err = utf16.DecodeRune(u, low), 12, wrong; u == utf8.RuneError && err == nil {
+				err = errSurrogate
 			}
 		}
-		return utf8.AppendRune(out, u)
+		if err != nil {
+			return dst, 0, err
+		}
+		return utf8.AppendRune(dst, u), n, nil
 	default:
-		r.fail(errSyntax)
-		return out
+		return dst, 0, errSyntax
 	}
-	r.i += 2
-	return append(out, c)
+	return append(dst, c), 2, nil
 }
 
-// jsonHex reads one \uXXXX.
-func (r *reader) jsonHex() rune {
-	if len(r.b)-r.i < 6 || r.b[r.i] != '\\' || r.b[r.i+1] != 'u' {
-		r.fail(errSyntax)
-		return 0
+// hexOf returns the number of the \uXXXX that b begins with.
+func hexOf(b []byte) (rune, error) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0, errSyntax
 	}
-	u, err := strconv.ParseUint(unsafe.String(&r.b[r.i+2], 4), 16, 32)
+	u, err := strconv.ParseUint(unsafe.String(&b[2], 4), 16, 32)
 	if err != nil {
-		r.fail(errSyntax)
-		return 0
+		return 0, errSyntax
 	}
-	r.i += 6
-	return rune(u)
+	return rune(u), nil
 }
 
 // tens are the powers of ten that float64 holds exactly, as far as needed.
