@@ -101,20 +101,17 @@ func (r *reader) slots(dst []Slot) []Slot {
 
 func (r *reader) slot(one *Slot) {
 	var seen uint32
-	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+	s := r.entries()
+	for r.entry(&s) {
+		switch s.key {
 		case "name":
-			r.once(&seen, 0)
-			one.Name = r.text()
+			one.Name = r.once(&seen, 0).text()
 		case "features":
-			r.once(&seen, 1)
-			if !r.null() {
+			if !r.once(&seen, 1).null() {
 				one.Features = r.namedFeatures(one.Features)
 			}
 		case "actions":
-			r.once(&seen, 2)
-			if r.null() {
+			if r.once(&seen, 2).null() {
 				break
 			}
 			for s := r.open(tokList); r.more(&s); {
@@ -124,14 +121,9 @@ func (r *reader) slot(one *Slot) {
 				one.Actions = append(one.Actions, r.text())
 			}
 		case "baseline":
-			r.once(&seen, 3)
-			one.Baseline = r.baseline(one.Baseline)
+			one.Baseline = r.once(&seen, 3).baseline(one.Baseline)
 		default:
-			r.stray("slots.", key)
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
+			r.stray("slots.", s.key)
 		}
 	}
 	r.require(seen, actionKeys)

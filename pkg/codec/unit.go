@@ -75,22 +75,17 @@ var refKeys = []string{"partition", "n"}
 
 func (r *reader) roundRef() (ref RoundRef) {
 	var seen uint32
-	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+	s := r.entries()
+	for r.entry(&s) {
+		switch s.key {
 		case "partition":
-			r.once(&seen, 0)
-			ref.Partition = r.small()
+			ref.Partition = r.once(&seen, 0).small()
 		case "n":
-			r.once(&seen, 1)
-			if ref.N = r.int(); ref.N < 1 {
+			if ref.N = r.once(&seen, 1).int(); ref.N < 1 {
 				r.fail(errRange)
 			}
 		default:
 			r.skip(0)
-		}
-		if r.err != nil {
-			r.inKey(key)
 		}
 	}
 	r.require(seen, refKeys)
