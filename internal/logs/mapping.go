@@ -1,12 +1,9 @@
 package logs
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -131,22 +128,22 @@ const mappingExample = "for example:\ntime-column: decision_ts\noutcome-time-col
 // are [*LineError].
 func ParseMapping(file string, b []byte) (Mapping, error) {
 	var m Mapping
-	var doc yaml.Node
-	if err := yaml.NewDecoder(bytes.NewReader(b)).Decode(&doc); errors.Is(err, io.EOF) {
+	root, wrong := scan.YAML(file, b)
+	switch {
+	case wrong != nil:
+		wrong.Column = max(wrong.Column, 1) // YAML says the line alone
+		return m, wrong
+	case root == nil:
 		return m, &scan.LineError{File: file, Line: 1, Column: 1, Msg: "the mapping is empty; " + mappingExample}
-	} else if err != nil {
-		return m, syntaxError(file, err)
-	}
-	root := doc.Content[0]
-	if root.Kind != yaml.MappingNode {
-		return m, wrongNode(file, root, "expected keys with the names of columns; "+mappingExample)
+	case root.Kind != yaml.MappingNode:
+		return m, scan.AtNode(file, root, "expected keys with the names of columns; "+mappingExample)
 	}
 	seen := map[string]bool{}
 	for i := 0; i < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		name := strings.ReplaceAll(key.Value, "_", "-")
 		if seen[name] {
-			return m, wrongNode(file, key, key.Value+" is there twice")
+			return m, scan.AtNode(file, key, key.Value+" is there twice")
 		}
 		seen[name] = true
 		if err := m.set(name, key, value); err != nil {
@@ -157,22 +154,6 @@ func ParseMapping(file string, b []byte) (Mapping, error) {
 	return m, nil
 }
 
-func wrongNode(file string, n *yaml.Node, msg string) *scan.LineError {
-	return &scan.LineError{File: file, Line: int64(n.Line), Column: int64(n.Column), Msg: msg}
-}
-
-// syntaxError gives what the parser of YAML says its place: "yaml: line 3: …".
-func syntaxError(file string, err error) *scan.LineError {
-	e := &scan.LineError{File: file, Line: 1, Column: 1, Msg: strings.TrimPrefix(err.Error(), "yaml: ")}
-	if place, rest, ok := strings.Cut(e.Msg, ": "); ok {
-		if line, err := strconv.ParseInt(strings.TrimPrefix(place, "line "), 10, 64); err == nil {
-			e.Line, e.Msg = line, rest
-		}
-	}
-	e.Msg = "not YAML: " + e.Msg
-	return e
-}
-
 func (m *Mapping) set(name string, key, value *yaml.Node) *scan.LineError {
 	all := mappingKeys()
 	i := slices.IndexFunc(all, func(k mappingKey) bool { return k.name == name })
@@ -181,13 +162,13 @@ func (m *Mapping) set(name string, key, value *yaml.Node) *scan.LineError {
 		for _, k := range all {
 			names = append(names, k.name)
 		}
-		return wrongNode("", key, fmt.Sprintf("unknown key %q; the keys are %s", key.Value, strings.Join(names, ", ")))
+		return scan.AtNode("", key, fmt.Sprintf("unknown key %q; the keys are %s", key.Value, strings.Join(names, ", ")))
 	}
 	if all[i].list != nil {
 		return setList(all[i].list(m), name, value)
 	}
 	if value.Kind != yaml.ScalarNode || value.Value == "" || value.Tag == "!!null" {
-		return wrongNode("", value, fmt.Sprintf("%s: expected the name of a column, for example %s: %s", key.Value,
+		return scan.AtNode("", value, fmt.Sprintf("%s: expected the name of a column, for example %s: %s", key.Value,
 			key.Value, "decision_ts"))
 	}
 	*all[i].text(m) = value.Value
@@ -201,12 +182,12 @@ func setList(into *[]string, key string, value *yaml.Node) *scan.LineError {
 		return nil
 	}
 	if value.Kind != yaml.SequenceNode {
-		return wrongNode("", value, key+": expected a list of columns, for example "+key+": [origin, "+
+		return scan.AtNode("", value, key+": expected a list of columns, for example "+key+": [origin, "+
 			"distance:number]")
 	}
 	for _, n := range value.Content {
 		if n.Kind != yaml.ScalarNode || n.Value == "" || n.Tag == "!!null" {
-			return wrongNode("", n, key+": expected the name of a column")
+			return scan.AtNode("", n, key+": expected the name of a column")
 		}
 		*into = append(*into, n.Value)
 	}

@@ -164,13 +164,13 @@ func ParseClass(name string, b []byte) (*ClassFile, error) {
 			err = c.parseFunction(text, &size)
 		}
 		if err != nil {
-			return &Error{File: name, Line: line, Msg: err.Error()}
+			return &Error{File: name, Line: int64(line), Msg: err.Error()}
 		}
 		return nil
 	})
 	if err == nil && len(c.Functions) == 0 {
 		msg := "the class has no function; add a line, for example " + c.kind().example
-		err = &Error{File: name, Line: lines, Msg: msg}
+		err = &Error{File: name, Line: int64(lines), Msg: msg}
 	}
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func newLineReader(file string, line int, text []byte) *lineReader {
 // fail keeps the first error, at a column that counts bytes from 1.
 func (r *lineReader) fail(column int, format string, args ...any) {
 	if r.Ok() {
-		r.err = &Error{File: r.file, Line: r.line, Column: column, Msg: fmt.Sprintf(format, args...)}
+		r.err = &Error{File: r.file, Line: int64(r.line), Column: int64(column), Msg: fmt.Sprintf(format, args...)}
 		r.Fail("said")
 	}
 }
@@ -120,7 +120,7 @@ func (r *lineReader) end() error {
 	if r.err != nil || r.Ok() {
 		return r.err
 	}
-	e := &Error{File: r.file, Line: r.line, Column: r.At + 1, Msg: errLineEnds.Error()}
+	e := &Error{File: r.file, Line: int64(r.line), Column: int64(r.At) + 1, Msg: errLineEnds.Error()}
 	if rest := string(r.body[r.At:]); rest != "" {
 		e.Msg = r.Msg + ", found " + rest[:1+max(0, strings.IndexAny(rest[1:]+",", ",:]} \t"))]
 	}

@@ -1,12 +1,8 @@
 package model
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,26 +10,13 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/scan"
 	"hindsight/pkg/oracle"
 )
 
 // Error is one thing wrong in a model file. Line and Column count from 1; 0
 // means the file as a whole.
-type Error struct {
-	File         string
-	Line, Column int
-	Msg          string
-}
-
-func (e *Error) Error() string {
-	place := e.File
-	for _, n := range []int{e.Line, e.Column} {
-		if n > 0 {
-			place += ":" + strconv.Itoa(n)
-		}
-	}
-	return place + ": " + e.Msg
-}
+type Error = scan.LineError
 
 // Errors is everything wrong in a model file, in the order of its lines.
 type Errors []*Error
@@ -107,11 +90,7 @@ func (p *parser) warn(n *yaml.Node, format string, args ...any) {
 }
 
 func (p *parser) errorAt(n *yaml.Node, format string, args ...any) *Error {
-	e := &Error{File: p.file, Msg: fmt.Sprintf(format, args...)}
-	if n != nil {
-		e.Line, e.Column = n.Line, n.Column
-	}
-	return e
+	return scan.AtNode(p.file, n, fmt.Sprintf(format, args...))
 }
 
 func (p *parser) parse(b []byte) *Model {
@@ -119,8 +98,15 @@ func (p *parser) parse(b []byte) *Model {
 		p.errorf(nil, "the model file has %d bytes, at most %d are allowed", len(b), MaxBytes)
 		return nil
 	}
-	root, ok := p.document(b)
-	if !ok {
+	root, err := scan.YAML(p.file, b)
+	if err == nil && root != nil && root.Kind != yaml.MappingNode {
+		err = p.errorAt(root, "expected keys and values, found %s; for example: name: shop", describe(root))
+	}
+	if err != nil {
+		if strings.Contains(err.Msg, "mapping values are not allowed") {
+			err.Msg += "; a key with a parameter goes in braces, for example: learner: {egreedy: 0.05}"
+		}
+		p.errs = append(p.errs, err)
 		return nil
 	}
 	m := Default()
@@ -199,56 +185,6 @@ func (p *parser) finish(m *Model) {
 	if m.Oracle.Kind == Hedge && m.Oracle.Eta == 0 {
 		m.Oracle.Eta = m.defaultEta()
 	}
-}
-
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
-
-// document returns the one document's root mapping, nil for an empty file.
-func (p *parser) document(b []byte) (*yaml.Node, bool) {
-	dec := yaml.NewDecoder(bytes.NewReader(b))
-	var doc, more yaml.Node
-	err := dec.Decode(&doc)
-	if errors.Is(err, io.EOF) {
-		return nil, true
-	}
-	if err == nil {
-		switch err2 := dec.Decode(&more); {
-		case errors.Is(err2, io.EOF):
-		case err2 != nil:
-			err = err2
-		default:
-			p.errorf(&more, "a second document starts here; a model file is one document")
-			return nil, false
-		}
-	}
-	if err != nil {
-		p.errs = append(p.errs, p.syntax(err))
-		return nil, false
-	}
-	root := doc.Content[0]
-	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
-		return nil, true
-	}
-	if root.Kind != yaml.MappingNode {
-		p.errorf(root, "expected keys and values, found %s; for example: name: shop", describe(root))
-		return nil, false
-	}
-	return root, true
-}
-
-func (p *parser) syntax(err error) *Error {
-	e := &Error{File: p.file, Msg: "not YAML: " + err.Error()}
-	if at := yamlLine.FindStringSubmatch(err.Error()); at != nil {
-		e.Line = 1 // the parser leaves the first line unsaid
-		if at[1] != "" {
-			e.Line, _ = strconv.Atoi(at[1])
-		}
-		e.Msg = "not YAML: " + at[2]
-	}
-	if strings.Contains(e.Msg, "mapping values are not allowed") {
-		e.Msg += "; a key with a parameter goes in braces, for example: learner: {egreedy: 0.05}"
-	}
-	return e
 }
 
 // mapping calls f for each key of n that is in allowed, and reports the others

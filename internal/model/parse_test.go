@@ -285,7 +285,7 @@ func TestSeveralErrorsAtOnce(t *testing.T) {
 		t.Fatalf("got %v, want three errors", err)
 	}
 	for i, e := range all {
-		if e.Line != i+1 {
+		if e.Line != int64(i+1) {
 			t.Errorf("error %d is on line %d", i, e.Line)
 		}
 	}

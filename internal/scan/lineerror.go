@@ -1,6 +1,6 @@
 package scan
 
-import "fmt"
+import "strconv"
 
 // LineError says where a file is wrong. Line and Column count from 1; Column counts
 // bytes, and is 0 where the whole record is meant, or the column that Name names.
@@ -14,13 +14,13 @@ type LineError struct {
 }
 
 func (e *LineError) Error() string {
-	switch {
-	case e.Name != "":
-		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Text())
-	case e.Column == 0:
-		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
+	place := e.File
+	for _, n := range []int64{e.Line, e.Column} {
+		if n > 0 {
+			place += ":" + strconv.FormatInt(n, 10)
+		}
 	}
-	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
+	return place + ": " + e.Text()
 }
 
 // Text is what is wrong, with the column's name.
