@@ -32,6 +32,7 @@ func TestParseMapping(t *testing.T) {
 		"features:\n- a\n- [b]\n":          "m.yaml:3:3: features: expected the name of a column",
 		"time-column: a\n\tb: c\n":         "m.yaml:2:1: not YAML: ",
 		"time-column: \"a\nid-column: b\n": "m.yaml:",
+		"action-column: x\n---\n{}\n":      "m.yaml:2:1: a second document starts here",
 	} {
 		if _, err := ParseMapping("m.yaml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q:\ngot  %v\nwant %s", text, err, want)
