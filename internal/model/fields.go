@@ -234,9 +234,9 @@ func (p *parser) field(f *field, n *yaml.Node, where string) {
 
 // number returns the finite number of a node.
 func number(n *yaml.Node, whole bool) (v float64, ok bool) {
-	if whole {
+	if whole && n.Tag == "!!int" { // all digits of which count
 		i, err := strconv.ParseInt(n.Value, 10, 64)
-		return float64(i), err == nil && n.Tag == "!!int" && int64(float64(i)) == i
+		return float64(i), err == nil && int64(float64(i)) == i
 	}
 	v, err := parseFloat(n.Value)
 	return v, err == nil && (n.Tag == "!!int" || n.Tag == "!!float")
