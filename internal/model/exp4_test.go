@@ -137,6 +137,7 @@ func TestEXP4TextErrors(t *testing.T) {
 		{"learner: {kind: exp4dale, policies: p, eta: 1}", `m.yaml:1:40: learner: unknown key "eta"`},
 		{"learner: {kind: exp4dale, policies: p, d: -1}", `m.yaml:1:43: learner.d: expected auto or a whole number in 0…`},
 		{"learner: {kind: exp4dale, policies: p, d: 5}", `m.yaml:1:43: learner.d: with a known sum of delays`},
+		{"learner: exp4dale:5", `m.yaml:1:10: learner.d: with a known sum of delays`},
 		{"learner: {kind: exp4dale, policies: p, horizon: 5}",
 			`m.yaml:1:49: learner.horizon: it has no effect with d: auto`},
 		{"oracle: {kind: unstable}",

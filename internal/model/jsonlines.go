@@ -40,7 +40,7 @@ func jsonLines(name, what, example string, b []byte, f func(line int, text []byt
 
 var errLineEnds = errors.New("the line ends inside a JSON object")
 
-// lineReader reads one line of JSON. After its first error it reads nothing more.
+// lineReader reads one line of JSON, whose bytes texts may share. After its first error it reads nothing more.
 type lineReader struct {
 	scan.JSON
 	file string
@@ -69,8 +69,6 @@ func (r *lineReader) column() int {
 	return r.Place() + 1
 }
 
-func (r *lineReader) text() string { return strings.Clone(r.Text()) }
-
 // member is a key of an object; read reads its value and is told where the key is.
 type member struct {
 	key  string
@@ -95,7 +93,7 @@ func (r *lineReader) members(f func(key string, at int)) {
 	seen := map[string]bool{}
 	for first := r.Open('{'); r.More(&first, '}'); {
 		at := r.column()
-		key := strings.Clone(r.Key())
+		key := r.Key()
 		if seen[key] {
 			r.fail(at, "the key %q is there twice", key)
 		}

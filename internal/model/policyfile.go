@@ -77,7 +77,7 @@ func (f *PolicyFile) readHeader(r *lineReader) {
 }
 
 func (f *PolicyFile) readAction(r *lineReader, at int) {
-	a := r.text()
+	a := r.Text()
 	if err := checkText(a); err != nil {
 		r.fail(at, "an action's name %v", err)
 	}
@@ -129,7 +129,7 @@ func (f *PolicyFile) readRule(r *lineReader) (rule learner.Rule) {
 		})
 		slices.SortFunc(rule.If, func(a, b learner.Condition) int { return strings.Compare(a.Feature, b.Feature) })
 	}}, member{"then", func(at int) {
-		if rule.Then = r.text(); !slices.Contains(f.Actions, rule.Then) {
+		if rule.Then = r.Text(); !slices.Contains(f.Actions, rule.Then) {
 			r.fail(at, "then: %q is not among the actions of the first line", rule.Then)
 		}
 	}})
@@ -144,7 +144,7 @@ func readCondition(r *lineReader, feature string) learner.Condition {
 	c, at := learner.Condition{Feature: feature, Kind: oracle.Number}, r.column()
 	switch b := r.Peek(); {
 	case b == '"':
-		c.Kind, c.Text = oracle.Text, r.text()
+		c.Kind, c.Text = oracle.Text, r.Text()
 	case b == 't' || b == 'f':
 		if c.Kind = oracle.Bool; r.Boolean() {
 			c.Lo, c.Hi = 1, 1
