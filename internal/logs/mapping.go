@@ -162,7 +162,8 @@ func (m *Mapping) set(name string, key, value *yaml.Node) *scan.LineError {
 		for _, k := range all {
 			names = append(names, k.name)
 		}
-		return scan.AtNode("", key, fmt.Sprintf("unknown key %q; the keys are %s", key.Value, strings.Join(names, ", ")))
+		return scan.AtNode("", key, fmt.Sprintf("unknown key %q; the keys are %s", key.Value,
+			strings.Join(names, ", ")))
 	}
 	if all[i].list != nil {
 		return setList(all[i].list(m), name, value)

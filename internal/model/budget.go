@@ -27,13 +27,14 @@ type Budget struct {
 
 // constants are those of formulas.
 func (m *Model) constants() entries[learner.Constant] {
-	return entries[learner.Constant]{&m.Constants, "", "names", "{usd: {llama: 1e-7, pro: 1e-5}}", maxConstants, wrongName,
+	return entries[learner.Constant]{&m.Constants, "", "names", "{usd: {llama: 1e-7, pro: 1e-5}}", maxConstants,
+		wrongName,
 		func(p *parser, n *yaml.Node, name, where string, c *learner.Constant) {
 			c.Name = name
 			p.perAction(m, n, where, func(values []float64, missing []int) {
 				if c.Values = values; len(missing) > 0 {
-					p.errorf(n, "%s: it has no number for the action %q; give one for each action, or one for all", where,
-						m.Actions[missing[0]])
+					p.errorf(n, "%s: it has no number for the action %q; give one for each action, or one for all",
+						where, m.Actions[missing[0]])
 				}
 			})
 		}, func(c *learner.Constant) string { return "\n  " + c.Name + ": " + m.formatPerAction(c.Values) }}

@@ -34,8 +34,8 @@ func candidate(at *loop.Candidate) parameter {
 			return nil
 		}
 		if has && slices.Contains([]string{"model", "learner", "table"}, name) {
-			return fmt.Errorf("a candidate is a rule that needs no state of its own; judge a %s on the log instead: replayer "+
-				"backtest --data LOG --policy %[1]s:%s", name, arg)
+			return fmt.Errorf("a candidate is a rule that needs no state of its own; judge a %s on the log instead: "+
+				"replayer backtest --data LOG --policy %[1]s:%s", name, arg)
 		}
 		return set(name, arg, has)
 	}
@@ -44,7 +44,8 @@ func candidate(at *loop.Candidate) parameter {
 
 // candidates are the policies that are judged, in the order of the file.
 func candidates(at *[]loop.Candidate) list[loop.Candidate] {
-	return list[loop.Candidate]{at, "none", fmt.Sprintf("1 to %d policies", maxCandidates), candidateExample, maxCandidates,
+	return list[loop.Candidate]{at, "none", fmt.Sprintf("1 to %d policies", maxCandidates), candidateExample,
+		maxCandidates,
 		func(p *parser, n *yaml.Node, where string, into *loop.Candidate) bool {
 			candidate(into).read(p, n, where)
 			return true

@@ -257,11 +257,12 @@ func (c *ClassFile) parseFunction(text []byte, size *classSize) error {
 func (c *ClassFile) add(f Function, size *classSize) error {
 	k := c.kind()
 	if given := f.parts(); len(given) != 1 || !strings.Contains(k.parts, given[0]) {
-		return fmt.Errorf("a function of a %s class has %s, and nothing else; for example %s", c.Kind, k.parts, k.example)
+		return fmt.Errorf("a function of a %s class has %s, and nothing else; for example %s", c.Kind, k.parts,
+			k.example)
 	}
 	if n := size.add(c, &f); n > maxClassNumbers {
-		return fmt.Errorf("the functions so far have %d numbers, more than the %d that fit; use fewer, or smaller ones", n,
-			maxClassNumbers)
+		return fmt.Errorf("the functions so far have %d numbers, more than the %d that fit; use fewer, or smaller ones",
+			n, maxClassNumbers)
 	}
 	one := *c
 	one.Functions = []Function{f}

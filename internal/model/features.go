@@ -107,8 +107,8 @@ func (m *Model) checkListed(add adder) {
 	k := m.Oracle.Kind
 	for _, f := range m.Features {
 		if f.Kind == loop.VectorFeature && m.UsesOracle() && k != Auto && k != Diagonal {
-			add("features", "%s is a vector, which the oracle %s does not learn; use oracle: auto or oracle: diagonal", f.Name,
-				k)
+			add("features", "%s is a vector, which the oracle %s does not learn; use oracle: auto or "+
+				"oracle: diagonal", f.Name, k)
 		}
 		for i := range oracle.TextStatistics {
 			name := loop.StatisticName(f.Name, i)

@@ -99,10 +99,11 @@ func orWord[T comparable](at *T, word string, stands T, f form) form {
 // group is a mapping of some keys, or a word instead.
 type group struct {
 	words []string
-	set   func(word string)                           // sets what a word stands for, or "" the defaults of a mapping; nil: nothing
-	rows  func() []field                              // of what set has set
-	then  func(p *parser, n *yaml.Node, where string) // checks what has been read of a mapping
-	word  string                                      // the canonical form, "" of a mapping
+	// sets what a word stands for, or, of "", what a mapping has by default; nil: nothing
+	set  func(word string)
+	rows func() []field                              // of what set has set
+	then func(p *parser, n *yaml.Node, where string) // checks what has been read of a mapping
+	word string                                      // the canonical form, "" of a mapping
 }
 
 func (g group) read(p *parser, n *yaml.Node, where string) {
@@ -360,8 +361,8 @@ func isWord(n *yaml.Node, word string) bool { return n.Kind == yaml.ScalarNode &
 // expected reports that a node is not what belongs at a path, with a value for example. It may be one of names that
 // is mistyped.
 func (p *parser) expected(n *yaml.Node, where, what, example string, names ...string) {
-	p.errorf(n, "%s: expected %s, found %s%s; for example: %s: %s", where, what, describe(n), didYouMean(n.Value, names),
-		where[strings.LastIndexByte(where, '.')+1:], example)
+	p.errorf(n, "%s: expected %s, found %s%s; for example: %s: %s", where, what, describe(n),
+		didYouMean(n.Value, names), where[strings.LastIndexByte(where, '.')+1:], example)
 }
 
 // scalar returns the text of a scalar that is not null.

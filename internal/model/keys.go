@@ -243,8 +243,8 @@ func (p *parser) feature(n *yaml.Node, name, where string, f *loop.FeatureRule) 
 			f.Bounded = true
 			f.Lo, f.Hi = p.number(v.Content[0], where, example), p.number(v.Content[1], where, example)
 			if !(f.Lo < f.Hi) {
-				p.errorf(v, "%s: the least value %v is not below the largest %v; for example: %s: %s", where, f.Lo, f.Hi, name,
-					example)
+				p.errorf(v, "%s: the least value %v is not below the largest %v; for example: %s: %s", where,
+					f.Lo, f.Hi, name, example)
 			}
 		}
 	})
@@ -268,8 +268,8 @@ func rangeFields(r *loop.Range) []field {
 func ordered(r *loop.Range) func(p *parser, n *yaml.Node, where string) {
 	return func(p *parser, n *yaml.Node, where string) {
 		if !(r.Min < r.Max) || r.Max-r.Min > maxRange {
-			p.errorf(n, "%s: expected min below max, found min %v and max %v; for example: {min: 0, max: 1}", where, r.Min,
-				r.Max)
+			p.errorf(n, "%s: expected min below max, found min %v and max %v; for example: {min: 0, max: 1}", where,
+				r.Min, r.Max)
 		}
 	}
 }

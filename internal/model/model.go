@@ -5,8 +5,9 @@
 //	fields.go    what a row is: numbers with their ranges, choices, scalars, groups of keys, with their messages
 //	parse.go     YAML, errors with their places, and what depends on several keys
 //	check.go     values that do not go together
-//	oracles.go   the table of kinds of oracles with their keys; what each does is in its file: aggregate.go, linear.go,
-//	             shared.go, diagonal.go, hedge.go, ridge.go; features.go has what the others share, cost.go what they cost
+//	oracles.go   the table of kinds of oracles with their keys; what each does is in its file: aggregate.go,
+//	             linear.go, shared.go, diagonal.go, hedge.go, ridge.go; features.go has what they share, cost.go
+//	             what they cost
 //	learner.go   learners and how much they explore; exp4.go, certificate.go
 //	class.go     the table of kinds of class files; policyfile.go
 //

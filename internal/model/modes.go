@@ -34,9 +34,11 @@ func wordOrAction(expected, example string, words []string, with int, set func(w
 		i := slices.Index(words, name)
 		switch {
 		case i < 0:
-			return fmt.Errorf("expected %s, found %q%s; for example: %s", expected, name, didYouMean(name, words), example)
+			return fmt.Errorf("expected %s, found %q%s; for example: %s", expected, name, didYouMean(name, words),
+				example)
 		case has != (i == with):
-			return fmt.Errorf("%s takes the name of an action and the others nothing; for example: %s", words[with], example)
+			return fmt.Errorf("%s takes the name of an action and the others nothing; for example: %s", words[with],
+				example)
 		case has && checkText(arg) != nil:
 			return fmt.Errorf("the name of the action %w; for example: %s", checkText(arg), example)
 		}
@@ -57,8 +59,8 @@ func guard(at *loop.GuardRules) group {
 			{key: "worse_by", into: &at.Margin, what: worst, hi: 1, ends: "[)", example: "0.02"},
 			alphaField(&at.Alpha, "0.01"),
 			{key: "then", into: choice{then, int(at.Then), func(i int) { at.Then = codec.Mode(i) }}},
-			{key: "lose_at_most", into: &at.LoseAtMost, what: "a share of the baseline's gain, 0 for off,", hi: 1, ends: "[)",
-				example: "0.02", omit: at.LoseAtMost == 0},
+			{key: "lose_at_most", into: &at.LoseAtMost, what: "a share of the baseline's gain, 0 for off,", hi: 1,
+				ends: "[)", example: "0.02", omit: at.LoseAtMost == 0},
 		}
 	}}
 }

@@ -27,7 +27,8 @@ var formulaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,39}$`)
 // wrongName says what is wrong with a name that formulas use.
 func wrongName(name string) error {
 	if !formulaName.MatchString(name) || slices.Contains([]string{"min", "max", "clip"}, name) {
-		return errors.New("has not 1 to 40 letters, digits and _, or is min, max or clip, so that no formula can use it")
+		return errors.New("has not 1 to 40 letters, digits and _, or is min, max or clip, so that no formula " +
+			"can use it")
 	}
 	return nil
 }
@@ -143,7 +144,8 @@ func (m *Model) scope() *learner.Scope {
 // SetReward gives a model with named outcomes another formula.
 func (m *Model) SetReward(text string) error {
 	if m.Named == nil {
-		return errors.New("the model names no outcomes, which a formula is of; for example: outcomes: " + outcomesExample)
+		return errors.New("the model names no outcomes, which a formula is of; for example: outcomes: " +
+			outcomesExample)
 	}
 	f, err := m.formula(text)
 	if err != nil {

@@ -203,13 +203,15 @@ func (o *Oracle) keys() []field {
 	random := o.Kind != Linear || o.randomised()
 	newest := strconv.Itoa(oracle.Newest)
 	all := []field{
-		{key: "version", into: &o.Version, whole: true, lo: 1, hi: oracle.Newest, example: newest, omit: o.Version <= 1},
+		{key: "version", into: &o.Version, whole: true, lo: 1, hi: oracle.Newest, example: newest,
+			omit: o.Version <= 1},
 		autoField(&o.Beta, field{key: "beta", hi: 1, example: "0.5"}),
 		autoField(&o.Lambda, field{key: "lambda", lo: 1e-9, hi: 1e9, example: "1"}),
 		{key: "forget", into: &o.Forget, lo: .5, hi: 1, ends: "[)", example: "0.998; leave it out to forget nothing",
 			omit: o.Forget == 0},
 		autoField(&o.Fourier, field{key: "fourier", whole: true, hi: oracle.MaxFourier, example: "128", omit: !random}),
-		autoField(&o.Columns, field{key: "columns", whole: true, hi: maxColumns, example: "17, or 0 if not known", omit: !random}),
+		autoField(&o.Columns, field{key: "columns", whole: true, hi: maxColumns, example: "17, or 0 if not known",
+			omit: !random}),
 		{key: "bandwidth", into: &o.Bandwidth, lo: leastBandwidth, hi: mostBandwidth, example: "1", omit: !random},
 		{key: "seed", into: &o.Seed, whole: true, hi: 1 << 53, example: "1", omit: !random},
 		{key: "share", into: either(&o.Steered, "fixed", "steered"), omit: !o.Steered},

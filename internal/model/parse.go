@@ -144,7 +144,8 @@ func (p *parser) warnSeldom(m *Model) {
 		if rounds, err := strconv.Atoi(n.Value); err == nil && rounds < fewRounds &&
 			(path == "window" || strings.HasPrefix(path, "outcomes.") && strings.HasSuffix(path, ".window")) {
 			p.warn(n, "window: %d means rounds: a round waits until %[1]d later ones are decided; for minutes write "+
-				"window: %[1]dm, and if rounds are meant, window: %s", rounds, FormatWindow(loop.Window{Rounds: int64(rounds)}))
+				"window: %[1]dm, and if rounds are meant, window: %s", rounds,
+				FormatWindow(loop.Window{Rounds: int64(rounds)}))
 		}
 	}
 	if text := m.Explore.Warning(); text != "" {

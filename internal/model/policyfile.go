@@ -51,7 +51,8 @@ func ParsePolicies(name string, b []byte) (*PolicyFile, error) {
 		return r.end()
 	})
 	if err == nil && len(f.Policies) == 0 {
-		err = &Error{File: name, Line: int64(lines), Msg: "there is no policy; add a line, for example " + policyExample}
+		err = &Error{File: name, Line: int64(lines), Msg: "there is no policy; add a line, for example " +
+			policyExample}
 	}
 	if err != nil {
 		return nil, err
