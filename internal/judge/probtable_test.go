@@ -43,6 +43,7 @@ func TestProbTable(t *testing.T) {
 		"id":    "id,a,b\nr,.75,.25\nq,.1,.9\n",
 		"row":   "b,row,a\n.9,1,.1\n.25,2,.75\n",
 		"order": "a,b\n.1,.9\n.75,.25\n",
+		"none":  "a,b\n.1,.9\n.75,.25\n0,1\n",
 		"BOM":   "\ufeffa,b\n.1,.9\n.75,.25\n,1\n",
 		"more":  "id,a,b\nr,.75,.25\nq,.1,.9\nzz,1,\n",
 		"JSON id": `{"id":"q","propensities":{"a":0.1,"b":0.9},"action":"b"}` + "\n" +

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -110,6 +111,11 @@ func TestInArguments(t *testing.T) {
 		got := c.arg[:from] + strings.Repeat("x", to-from) + c.arg[to:]
 		if got != c.want {
 			t.Errorf("%q becomes %q, want %q", c.arg, got, c.want)
+		}
+		if own := strings.Clone(c.arg); to > from && runtime.GOOS == "linux" { // whose bytes may be written
+			if mask(own, from, to); own != c.want {
+				t.Errorf("%q is overwritten as %q", c.arg, own)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"strings"
 	"testing"
 
 	"hindsight/pkg/codec"
@@ -22,6 +23,7 @@ func TestVerifySurplus(t *testing.T) {
 		"none is yet":           {nil, "", 0},
 		"one was passed over":   {[]string{"", "y"}, "reject", 0},
 		"one has other bytes":   {[]string{"x", "z"}, "bytes", 0},
+		"one for no reason":     {[]string{"x", "late y"}, "reason", 0},
 		"one that is not there": {[]string{"x", "y", "z"}, "offset", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,11 +54,14 @@ func TestVerifySurplus(t *testing.T) {
 				if text == "" {
 					continue
 				}
-				k := min(i, 1)
+				k, reason := min(i, 1), codec.ReasonMalformed
+				if other, late := strings.CutPrefix(text, "late "); late {
+					text, reason = other, codec.ReasonLate
+				}
 				put(s.ts.Rejects, 0,
 					stream.Record{Value: codec.AppendReject(nil, &codec.Reject{V: codec.Version, Topic: "outcomes",
 						Partition: 1,
-						Offset:    offsets[k] + int64(i-k), Time: times[k], Reason: codec.ReasonMalformed,
+						Offset:    offsets[k] + int64(i-k), Time: times[k], Reason: reason,
 						Bytes: []byte(text)})})
 			}
 			s.no(log.Truncate(s.ts.Outcomes, 1, offsets[0]+c.dropped))

@@ -163,3 +163,19 @@ func TestEpochGone(t *testing.T) {
 		t.Errorf("left: %+v, %v", r, err)
 	}
 }
+
+// TestEraAfterFeedback: the mark of an era tells of as much feedback as there is before it, if that is known.
+func TestEraAfterFeedback(t *testing.T) {
+	for _, c := range []struct {
+		n, told int64
+		ok      bool
+	}{{-1, 5, true}, {0, 0, true}, {0, 1, false}, {3, 3, true}, {3, 4, false}, {3, 2, false}} {
+		v := &verification{found: map[site]Difference{}, partitions: 1}
+		f := v.newFates(&logCursor{}, nil)
+		f.n, f.rejects = c.n, newOutcomeRejects(v, &logCursor{})
+		f.opens(&stream.Record{Offset: 20}, &codec.FeedbackMark{N: c.told, Era: 1})
+		if d := v.report.First; (d == nil) != c.ok || d != nil && d.Field != "n" {
+			t.Errorf("%+v: %+v", c, d)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package codec
 import (
 	"errors"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -67,6 +68,14 @@ func TestGridWraps(t *testing.T) {
 		law[i] = 1
 	}
 	if err := checkGrid(law); !errors.Is(err, errSum) {
+		t.Error(err)
+	}
+	d := sampleDecision()
+	d.Propensities, d.Action, d.Actions = law, 0, nil
+	for i := range law {
+		d.Actions = append(d.Actions, strconv.Itoa(i))
+	}
+	if err := d.Validate(); !errors.Is(err, errSum) {
 		t.Error(err)
 	}
 }

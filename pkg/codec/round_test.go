@@ -2,6 +2,7 @@ package codec
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -146,4 +147,15 @@ func FuzzParseRound(f *testing.F) {
 			again(t, &got, AppendRound, ParseRound)
 		}
 	})
+}
+
+// TestRoundTimes holds which times of a round in JSON are taken.
+func TestRoundTimes(t *testing.T) {
+	for text, ok := range map[string]bool{"1699-12-31T23:59:59Z": false, "1700-01-01T00:00:00Z": true,
+		"2200-12-31T23:59:59.5+01:00": true, "2201-01-01T00:00:00Z": false, "2021-02-30T00:00:00Z": false, "": false} {
+		var o Round
+		if err := ParseRound(&o, []byte(`{"id":"a","time":"`+text+`"}`)); errors.Is(err, errRoundTime) == ok {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }

@@ -231,6 +231,11 @@ func TestClockBack(t *testing.T) {
 		if took := time.Since(start); took < ttl || took > ttl+ttl/5 {
 			t.Errorf("took over after %v", took)
 		}
+		e, err := store.Get(t.Context(), "member.a")
+		all, listed := c.Claims(t.Context())
+		if err != nil || listed != nil || len(all) != 1 || all[0].Since != e.Revision || e.Revision < 2 {
+			t.Errorf("b claims since its takeover at %d: %+v, %v, %v", e.Revision, all, err, listed)
+		}
 		for range 20 {
 			time.Sleep(ttl / 2)
 			if claims() != 1 {

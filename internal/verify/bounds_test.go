@@ -1,0 +1,183 @@
+package verify
+
+import (
+	"fmt"
+	"testing"
+
+	"hindsight/internal/follow"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// TestLossParts: a loss lies between two records if its mark does not stand before the first, and the data before its
+// mark not behind the second. It may have taken a reject that was stored no later than the record of that time.
+func TestLossParts(t *testing.T) {
+	l := losses{all: []loss{{since: 10, time: 20, rejects: 8}}}
+	for _, c := range []struct {
+		from, to int64
+		want     bool
+	}{{20, 10, true}, {21, 10, false}, {20, 9, false}, {0, 100, true}, {0, 9, false}, {21, 100, false}} {
+		if l.parts(c.from, c.to) != c.want {
+			t.Errorf("%+v", c)
+		}
+	}
+	for passed, want := range map[int64]bool{7: false, 8: true, 20: true, 21: false} {
+		if l.rejects(passed) != want {
+			t.Errorf("a record at %d: %v", passed, !want)
+		}
+	}
+}
+
+// TestExemptRejects: nobody knows what rejects should be of cuts that were not replayed, or that an era made void.
+func TestExemptRejects(t *testing.T) {
+	x := newOutcomeRejects(nil, nil)
+	x.void(1, 5)
+	x.gap(9)
+	x.resume(12)
+	for _, c := range []struct {
+		era, cut int64
+		want     bool
+	}{{0, 5, false}, {0, 6, true}, {1, 6, false}, {2, 6, false}, {1, 9, false}, {1, 10, true}, {1, 12, true},
+		{1, 13, false}} {
+		if x.exempt(&codec.Reject{Era: c.era, Cut: c.cut}) != c.want {
+			t.Errorf("%+v", c)
+		}
+	}
+	x.gap(20)
+	if x.exempt(&codec.Reject{Era: 1, Cut: 20}) || !x.exempt(&codec.Reject{Era: 1, Cut: 21}) {
+		t.Error("of a gap that has begun")
+	}
+}
+
+// TestDroppedRejects: a reject may be gone if its record is no younger than the oldest reject of a log that has lost
+// its beginning.
+func TestDroppedRejects(t *testing.T) {
+	for _, c := range []struct {
+		first int64
+		times []int64
+		time  int64
+		want  bool
+	}{{2, []int64{5, 7}, 5, true}, {2, []int64{5, 7}, 6, false}, {2, nil, 6, true}, {1, []int64{5, 7}, 5, false}} {
+		x := rejectIndex{c: &logCursor{first: c.first}, times: c.times}
+		if x.dropped(c.time) != c.want {
+			t.Errorf("%+v", c)
+		}
+	}
+	x := rejectIndex{times: []int64{5, 3, 9}}
+	for before, want := range map[int64]int64{3: 0, 4: 3, 6: 5, 9: 5, 10: 9} {
+		if got := x.lastBefore(before); got != want {
+			t.Errorf("the last before %d: %d", before, got)
+		}
+	}
+}
+
+// TestLostBehind: a mark excuses what it says is lost, to the record, and only what stands before it.
+func TestLostBehind(t *testing.T) {
+	mark := codec.DecisionMark{ContextsThrough: 3, ContextsLost: 6, LearnedThrough: 10, LearnedLost: 12,
+		RejectsFrom: 20, RejectsTo: 22}
+	for _, c := range []struct {
+		context, learned int64
+		excused          bool
+	}{{2, 0, false}, {3, 0, true}, {5, 0, true}, {6, 0, false}, {-1, 10, false}, {-1, 11, true}, {-1, 12, true},
+		{-1, 13, false}} {
+		for _, behind := range []bool{false, true} {
+			v := &verification{found: map[site]Difference{}, rejects: &rejectIndex{}}
+			l := decisionLane{v: v}
+			if !behind {
+				l.lost = append(l.lost, mark)
+			}
+			l.suspect(Difference{}, nil, c.context, c.learned, func() bool { return false })
+			if behind {
+				l.lost = append(l.lost, mark)
+			}
+			v.settle()
+			if (v.report.Differences == 0) != (c.excused && behind) {
+				t.Errorf("%+v, the mark behind it: %v", c, behind)
+			}
+		}
+	}
+	l := decisionLane{lost: []codec.DecisionMark{mark}}
+	for offset, want := range map[int64]bool{19: false, 20: true, 21: true, 22: false} {
+		if l.lostReject(offset, 0) != want || l.lostReject(offset, 1) {
+			t.Errorf("the reject of context %d", offset)
+		}
+	}
+	for head, want := range map[int64]bool{11: true, 12: false} {
+		if l.head.LearnedThrough = head; l.relearns(100) != want || l.relearns(head) {
+			t.Errorf("feedback %d was learned again", head)
+		}
+	}
+}
+
+// TestNumbersOfMarks: a mark has the number of the last decision; records that could not be read may be decisions.
+func TestNumbersOfMarks(t *testing.T) {
+	for _, c := range []struct {
+		next, unread     int64
+		mark             codec.DecisionMark
+		field            string
+		then, thenUnread int64
+	}{
+		{0, 0, codec.DecisionMark{N: 7}, "", 8, 0}, {8, 0, codec.DecisionMark{N: 7}, "", 8, 0},
+		{8, 0, codec.DecisionMark{N: 8}, "n", 8, 0}, {8, 0, codec.DecisionMark{N: 6}, "n", 8, 0},
+		{8, 3, codec.DecisionMark{N: 9}, "", 10, 1}, {8, 3, codec.DecisionMark{N: 10}, "", 11, 0},
+		{8, 3, codec.DecisionMark{N: 11}, "n", 8, 3},
+		{8, 0, codec.DecisionMark{N: 9, GapFrom: 8, GapTo: 9}, "", 10, 0},
+		{8, 0, codec.DecisionMark{N: 9, GapFrom: 7, GapTo: 9}, "gap_from", 10, 0},
+		{8, 1, codec.DecisionMark{N: 9, GapFrom: 9, GapTo: 9}, "", 10, 0},
+		{8, 0, codec.DecisionMark{N: 7, GapFrom: 8, GapTo: 7}, "gap_from", 8, 0},
+	} {
+		v := &verification{found: map[site]Difference{}}
+		l := decisionLane{v: v, decisions: &logCursor{}, next: c.next, unread: c.unread}
+		l.number(&stream.Record{}, &c.mark)
+		field := ""
+		if d := v.report.First; d != nil {
+			field = d.Field
+		}
+		if field != c.field || l.next != c.then || l.unread != c.thenUnread {
+			t.Errorf("%+v: %q, next %d, %d unread", c, field, l.next, l.unread)
+		}
+	}
+}
+
+// TestLearnedOfMarks: a mark of decisions says no more feedback than the log has, unless none can be read, or an era
+// has made it void.
+func TestLearnedOfMarks(t *testing.T) {
+	for _, c := range []struct {
+		last, through, era int64
+		ok                 bool
+	}{{10, 10, 0, true}, {10, 11, 0, false}, {0, 11, 0, true}, {10, 11, 1, true}} {
+		v := &verification{found: map[site]Difference{}, rejects: &rejectIndex{}, partitions: 1}
+		v.models.lastN = c.last
+		d := &decisionCheck{v: v, audit: follow.New(nil, "m", nil, 1)}
+		if c.era > 0 {
+			d.eras.Eras = []codec.EraStart{{Era: c.era, N: c.last}}
+		}
+		l := decisionLane{v: v, check: d, decisions: &logCursor{}}
+		l.checkLearned(&stream.Record{}, &codec.DecisionMark{LearnedThrough: c.through})
+		if v.settle(); (v.report.Differences == 0) != c.ok {
+			t.Errorf("%+v: %+v", c, v.report.First)
+		}
+	}
+}
+
+// TestEpochsOfMarks: a mark names the current epoch last, and of each the offset of a record of its own.
+func TestEpochsOfMarks(t *testing.T) {
+	ref := func(epoch, offset int64) codec.EpochRef { return codec.EpochRef{Epoch: epoch, Offset: offset} }
+	for _, c := range []struct {
+		epoch, n int64
+		refs     []codec.EpochRef
+		ok       bool
+	}{
+		{2, 9, []codec.EpochRef{ref(1, 10), ref(2, 20)}, true}, {2, 9, []codec.EpochRef{ref(1, 10)}, false},
+		{2, 9, []codec.EpochRef{ref(3, 20)}, false}, {2, 9, []codec.EpochRef{ref(2, 21)}, false},
+		{2, 9, []codec.EpochRef{ref(1, 4), ref(2, 20)}, true}, {2, 9, []codec.EpochRef{ref(1, 5), ref(2, 20)}, false},
+		{2, 9, nil, false}, {0, 9, nil, false}, {0, 0, nil, true}, {0, 9, []codec.EpochRef{ref(7, 99)}, true},
+	} {
+		v := &verification{found: map[site]Difference{}}
+		f := &fateCheck{v: v, feedback: &logCursor{first: 5}, epoch: c.epoch, epochs: map[int64]bool{10: true, 20: true}}
+		f.refersEpochs(&stream.Record{}, &codec.FeedbackMark{N: c.n, Epochs: c.refs})
+		if (v.report.First == nil) != c.ok {
+			t.Errorf("%s: %+v", fmt.Sprintf("%+v", c), v.report.First)
+		}
+	}
+}
