@@ -10,6 +10,7 @@ import (
 	"hindsight/internal/join"
 	"hindsight/internal/join/testkit"
 	"hindsight/internal/loop"
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -146,6 +147,9 @@ func TestReplayLegal(t *testing.T) {
 	}
 	var worlds []*testkit.World
 	for seed := range uint64(20) {
+		if seed != 10 && !daily.Turn(t, int(seed), 4) { // the last outcomes of 10 can be left out
+			continue
+		}
 		w := testkit.New(t, 200+seed, "plain")
 		w.Run(100)
 		worlds = append(worlds, w)
@@ -224,6 +228,9 @@ func TestReplayEras(t *testing.T) {
 	}
 	planted := map[string]int{}
 	for seed := range uint64(25) {
+		if seed != 10 && !daily.Turn(t, int(seed), 5) { // 10 has rounds that are done
+			continue
+		}
 		w := testkit.New(t, 60+seed, "plain")
 		w.Loses = true
 		w.Run(150)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"hindsight/internal/service"
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -82,8 +83,9 @@ func TestVerifyPowerLoss(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		seeds = 1500
 	}
-	tried, tooOld, checked := 0, int64(0), int64(0)
-	for seed := range uint64(seeds) {
+	played, tried, tooOld, checked := 0, 0, int64(0), int64(0)
+	for seed := range daily.Seeds(t, seeds, 3) {
+		played++
 		w := newWorld(t, 1+int(seed%2), seed)
 		w.encoding = codec.Encoding(seed / 4 % 2)
 		w.use(int(seed/2) % len(worldModels))
@@ -104,7 +106,7 @@ func TestVerifyPowerLoss(t *testing.T) {
 		w.flipLast(seed)
 	}
 	t.Logf("%d seeds: %d records checked, of %d it is not known what they follow from", tried, checked, tooOld)
-	if tried < seeds/3 || tooOld == 0 || checked < 5*tooOld {
+	if tried < played/3 || tooOld == 0 || checked < 5*tooOld {
 		t.Errorf("%d seeds: %d records checked, of %d it is not known what they follow from", tried, checked, tooOld)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"hindsight/internal/join/testkit"
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/stream"
@@ -87,7 +88,7 @@ func TestReplayRepeats(t *testing.T) {
 		t.Skip("one goroutine: nothing for the race detector")
 	}
 	near, far := 0, 0
-	for seed := range uint64(25) {
+	for seed := range daily.Seeds(t, 25, 5) {
 		w := testkit.New(t, 900+seed, "plain")
 		w.Run(150)
 		made := madeOf(w)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -30,6 +31,9 @@ func seeds(n uint64) uint64 {
 func TestVerifyIdentical(t *testing.T) {
 	for parts := 1; parts <= 3; parts++ {
 		for seed := range seeds(6) {
+			if !testing.Short() && !daily.Turn(t, int(seed/2), 3) { // of both encodings
+				continue
+			}
 			t.Run(fmt.Sprint(parts, " partitions, seed ", seed), func(t *testing.T) {
 				w := encodedWorld(t, codec.Encoding(seed%2), parts, seed, 60)
 				r := w.verify()

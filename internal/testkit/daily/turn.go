@@ -2,6 +2,7 @@
 package daily
 
 import (
+	"iter"
 	"os"
 	"strconv"
 	"testing"
@@ -25,4 +26,15 @@ func Turn(t testing.TB, i, n int) bool {
 		t.Logf("one in %d is checked: HINDSIGHT_DAY=%d", n, day)
 	}
 	return i%n == day%n
+}
+
+// Seeds returns those of the seeds below count that are at turn where one in n is checked a day.
+func Seeds(t testing.TB, count, n int) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for i := range count {
+			if Turn(t, i, n) && !yield(uint64(i)) {
+				return
+			}
+		}
+	}
 }
