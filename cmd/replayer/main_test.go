@@ -378,7 +378,7 @@ func TestUsage(t *testing.T) {
 		"backtest --learner magic":     `unknown learner "magic"`,
 		"backtest --delays sometimes":  `unknown delay "sometimes"`,
 		"backtest --env moon":          `"moon"`,
-		"backtest --window forever":    `window "forever"`,
+		"backtest --window forever":    `"forever" is no window`,
 		"backtest --window 10m":        "give the window in rounds",
 		"inject --lead 0":              "--lead 0: ",
 		"inject --log cassandra:x":     "expected embedded:DIR",

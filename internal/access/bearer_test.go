@@ -185,3 +185,15 @@ func TestKafkaRealTokens(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedToken holds that the token of the command is not used again once it was refused; an earlier one says
+// nothing of it.
+func TestRefusedToken(t *testing.T) {
+	for token, again := range map[string]bool{"last": true, "earlier": false} {
+		until := time.Now().Add(time.Hour)
+		b := &bearer{last: "last", until: until}
+		if _, _, err := (&bearing{b: b, token: token}).Next(t.Context(), invalid); err != nil || b.until != until != again {
+			t.Errorf("%s was refused: used until %v, %v", token, b.until, err)
+		}
+	}
+}

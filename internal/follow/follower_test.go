@@ -29,6 +29,9 @@ func follow(t *testing.T, log stream.Log) (*Follower, string, error) {
 		Logger: slog.New(slog.NewTextHandler(&told, nil))})
 	if err == nil {
 		t.Cleanup(f.Close)
+		if _, end, _ := log.Bounds(t.Context(), f.topics.Feedback, 0); f.safe != end {
+			t.Errorf("followed to offset %d of %d", f.safe, end)
+		}
 	}
 	return f, told.String(), err
 }
@@ -335,15 +338,22 @@ func TestPlan(t *testing.T) {
 		d := e.Last
 		put(t, log, topics.Feedback, d.Records()...)
 		f, _, err := follow(t, log)
-		if must(t, err); f.Warmed != (c.want[1] > 0) || f.Replica().Epoch().Number != 2 {
-			t.Errorf("%s: warmed %v", name, f.Warmed)
+		if must(t, err); f.Warmed != (c.want[1] > 0) || f.Replica().Epoch().Number != 2 ||
+			f.Replica().Epoch().Learner.Learned() != c.want[1] {
+			t.Errorf("%s: warmed %v, %d learned", name, f.Warmed, f.Replica().Epoch().Learner.Learned())
 		}
-		stopped := errors.New("stopped")
-		if c.want[1] > 0 {
-			rec := s.Record(3, 1, "", 12)
-			if err := e.Plan(t.Context(), s, &rec, func() error { return stopped }); !errors.Is(err, stopped) {
-				t.Errorf("%s: %v", name, err)
+		for stopped := errors.New("stopped"); paused > 0; paused-- { // at each of the calls
+			rec, left := s.Record(3, 1, "", 12), paused
+			err := e.Plan(t.Context(), s, &rec, func() error {
+				if left--; left == 0 {
+					return stopped
+				}
+				return nil
+			})
+			if !errors.Is(err, stopped) {
+				t.Errorf("%s, stopped at call %d: %v", name, paused, err)
 			}
+			e.Undo(d)
 		}
 	}
 }

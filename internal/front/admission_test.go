@@ -289,3 +289,22 @@ func TestRates(t *testing.T) {
 		t.Error("no limit is one")
 	}
 }
+
+// TestFewWait holds that under overload, too, a few may wait, however long an answer takes, and no more than those.
+func TestFewWait(t *testing.T) {
+	a := admission{overload: true, excess: burst, pace: pace{time: leastPace * 100 * float64(ms), answers: leastPace}}
+	for i := range fewWaiting + 1 {
+		if _, ok := a.take(0, 1); ok != (i < fewWaiting) {
+			t.Errorf("with %d waiting a request is taken: %v", i, ok)
+		}
+	}
+}
+
+// TestIdleCounts holds that time in which nobody waited counts more from the last answer on, not from the last request.
+func TestIdleCounts(t *testing.T) {
+	a := admission{excess: burst, pace: pace{at: 90 * ms}}
+	a.came(100 * ms)
+	if want := burst - float64((100+idleCounts*10)*ms); a.excess != want {
+		t.Errorf("%v of work left, want %v", time.Duration(a.excess), time.Duration(want))
+	}
+}

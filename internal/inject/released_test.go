@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"hindsight/internal/dataset"
 	"hindsight/internal/delay"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
 )
 
 // TestReleasesByHand: 6 rounds, decided 10 ns apart. after are the rounds released after each
@@ -77,5 +81,64 @@ func TestReleasesByHand(t *testing.T) {
 		if got, want := fmt.Sprint(after, end), fmt.Sprint(c.after, c.end); got != want {
 			t.Errorf("%v, %+v: %s, want %s", c.raw, c.rules, got, want)
 		}
+	}
+}
+
+// TestReleasesKnown holds when the order of release is known: to one who decides one round at a time, and in one
+// partition, unless it hangs on where outcomes lie.
+func TestReleasesKnown(t *testing.T) {
+	window := loop.Window{Rounds: 2}
+	given, measured := &loop.Provisional{After: window}, &loop.Provisional{}
+	for _, c := range []struct {
+		partitions, lead int
+		provisional      *loop.Provisional
+		off              bool
+	}{{1, 1, nil, false}, {1, 2, nil, false}, {2, 1, nil, false}, {2, 2, nil, true}, {1, 2, given, false},
+		{1, 2, measured, true}, {1, 1, measured, false}, {2, 2, given, true}} {
+		rules := &loop.Rules{Window: window, Provisional: c.provisional, Range: loop.Range{Max: 1}, MaxActions: 1}
+		r := newReleases(rules, c.partitions, c.lead, 3)
+		if r.after = []int64{5}; r.off != c.off || r.by(-1) != 0 || (r.by(0) == 5) == c.off {
+			t.Errorf("%+v: off %v, %d released", c, r.off, r.by(0))
+		}
+		r.time = 10
+		if err := r.close(); err != nil || r.time != 10 { // what is written next may have this time
+			t.Errorf("log time %d, %v", r.time, err)
+		}
+	}
+}
+
+// TestDecisionFeed holds that decisions of several partitions are whole though their readers read on meanwhile.
+func TestDecisionFeed(t *testing.T) { synctest.Test(t, testDecisionFeed) }
+
+func testDecisionFeed(t *testing.T) {
+	log := mem.New(mem.Options{MaxBatch: 1, StrictBytes: true})
+	defer log.Close()
+	in := &Injection{Log: log, Partitions: 2, Topics: join.TopicsOf("m"), Taught: true}
+	if err := log.Create(t.Context(), in.Topics.Decisions, 2, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{}
+	for i := range 6 {
+		w, err := log.Writer(t.Context(), in.Topics.Decisions, i%2, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Append(t.Context(), &stream.Record{Value: fmt.Append(nil, "decision ", i)}); err != nil {
+			t.Fatal(err)
+		}
+		want[fmt.Sprint("decision ", i)] = true
+	}
+	f, err := in.openDecisions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.close()
+	for range 6 {
+		got, err := f.next(t.Context(), nil)
+		synctest.Wait() // until the readers have read on
+		if err != nil || len(got) != 1 || !want[string(got[0].Value)] {
+			t.Fatalf("%v, %v", got, err)
+		}
+		delete(want, string(got[0].Value))
 	}
 }

@@ -12,17 +12,67 @@ import (
 	"hindsight/pkg/stream/mem"
 )
 
-// ceaseless is a log in which decisions come whenever somebody asks for an end.
+// ceaseless is a log in which five decisions come in each partition whenever somebody asks for an end, some times.
 type ceaseless struct {
 	*mem.Log
-	come func()
+	*testing.T
+	decisions []stream.Appender
+	times     int
 }
 
 func (l *ceaseless) Bounds(ctx context.Context, topic string, partition int) (int64, int64, error) {
-	if l.come != nil {
-		l.come()
+	if l.times--; l.times >= 0 {
+		for _, a := range l.decisions {
+			for range 5 {
+				l.append(a)
+			}
+		}
 	}
 	return l.Log.Bounds(ctx, topic, partition)
+}
+
+func (l *ceaseless) append(a stream.Appender) {
+	l.Helper()
+	_, err := a.Append(l.Context(), &stream.Record{Value: []byte("x")})
+	l.must(err)
+}
+
+func (l *ceaseless) must(err error) {
+	l.Helper()
+	if err != nil {
+		l.Fatal(err)
+	}
+}
+
+// chooser returns a chooser of a log in which each partition has one record.
+func (l *ceaseless) chooser(partitions int) *chooser {
+	l.Helper()
+	var inputs []*intake.Input
+	for _, topic := range []string{"d", "o"} {
+		l.must(l.Create(l.Context(), topic, partitions, stream.TopicOptions{}))
+		for p := range partitions {
+			a, err := l.Writer(l.Context(), topic, p, nil)
+			l.must(err)
+			l.append(a)
+			in, err := intake.Open(l.Context(), l, topic, p, 0)
+			l.must(err)
+			l.Cleanup(in.Close)
+			if inputs = append(inputs, in); topic == "d" {
+				l.decisions = append(l.decisions, a)
+			}
+		}
+	}
+	limits := codec.Limits{Heart: loop.Heart, Pending: 1 << 20, Dedup: 1 << 20}
+	return newChooser(inputs, loop.NewJoiner(partitions, limits, 1, nil), 0)
+}
+
+// choose polls and chooses.
+func (l *ceaseless) choose(c *chooser) {
+	l.Helper()
+	_, _, err := c.poll(l.Context())
+	l.must(err)
+	_, err = c.choose(l.Context())
+	l.must(err)
 }
 
 // TestDecisionsNeverCease holds that the cuts move log time though more decisions have come whenever the
@@ -30,57 +80,34 @@ func (l *ceaseless) Bounds(ctx context.Context, topic string, partition int) (in
 // the joiner's lead.
 func TestDecisionsNeverCease(t *testing.T) {
 	for _, partitions := range []int{1, 3} {
-		t.Run(fmt.Sprint(partitions, " partitions"), func(t *testing.T) { testCeaseless(t, partitions) })
+		t.Run(fmt.Sprint(partitions, " partitions"), func(t *testing.T) {
+			log := &ceaseless{Log: mem.New(mem.Options{MaxBatch: 2, StrictBytes: true}), T: t}
+			c := log.chooser(partitions)
+			log.times = 1 << 30
+			last := int64(0)
+			for cut := range 10 {
+				log.choose(c)
+				if c.alone || c.time <= last {
+					t.Fatalf("cut %d: log time %d, was %d, decisions alone: %t", cut, c.time, last, c.alone)
+				}
+				last = c.time
+				c.taken()
+			}
+		})
 	}
 }
 
-func testCeaseless(t *testing.T, partitions int) {
-	ctx, must := t.Context(), func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
+// TestPatient holds that a patient chooser reads decisions until none come, and another one four times.
+func TestPatient(t *testing.T) {
+	for _, patient := range []bool{false, true} {
+		log := &ceaseless{Log: mem.New(mem.Options{MaxBatch: 2, StrictBytes: true}), T: t}
+		c := log.chooser(2)
+		c.patient = patient
+		log.must(c.inputs[0].FetchEnd(t.Context()))
+		log.times = 20
+		log.choose(c)
+		if had := log.times <= 0 && len(c.inputs[0].Batch) == 101; had != patient {
+			t.Errorf("patient %t: %d decisions in hand, %d times left", patient, len(c.inputs[0].Batch), log.times)
 		}
-	}
-	log := ceaseless{Log: mem.New(mem.Options{MaxBatch: 2, StrictBytes: true})}
-	var appenders []stream.Appender
-	topics := []string{"d", "o"}
-	for _, topic := range topics {
-		must(log.Create(ctx, topic, partitions, stream.TopicOptions{}))
-	}
-	var inputs []*intake.Input
-	for _, topic := range topics {
-		for p := range partitions {
-			a, err := log.Writer(ctx, topic, p, nil)
-			must(err)
-			appenders = append(appenders, a)
-			_, err = a.Append(ctx, &stream.Record{Value: []byte("x")})
-			must(err)
-			in, err := intake.Open(ctx, &log, topic, p, 0)
-			must(err)
-			defer in.Close()
-			inputs = append(inputs, in)
-		}
-	}
-	log.come = func() {
-		for p := range partitions {
-			for range 5 {
-				_, err := appenders[p].Append(ctx, &stream.Record{Value: []byte("x")})
-				must(err)
-			}
-		}
-	}
-	limits := codec.Limits{Heart: loop.Heart, Pending: 1 << 20, Dedup: 1 << 20}
-	c := newChooser(inputs, loop.NewJoiner(partitions, limits, 1, nil), 0)
-	last := int64(0)
-	for cut := range 10 {
-		_, _, err := c.poll(ctx)
-		must(err)
-		_, err = c.choose(ctx)
-		must(err)
-		if c.alone || c.time <= last {
-			t.Fatalf("cut %d: log time %d, was %d, decisions alone: %t", cut, c.time, last, c.alone)
-		}
-		last = c.time
-		c.taken()
 	}
 }

@@ -149,6 +149,7 @@ func TestDsjsonLines(t *testing.T) {
 		{"not activated", `{"_label_cost":0,"_original_label_cost":-3,"_skipLearn":true,` + rest + `}`, isEvent, "",
 			func(r *Record) bool { return r.Flags&Inactive != 0 && r.Value == 3 }},
 		{"ranks disagree", `{"_label_cost":0,"_label_Action":1,` + rest + `}`, 0, "different actions", nil},
+		{"probabilities disagree", `{"_label_cost":0,"_label_probability":0.5,` + rest + `}`, 0, "differ", nil},
 		{"law too short", `{"_label_cost":0,"a":[2,1],"p":[1],"c":{"_multi":[{},{}]}}`, 0, "length", nil},
 		{"ccb", `{"_outcomes":[{"_label_cost":0,"_a":[0],"_p":[1]}],"c":{"_multi":[{}],"_slots":[{}]}}`, isEvent, "",
 			nil},

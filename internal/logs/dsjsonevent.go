@@ -127,8 +127,12 @@ func (d *dsjson) law(r *Record) error {
 			return err
 		}
 	}
-	if r.Propensity = e.probability; !e.hasProb && len(d.probs) > 0 {
-		r.Propensity = d.probs[0]
+	if r.Propensity = e.probability; len(d.probs) > 0 {
+		if e.hasProb && math.Abs(d.probs[0]-e.probability) > Printed {
+			return errors.New("_label_probability and p[0] differ")
+		} else if !e.hasProb {
+			r.Propensity = d.probs[0]
+		}
 	}
 	if (e.hasProb || len(d.probs) > 0) && !(r.Propensity > 0 && r.Propensity <= 1+1e-6) {
 		return errProbability

@@ -80,6 +80,18 @@ func TestSlotsMalformed(t *testing.T) {
 	}
 }
 
+// TestNamespaceScale holds that the scale of a namespace is not lost for features without a value.
+func TestNamespaceScale(t *testing.T) {
+	all, err := readAll(t, openText(t, "1:0:0.5 |topics:0.25 sport x=y n:2 |u a\n", Options{Format: CB}))
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%v: %d events", err, len(all))
+	}
+	const want = "[{topics.sport 1 0.25 } {topics.x=y 1 0.25 } {topics.n 1 0.5 } {u.a 3 1 }]"
+	if got := fmt.Sprint(all[0].Features); got != want {
+		t.Error(got)
+	}
+}
+
 // TestSlotsText holds that the text of --ccb_explore_adf is read as dsjson is.
 func TestSlotsText(t *testing.T) {
 	const log = "ccb shared |u x:7\nccb action |a y:1\nccb action |a z\nccb action |\nccb slot " +

@@ -170,6 +170,8 @@ func (d *vwText) feature(others []codec.Feature, ns, text string, scale float64)
 			return f, errors.New("feature " + strconv.Quote(text) + ": its value is not a number")
 		}
 		f = codec.Feature{Kind: codec.Number, Name: d.names.Join(ns, text[:at]), Value: v * scale}
+	} else if scale != 1 {
+		f = codec.Feature{Kind: codec.Number, Name: d.names.Join(ns, text), Value: scale}
 	} else if name, category, ok := strings.Cut(text, "="); ok && name != "" {
 		f = codec.Feature{Kind: codec.Text, Name: d.names.Join(ns, name), Text: category}
 		if slices.ContainsFunc(others, func(o codec.Feature) bool { return o.Name == f.Name }) {

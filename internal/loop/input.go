@@ -210,6 +210,10 @@ func (r *reader) input() *oracle.Input {
 		}
 		return &r.in
 	}
+	if len(r.masked) == 0 && r.wide == nil {
+		r.in.Actions = unsafe.Slice((*oracle.Action)(unsafe.Pointer(unsafe.SliceData(c.Actions))), len(c.Actions))
+		return &r.in
+	}
 	r.listed = r.listed[:0]
 	for i := range c.Actions {
 		a := &c.Actions[i]
@@ -307,12 +311,14 @@ func (r *reader) known(fs []codec.Feature) []oracle.Feature {
 	return r.features
 }
 
-// The features of both packages have the same layout: neither may import the other,
+// The features and actions of both packages have the same layout: neither may import the other,
 // and copying them took a tenth of a backtest.
 const _ = -(unsafe.Sizeof(codec.Feature{}) ^ unsafe.Sizeof(oracle.Feature{})) -
 	(unsafe.Offsetof(codec.Feature{}.Kind) ^ unsafe.Offsetof(oracle.Feature{}.Kind)) -
 	(unsafe.Offsetof(codec.Feature{}.Value) ^ unsafe.Offsetof(oracle.Feature{}.Value)) -
-	(unsafe.Offsetof(codec.Feature{}.Text) ^ unsafe.Offsetof(oracle.Feature{}.Text)) // does not compile unless all are 0
+	(unsafe.Offsetof(codec.Feature{}.Text) ^ unsafe.Offsetof(oracle.Feature{}.Text)) -
+	(unsafe.Sizeof(codec.Action{}) ^ unsafe.Sizeof(oracle.Action{})) -
+	(unsafe.Offsetof(codec.Action{}.Features) ^ unsafe.Offsetof(oracle.Action{}.Features)) // does not compile unless all are 0
 
 func asOracle(fs []codec.Feature) []oracle.Feature {
 	return unsafe.Slice((*oracle.Feature)(unsafe.Pointer(unsafe.SliceData(fs))), len(fs))

@@ -9,26 +9,7 @@ import (
 // Auto is the aggregate of several regressions, the default.
 const Auto = "auto"
 
-type aggregate struct{}
-
-func (aggregate) orders() orders { return orders{early: true} }
-
-func (aggregate) defaults() Oracle {
-	auto := Number{Auto: true}
-	return Oracle{Kind: Auto, Version: oracle.Newest, Beta: auto, Columns: auto, Fourier: auto, Seed: 1}
-}
-
-func (aggregate) fields(o *Oracle) []field {
-	fourier, columns, seed := randomFields(o, true)
-	share := field{key: "share", into: either(&o.Steered, "fixed", "steered"), omit: !o.Steered}
-	return []field{versionField(o), betaField(o), columns, fourier, seed, share}
-}
-
-func (aggregate) check(m *Model, add adder) {
-	if m.checkFourier(add) {
-		m.checkFeatures(add)
-	}
-}
+type aggregate struct{ overFeatures }
 
 // resolve decides how many columns to expect, β as for the linear oracle, and the random features, 128 if
 // K·(d+128)² ≤ 1e6 and the model's limits leave memory for them, else none.

@@ -97,7 +97,7 @@ func TestBuildAuto(t *testing.T) {
 	if _, err := ParseOracle("hedge"); err == nil {
 		t.Error("hedge by flag is accepted: it has no class")
 	}
-	if o, err := ParseOracle("linear"); err != nil || o != (linear{}.defaults()) {
+	if o, err := ParseOracle("linear"); err != nil || o != oracleOf(Linear) {
 		t.Errorf("linear: %+v, %v", o, err)
 	}
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,30 +25,18 @@ type Budget struct {
 	PayBack int64     // rounds in which an excess is paid back; 0: by what is outstanding, -1: never
 }
 
-// byName are the constants of a model.
-type byName struct{ m *Model }
-
-const constantsExample = "constants: {usd: {llama: 1e-7, pro: 1e-5}}"
-
-func (c byName) read(p *parser, n *yaml.Node) {
-	p.readNames(n, "constants", constantsExample, maxConstants, func(name, where string, v *yaml.Node) {
-		c.m.Constants = append(c.m.Constants, learner.Constant{Name: name})
-		at := len(c.m.Constants) - 1
-		p.perAction(c.m, v, where, func(values []float64, missing []int) {
-			if c.m.Constants[at].Values = values; len(missing) > 0 {
-				p.errorf(v, "%s: it has no number for the action %q; give one for each action, or one for all", where,
-					c.m.Actions[missing[0]])
-			}
-		})
-	})
-}
-
-func (c byName) canonical() string {
-	var s strings.Builder
-	for _, k := range c.m.Constants {
-		s.WriteString("\n  " + k.Name + ": " + c.m.formatPerAction(k.Values))
-	}
-	return s.String()
+// constants are those of formulas.
+func (m *Model) constants() entries[learner.Constant] {
+	return entries[learner.Constant]{&m.Constants, "", "names", "{usd: {llama: 1e-7, pro: 1e-5}}", maxConstants, wrongName,
+		func(p *parser, n *yaml.Node, name, where string, c *learner.Constant) {
+			c.Name = name
+			p.perAction(m, n, where, func(values []float64, missing []int) {
+				if c.Values = values; len(missing) > 0 {
+					p.errorf(n, "%s: it has no number for the action %q; give one for each action, or one for all", where,
+						m.Actions[missing[0]])
+				}
+			})
+		}, func(c *learner.Constant) string { return "\n  " + c.Name + ": " + m.formatPerAction(c.Values) }}
 }
 
 // perAction reads one number, or one for each action, which it gives to set when the actions are known.
@@ -95,50 +84,39 @@ func (m *Model) formatPerAction(values []float64) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
+const budgetExample = "{cost: {of: usd*tokens, mean_at_most: 0.0005, about: {llama: 3e-5, pro: 0.015}}}"
+
 // budgets is the key budget.
-type budgets struct{ m *Model }
-
-const budgetExample = "budget: {cost: {of: usd*tokens, mean_at_most: 0.0005, about: {llama: 3e-5, pro: 0.015}}}"
-
-func (s budgets) read(p *parser, n *yaml.Node) {
-	s.m.Budgets = make([]Budget, 0, maxBudgets) // which stay where they are
-	p.readNames(n, "budget", budgetExample, maxBudgets, func(name, where string, v *yaml.Node) {
-		s.m.Budgets = append(s.m.Budgets, Budget{Name: name})
-		b := &s.m.Budgets[len(s.m.Budgets)-1]
-		if v.Kind != yaml.MappingNode {
-			p.expected(v, where, "of, mean_at_most or mean_at_least, about and pay_back", budgetExample)
-			return
-		}
-		given := p.fields(v, where, s.m.budgetFields(b))
-		if given["of"] == nil {
-			p.errorf(v, "%s: it has no formula; for example: %s", where, budgetExample)
-		}
-		if b.AtLeast = given["mean_at_least"] != nil; b.AtLeast == (given["mean_at_most"] != nil) {
-			p.errorf(v, "%s: expected either mean_at_most or mean_at_least; for example: %s", where, budgetExample)
-		}
-		if given["about"] == nil && !b.AtLeast {
-			p.warn(v, "%s: without about the first rounds, of which no outcome has come, may cost many times what is "+
-				"allowed; say roughly what an action costs, for example: about: {llama: 3e-5, pro: 0.015}", where)
-		}
-	})
+func (m *Model) budgets() entries[Budget] {
+	return entries[Budget]{&m.Budgets, "", "names", budgetExample, maxBudgets, wrongName,
+		func(p *parser, n *yaml.Node, name, where string, b *Budget) {
+			b.Name = name
+			group{rows: func() []field { return m.budgetFields(b) }, then: b.complete}.read(p, n, where)
+		}, func(b *Budget) string { return "\n  " + b.Name + ": " + braces(m.budgetFields(b)) }}
 }
 
-func (s budgets) canonical() string {
-	var out strings.Builder
-	for i := range s.m.Budgets {
-		b := &s.m.Budgets[i]
-		out.WriteString("\n  " + b.Name + ": " + braces(s.m.budgetFields(b)))
+// complete reports what a budget must have.
+func (b *Budget) complete(p *parser, n *yaml.Node, where string) {
+	given := func(key string) bool { return p.at[where+"."+key] != nil }
+	if !given("of") {
+		p.errorf(n, "%s: it has no formula; for example: budget: %s", where, budgetExample)
 	}
-	return out.String()
+	if b.AtLeast = given("mean_at_least"); b.AtLeast == given("mean_at_most") {
+		p.errorf(n, "%s: expected either mean_at_most or mean_at_least; for example: budget: %s", where, budgetExample)
+	}
+	if !given("about") && !b.AtLeast {
+		p.warn(n, "%s: without about the first rounds, of which no outcome has come, may cost many times what is "+
+			"allowed; say roughly what an action costs, for example: about: {llama: 3e-5, pro: 0.015}", where)
+	}
 }
 
 func (m *Model) budgetFields(b *Budget) []field {
 	return []field{
-		{key: "of", into: formula{m, "budget." + b.Name + ".of", &b.Of}},
-		{key: "mean_at_most", into: &b.Limit, example: "mean_at_most: 0.0005", omit: b.AtLeast},
-		{key: "mean_at_least", into: &b.Limit, example: "mean_at_least: 0.8", omit: !b.AtLeast},
+		{key: "of", into: formula{m, &b.Of}, example: "usd*tokens"},
+		{key: "mean_at_most", into: &b.Limit, example: "0.0005", omit: b.AtLeast},
+		{key: "mean_at_least", into: &b.Limit, example: "0.8", omit: !b.AtLeast},
 		{key: "about", into: about{m, b}, omit: b.About == nil},
-		{key: "pay_back", into: payBack{b}, omit: b.PayBack == 0},
+		{key: "pay_back", into: payBack(b), omit: b.PayBack == 0},
 	}
 }
 
@@ -148,8 +126,8 @@ type about struct {
 	b *Budget
 }
 
-func (a about) read(p *parser, n *yaml.Node) {
-	p.perAction(a.m, n, "budget."+a.b.Name+".about", func(values []float64, missing []int) {
+func (a about) read(p *parser, n *yaml.Node, where string) {
+	p.perAction(a.m, n, where, func(values []float64, missing []int) {
 		if a.b.About = values; len(missing) == 0 {
 			return
 		}
@@ -161,7 +139,7 @@ func (a about) read(p *parser, n *yaml.Node) {
 			}
 		}
 		if given == nil {
-			p.expected(n, "budget."+a.b.Name+".about", "numbers by action", budgetExample)
+			p.expected(n, where, "numbers by action", "{llama: 3e-5, pro: 0.015}")
 			return
 		}
 		for _, i := range missing {
@@ -175,27 +153,22 @@ func (a about) read(p *parser, n *yaml.Node) {
 func (a about) canonical() string { return a.m.formatPerAction(a.b.About) }
 
 // payBack is in how many rounds an excess is paid back.
-type payBack struct{ b *Budget }
-
-func (k payBack) read(p *parser, n *yaml.Node) {
-	if isWord(n, "never") {
-		k.b.PayBack = -1
-		return
-	}
-	const what, example = "never or a number of rounds", "pay_back: 1000 rounds"
-	if s, ok := p.scalar(n, "pay_back", what, example); ok {
-		w, err := ParseWindow(s)
-		if k.b.PayBack = w.Rounds; err != nil || w.Rounds == 0 {
-			p.expected(n, "pay_back", what, example)
+func payBack(b *Budget) form {
+	return form{"never or a number of rounds", "1000 rounds", func(s string) error {
+		if b.PayBack = -1; s == "never" {
+			return nil
 		}
-	}
-}
-
-func (k payBack) canonical() string {
-	if k.b.PayBack < 0 {
-		return "never"
-	}
-	return FormatWindow(loop.Window{Rounds: k.b.PayBack})
+		w, err := ParseWindow(s)
+		if b.PayBack = w.Rounds; err != nil || w.Rounds == 0 {
+			return fmt.Errorf("expected never or a number of rounds, found %q; for example: pay_back: 1000 rounds", s)
+		}
+		return nil
+	}, func() string {
+		if b.PayBack < 0 {
+			return "never"
+		}
+		return FormatWindow(loop.Window{Rounds: b.PayBack})
+	}}
 }
 
 // budgetProblems are budgets that bind never, or always.
@@ -204,7 +177,7 @@ func (m *Model) budgetProblems(add adder) {
 		b := &m.Budgets[i]
 		key := "budget." + b.Name
 		if b.Of == nil {
-			add(key, "it has no formula; for example: %s", budgetExample)
+			add(key, "it has no formula; for example: budget: %s", budgetExample)
 			continue
 		}
 		if b.About != nil && m.Actions == nil {

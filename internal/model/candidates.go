@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -16,112 +15,58 @@ import (
 // maxCandidates bounds what a feedback costs.
 const maxCandidates = 16
 
-const candidateExample = "candidates: [baseline, uniform, {always: red}]"
+const candidateExample = "[baseline, uniform, {always: red}]"
 
 // candidate is one policy that is judged.
-type candidate struct {
-	at    *loop.Candidate
-	where string
-}
-
-func (c candidate) read(p *parser, n *yaml.Node) {
-	if n.Kind == yaml.MappingNode && len(n.Content) == 2 {
-		switch kind := n.Content[0].Value; kind {
-		case "policies":
-			file, ok := p.scalar(n.Content[1], c.where, "the name of a file", "candidates: [{policies: shop.policies.jsonl}]")
-			if err := checkText(file); ok && err != nil {
-				p.errorf(n.Content[1], "%s: the name of the file %v", c.where, err)
+func candidate(at *loop.Candidate) parameter {
+	words := loop.CandidateKinds()
+	p := wordOrAction("baseline | uniform | learner | {always: ACTION} | {policies: FILE}", candidateExample,
+		words[:loop.PolicyCandidate], int(loop.AlwaysCandidate),
+		func(kind int, action string) { *at = loop.Candidate{Kind: loop.CandidateKind(kind), Action: action} },
+		func() string { return worded(words[at.Kind], at.Action) })
+	set := p.set
+	p.set = func(name, arg string, has bool) error {
+		if has && name == "policies" {
+			*at = loop.Candidate{Kind: loop.PolicyCandidate, Action: arg}
+			if err := checkText(arg); err != nil {
+				return fmt.Errorf("the name of the file %w", err)
 			}
-			*c.at = loop.Candidate{Kind: loop.PolicyCandidate, Action: file}
-			return
-		case "model", "learner", "table":
-			p.errorf(n, "%s: a candidate is a rule that needs no state of its own; judge a %s on the log instead: "+
-				"replayer backtest --data LOG --policy %[2]s:%s", c.where, kind, n.Content[1].Value)
-			return
+			return nil
 		}
+		if has && slices.Contains([]string{"model", "learner", "table"}, name) {
+			return fmt.Errorf("a candidate is a rule that needs no state of its own; judge a %s on the log instead: replayer "+
+				"backtest --data LOG --policy %[1]s:%s", name, arg)
+		}
+		return set(name, arg, has)
 	}
-	p.wordOrAction(n, c.where, "baseline | uniform | learner | {always: ACTION} | {policies: FILE}", candidateExample,
-		loop.CandidateKinds()[:loop.PolicyCandidate],
-		int(loop.AlwaysCandidate), func(kind int, action string) {
-			*c.at = loop.Candidate{Kind: loop.CandidateKind(kind), Action: action}
-		})
-}
-
-func (c candidate) canonical() string {
-	if c.at.Action != "" {
-		return "{" + loop.CandidateKinds()[c.at.Kind] + ": " + strconv.Quote(c.at.Action) + "}"
-	}
-	return c.at.String()
+	return p
 }
 
 // candidates are the policies that are judged, in the order of the file.
-type candidates struct{ at *[]loop.Candidate }
-
-func (c candidates) read(p *parser, n *yaml.Node) {
-	if *c.at = nil; isWord(n, "none") {
-		return
-	}
-	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 || len(n.Content) > maxCandidates {
-		p.expected(n, "candidates", fmt.Sprintf("none or a list of 1 to %d policies", maxCandidates), candidateExample)
-		return
-	}
-	for _, item := range n.Content {
-		var one loop.Candidate
-		candidate{&one, "candidates"}.read(p, item)
-		if slices.Contains(*c.at, one) {
-			p.errorf(item, "candidates: %s is there twice", one)
-		}
-		*c.at = append(*c.at, one)
-	}
-}
-
-func (c candidates) canonical() string {
-	var s strings.Builder
-	for i := range *c.at {
-		s.WriteString("\n  - " + candidate{at: &(*c.at)[i]}.canonical())
-	}
-	return s.String()
+func candidates(at *[]loop.Candidate) list[loop.Candidate] {
+	return list[loop.Candidate]{at, "none", fmt.Sprintf("1 to %d policies", maxCandidates), candidateExample, maxCandidates,
+		func(p *parser, n *yaml.Node, where string, into *loop.Candidate) bool {
+			candidate(into).read(p, n, where)
+			return true
+		}, func(c *loop.Candidate) string { return candidate(c).canonical() }}
 }
 
 // promotion is the rule by which a candidate is said to be better than what is played.
-type promotion struct{ at *loop.Promotion }
-
-// defaultPromotion is what a rule has that the file does not say.
-var defaultPromotion = loop.Promotion{BetterBy: 0.01, Alpha: 0.05, Share: 1}
-
-func (r promotion) fields() []field {
-	return []field{
-		{key: "of", into: candidate{&r.at.Of, "promote.of"}},
-		{key: "better_by", into: &r.at.BetterBy, example: "better_by: 0.01"},
-		{key: "alpha", into: &r.at.Alpha, example: "alpha: 0.05"},
-		{key: "only", into: either(&r.at.Switch, "tell", "switch")},
-		{key: "share", into: &r.at.Share, example: "share: 0.5", omit: r.at.Share == 1},
-	}
+func promotion(at *loop.Promotion) group {
+	return group{words: []string{"none"}, set: func(word string) {
+		if *at = (loop.Promotion{BetterBy: .01, Alpha: .05, Share: 1}); word != "" {
+			*at = loop.Promotion{}
+		}
+	}, rows: func() []field {
+		return []field{
+			{key: "of", into: candidate(&at.Of), example: "baseline"},
+			{key: "better_by", into: &at.BetterBy, what: worst, hi: 1, ends: "[)", example: "0.01"},
+			alphaField(&at.Alpha, "0.05"),
+			{key: "only", into: either(&at.Switch, "tell", "switch")},
+			{key: "share", into: &at.Share, what: "a share", lo: .5, hi: 1, example: "0.5", omit: at.Share == 1},
+		}
+	}}
 }
-
-func (r promotion) read(p *parser, n *yaml.Node) {
-	const example = "promote: {of: baseline, better_by: 0.01, alpha: 0.05, only: tell}"
-	if isWord(n, "none") {
-		return
-	}
-	*r.at = defaultPromotion
-	p.rule(n, "promote", "none, or of, better_by, alpha, only and share", example, r)
-}
-
-func (r promotion) canonical() string { return braces(r.fields()) }
-
-func (r promotion) problem() string {
-	switch {
-	case !(r.at.Share >= 0.5 && r.at.Share <= 1):
-		return fmt.Sprintf("share: expected a share in [0.5, 1], found %v", r.at.Share)
-	case r.at.Share < 1 && (r.at.Of.Kind != loop.LearnerCandidate || !r.at.Switch):
-		return "share is what the learner answers after a switch: it needs of: learner and only: switch"
-	}
-	return levelProblem("better_by", r.at.BetterBy, r.at.Alpha)
-}
-
-// mayHoldOut reports whether a share of the rounds may be held out.
-func mayHoldOut(share float64) bool { return share >= 0 && share <= 0.5 }
 
 // candidateProblems are those of the candidates and of the rule of promotion.
 func (m *Model) candidateProblems(add adder) {
@@ -134,9 +79,6 @@ func (m *Model) candidateProblems(add adder) {
 		add("candidates", "they are judged in the order of decisions, since outcomes that come early may be of "+
 			"certain losses; use order: fifo")
 	}
-	if !mayHoldOut(m.HoldOut) {
-		add("hold_out", "expected a share in [0, 0.5], found %v", m.HoldOut)
-	}
 	if (m.HoldOut > 0 || m.Promote.Share > 0 && m.Promote.Share < 1) && m.Guard.LoseAtMost > 0 {
 		add("hold_out", "it does not go with guard: {lose_at_most: …}, which plays the baseline by itself, nor does a "+
 			"share in promote; keep one of them")
@@ -144,10 +86,11 @@ func (m *Model) candidateProblems(add adder) {
 	if m.Promote == (loop.Promotion{}) {
 		return
 	}
-	if bad := (promotion{&m.Promote}).problem(); bad != "" {
-		add("promote", "%s", bad)
+	k := m.Promote.Of.Kind
+	if m.Promote.Share < 1 && (k != loop.LearnerCandidate || !m.Promote.Switch) {
+		add("promote.share", "it is what the learner answers after a switch: it needs of: learner and only: switch")
 	}
-	if k := m.Promote.Of.Kind; m.Promote.Switch && k != loop.BaselineCandidate && k != loop.LearnerCandidate {
+	if m.Promote.Switch && k != loop.BaselineCandidate && k != loop.LearnerCandidate {
 		add("promote", "%s is in no mode: only baseline and learner can take over; use only: tell, or make it the "+
 			"baseline", m.Promote.Of)
 	}

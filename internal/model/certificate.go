@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"go.yaml.in/yaml/v3"
-
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
@@ -17,37 +15,21 @@ type certificate learner.ModelsOptions
 // defaultCertificate is what a model file without the key has.
 var defaultCertificate = certificate{Alpha: learner.DefaultAlpha, Alarm: true}
 
-// maxAlpha keeps levels to what is worth saying.
-const maxAlpha = 0.5
-
-func (c *certificate) fields() []field {
-	return []field{
-		{key: "alpha", into: &c.Alpha, expected: "a level in (0, 0.5], found %v; for example: alpha: 0.05",
-			ok: func(a float64) bool { return a > 0 && a <= maxAlpha }, example: "alpha: 0.05"},
-		{key: "alarm", into: &c.Alarm, example: "alarm: true"},
+func (c *certificate) group() group {
+	g := group{words: []string{"none"}, set: func(word string) {
+		if *c = defaultCertificate; word != "" {
+			*c = certificate{}
+		}
+	}, rows: func() []field {
+		return []field{alphaField(&c.Alpha, "0.05"), {key: "alarm", into: &c.Alarm, example: "true"}}
+	}}
+	if *c == (certificate{}) {
+		g.word = "none"
 	}
-}
-
-func (c *certificate) read(p *parser, n *yaml.Node) {
-	if *c = (certificate{}); isWord(n, "none") {
-		return
-	}
-	*c = defaultCertificate
-	p.group(n, "certificate", "none, or alpha and alarm", "certificate: {alpha: 0.05, alarm: true}", c.fields())
-}
-
-func (c *certificate) canonical() string {
-	if c.Alpha == 0 {
-		return "none"
-	}
-	return braces(c.fields())
+	return g
 }
 
 func (m *Model) certificateProblems(add adder) {
-	if c := m.Certificate; !(c.Alpha >= 0 && c.Alpha <= maxAlpha) || c.Alpha == 0 && c.Alarm {
-		add("certificate", "alpha: expected a level in (0, 0.5], found %v; for example: certificate: {alpha: 0.05}",
-			c.Alpha)
-	}
 	if m.Learner.Kind != elimination {
 		return
 	}

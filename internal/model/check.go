@@ -31,6 +31,14 @@ func (m *Model) Validate() error {
 type adder func(key, format string, args ...any)
 
 func (m *Model) check(add adder) {
+	wrong := false
+	outOfRange(m.fields(), "", func(key, format string, args ...any) {
+		wrong = true
+		add(key, format, args...)
+	})
+	if wrong {
+		return // what follows reckons with the numbers
+	}
 	if !modelName.MatchString(m.Name) {
 		add("name", "expected 1 to 40 of a-z, 0-9, _ and -, found %q; for example: name: shop", m.Name)
 	}
@@ -40,14 +48,10 @@ func (m *Model) check(add adder) {
 		add("max_actions", "it is %d, but %d actions are listed; leave it out or raise it", m.MaxActions, n)
 	}
 	m.Learner.check(m, add)
-	if m.DefaultLoss < 0 || m.DefaultLoss > 1 {
-		add("default_loss", "expected a loss in [0,1], on the scale where 1 is worst, found %v; for example: default_loss: 1",
-			m.DefaultLoss)
-	}
 	m.orderProblems(add)
 	m.hurryProblems(add)
 	m.Oracle.kind().check(m, add)
-	m.checkVectors(add)
+	m.checkListed(add)
 	m.certificateProblems(add)
 	m.modeProblems(add)
 	m.candidateProblems(add)
@@ -77,7 +81,7 @@ func (m *Model) DefaultOrder() {
 // earlyProblem says why rounds decided early must wait for their turn, "" if they need not.
 func (m *Model) earlyProblem() string {
 	switch {
-	case !m.UsesOracle() || !m.Oracle.kind().orders().early:
+	case !m.UsesOracle() || !m.Oracle.kind().orders.early:
 		names := kindNames(true)
 		return "early is for oracles over features, which are " + strings.Join(names[:len(names)-1], ", ") +
 			" and " + names[len(names)-1] + "; use order: fifo"
@@ -98,7 +102,7 @@ func (m *Model) tooSoon() string {
 }
 
 func (m *Model) orderProblems(add adder) {
-	if m.Arrival && m.UsesOracle() && !m.Oracle.kind().orders().arrival {
+	if m.Arrival && m.UsesOracle() && !m.Oracle.kind().orders.arrival {
 		add("order", "arrival needs an oracle that does not depend on order, and %s does; use order: fifo, or oracle: "+
 			"{kind: hedge, …}", m.Oracle.Kind)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,35 +47,78 @@ type Function struct {
 	Mixed oracle.MixedFunction // mixed and shared: linear, logistic or trees
 }
 
-// classKind is a kind of class: one file, and a name in classNames.
-type classKind interface {
-	example() string
-	// read checks a line, fills f from it and counts its numbers.
-	read(c *ClassFile, f *Function, l *classLine, size *classSize) error
-	write(dst []byte, f *Function) []byte // what a line has beside its prior
-	class(c *ClassFile) (oracle.Class, error)
-}
-
-func classNames() []string {
-	return []string{LinearClass, LogisticClass, tabularClass, MixedClass, SharedClass}
-}
-
-func (c *ClassFile) kind() classKind {
-	switch c.Kind {
-	case tabularClass:
-		return tableClass{}
-	case MixedClass, SharedClass:
-		return mixedClass{c.Kind == SharedClass}
+// parts returns the keys of a line beside its prior.
+func (f *Function) parts() (names []string) {
+	m := &f.Mixed
+	for i, there := range []bool{f.W != nil, f.Table != nil, m.Linear != nil, m.Logistic != nil, m.Trees != nil} {
+		if there {
+			names = append(names, []string{"w", "table", "linear", "logistic", "trees"}[i])
+		}
 	}
-	return rowClass{c.Kind == LogisticClass}
+	return names
+}
+
+// classKind is a kind of class: what a line of it has, and what is made of its lines.
+type classKind struct {
+	name, parts, example string
+	class                func(c *ClassFile) (oracle.Class, error)
+}
+
+func classKinds() []classKind {
+	const rows, table, mixed = `{"prior":1,"w":[[0.1,0.5],[-0.2,0.5]]}`, `{"prior":1,"table":{"DE|true":[0.2,0.8]}}`,
+		`{"prior":1,"%s":[[0.1,0.5],[-0.2,0.5]]} or {"prior":1,"trees":[{"splits":[[%d,14.5,-1,-2]],"leaves":%s}]}`
+	weights := func(f *Function) [][]float64 { return f.W }
+	function := func(f *Function) oracle.MixedFunction { return f.Mixed }
+	return []classKind{
+		{LinearClass, "w", rows, func(c *ClassFile) (oracle.Class, error) {
+			return oracle.NewLinearClass(c.Features, c.Actions, each(c.Functions, weights))
+		}},
+		{LogisticClass, "w", rows, func(c *ClassFile) (oracle.Class, error) {
+			return oracle.NewLogisticClass(c.Features, c.Actions, each(c.Functions, weights))
+		}},
+		{tabularClass, "table", table, func(c *ClassFile) (oracle.Class, error) {
+			tables := each(c.Functions, func(f *Function) map[string][]float64 { return f.Table })
+			return oracle.NewTabularClass(c.Features, c.Actions, tables)
+		}},
+		{MixedClass, "linear, logistic or trees", fmt.Sprintf(mixed, "logistic", 0, "[[0.2,0.8],[0.6,0.1]]"),
+			func(c *ClassFile) (oracle.Class, error) {
+				return oracle.NewMixedClass(c.Features, c.Actions, each(c.Functions, function))
+			}},
+		{SharedClass, "linear, logistic or trees", fmt.Sprintf(mixed, "linear", 1, "[[0.2],[0.6]]"),
+			func(c *ClassFile) (oracle.Class, error) {
+				return oracle.NewSharedClass(c.Features, c.ActionFeatures, each(c.Functions, function))
+			}},
+	}
+}
+
+func classNames() []string { return each(classKinds(), func(k *classKind) string { return k.name }) }
+
+func (c *ClassFile) kind() *classKind {
+	return &classKinds()[slices.Index(classNames(), c.Kind)]
 }
 
 // classSize is what the limit on numbers counts: a function of a tabular class
 // has a number for every key of the class, whether or not its line names it.
 type classSize struct {
-	keys  map[string]bool
-	row   int // numbers a function
-	mixed int // numbers of all functions of a mixed class
+	keys    map[string]bool
+	numbers int // of all functions, but for tables
+}
+
+// add counts a function of a class with so many.
+func (s *classSize) add(c *ClassFile, f *Function) (numbers int) {
+	m := &f.Mixed
+	lists := slices.Concat(f.W, m.Linear, m.Logistic)
+	for i := range m.Trees {
+		s.numbers += 4 * len(m.Trees[i].Splits)
+		lists = append(lists, m.Trees[i].Leaves...)
+	}
+	for _, l := range lists {
+		s.numbers += len(l)
+	}
+	for key := range f.Table {
+		s.keys[key] = true
+	}
+	return s.numbers + (len(c.Functions)+1)*len(s.keys)*len(c.Actions)
 }
 
 type classHeader struct {
@@ -86,10 +130,21 @@ type classHeader struct {
 }
 
 type classLine struct {
-	Prior *float64             `json:"prior"`
+	Prior float64              `json:"prior"`
 	W     [][]float64          `json:"w"`
 	Table map[string][]float64 `json:"table"`
-	mixedLine
+	// a row an action, or a feature of actions and one more: one number a feature, then the intercept
+	Linear   [][]float64 `json:"linear"`
+	Logistic [][]float64 `json:"logistic"` // the same
+	Trees    []treeLine  `json:"trees"`    // the function is their mean
+}
+
+// treeLine is one tree: [column, at, low, high] a split, the first being the root, and
+// a loss an action a leaf. A column of at most `at` goes to low: to a later split, counted
+// from 0, or to leaf i, which is −1−i.
+type treeLine struct {
+	Splits [][4]float64 `json:"splits"`
+	Leaves [][]float64  `json:"leaves"`
 }
 
 const (
@@ -114,7 +169,7 @@ func ParseClass(name string, b []byte) (*ClassFile, error) {
 		return nil
 	})
 	if err == nil && len(c.Functions) == 0 {
-		msg := "the class has no function; add a line, for example " + c.kind().example()
+		msg := "the class has no function; add a line, for example " + c.kind().example
 		err = &Error{File: name, Line: lines, Msg: msg}
 	}
 	if err != nil {
@@ -172,28 +227,46 @@ func checkNames(what string, names []string) error {
 }
 
 func (c *ClassFile) parseFunction(text []byte, size *classSize) error {
-	var l classLine
-	k := c.kind()
+	l, k := classLine{Prior: 1}, c.kind()
 	if err := decodeLine(text, &l); err != nil {
-		return fmt.Errorf("function: %w; for example %s", err, k.example())
+		return fmt.Errorf("function: %w; for example %s", err, k.example)
 	}
-	f := Function{Prior: 1, W: l.W, Table: l.Table}
-	if l.Prior != nil {
-		f.Prior = *l.Prior
+	if l.Prior < 1e-300 {
+		return fmt.Errorf("prior: expected a positive number, found %v; leave a function out to give it none", l.Prior)
 	}
-	if f.Prior < 1e-300 {
-		return fmt.Errorf("prior: expected a positive number, found %v; leave a function out to give it none", f.Prior)
+	f := Function{Prior: l.Prior, W: l.W, Table: l.Table,
+		Mixed: oracle.MixedFunction{Linear: l.Linear, Logistic: l.Logistic}}
+	if l.Trees != nil {
+		f.Mixed.Trees = make([]oracle.Tree, len(l.Trees))
 	}
-	if _, mixed := k.(mixedClass); !mixed && l.given() {
-		return fmt.Errorf("linear, logistic and trees are of a mixed class or a shared one, not of a %s one; for "+
-			"example %s", c.Kind, k.example())
+	for i, t := range l.Trees {
+		f.Mixed.Trees[i].Leaves = t.Leaves
+		for j, s := range t.Splits {
+			split := oracle.Split{Column: int(s[0]), At: s[1], Low: int(s[2]), High: int(s[3])}
+			if float64(split.Column) != s[0] || float64(split.Low) != s[2] || float64(split.High) != s[3] {
+				return fmt.Errorf("trees[%d].splits[%d] is %v: expected [column, at, low, high], all but at whole; "+
+					"for example %s", i, j, s, k.example)
+			}
+			f.Mixed.Trees[i].Splits = append(f.Mixed.Trees[i].Splits, split)
+		}
 	}
-	if err := k.read(c, &f, &l, size); err != nil {
-		return err
+	return c.add(f, size)
+}
+
+// add adds a function, if it is one of the class and there is room for it.
+func (c *ClassFile) add(f Function, size *classSize) error {
+	k := c.kind()
+	if given := f.parts(); len(given) != 1 || !strings.Contains(k.parts, given[0]) {
+		return fmt.Errorf("a function of a %s class has %s, and nothing else; for example %s", c.Kind, k.parts, k.example)
 	}
-	if n := len(c.Functions) + 1; n*size.row > maxClassNumbers {
-		return fmt.Errorf("%d functions of %d numbers each are more than the %d that fit; use fewer", n, size.row,
+	if n := size.add(c, &f); n > maxClassNumbers {
+		return fmt.Errorf("the functions so far have %d numbers, more than the %d that fit; use fewer, or smaller ones", n,
 			maxClassNumbers)
+	}
+	one := *c
+	one.Functions = []Function{f}
+	if _, err := one.Class(); err != nil {
+		return fmt.Errorf("%s; for example %s", strings.Replace(err.Error(), "function 0: ", "", 1), k.example)
 	}
 	c.Functions = append(c.Functions, f)
 	return nil
@@ -228,9 +301,38 @@ func (c *ClassFile) Append(dst []byte) []byte {
 	for i := range c.Functions {
 		f := &c.Functions[i]
 		dst = appendNumber(append(dst, `{"prior":`...), f.Prior)
-		dst = append(c.kind().write(append(dst, ','), f), "}\n"...)
+		dst = append(f.append(append(dst, ',')), "}\n"...)
 	}
 	return dst
+}
+
+// append appends what a line has beside its prior.
+func (f *Function) append(dst []byte) []byte {
+	switch m := &f.Mixed; {
+	case f.W != nil:
+		return appendRows(append(dst, `"w":`...), f.W)
+	case f.Table != nil:
+		dst = append(dst, `"table":`...)
+		start := byte('{')
+		for _, key := range slices.Sorted(maps.Keys(f.Table)) {
+			dst = appendNumbers(append(appendJSON(append(dst, start), key), ':'), f.Table[key])
+			start = ','
+		}
+		if start == '{' {
+			dst = append(dst, start)
+		}
+		return append(dst, '}')
+	case m.Linear != nil:
+		return appendRows(append(dst, `"linear":`...), m.Linear)
+	case m.Logistic != nil:
+		return appendRows(append(dst, `"logistic":`...), m.Logistic)
+	}
+	return appendList(append(dst, `"trees":`...), f.Mixed.Trees, func(dst []byte, t oracle.Tree) []byte {
+		dst = appendList(append(dst, `{"splits":`...), t.Splits, func(dst []byte, s oracle.Split) []byte {
+			return appendNumbers(dst, []float64{float64(s.Column), s.At, float64(s.Low), float64(s.High)})
+		})
+		return append(appendRows(append(dst, `,"leaves":`...), t.Leaves), '}')
+	})
 }
 
 // Class returns the functions in the form that an oracle evaluates.

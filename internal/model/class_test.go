@@ -88,14 +88,14 @@ func TestClassErrors(t *testing.T) {
 		{`{"hindsight_class":1`, "f:1: class header: the line ends inside a JSON object"},
 		{head, "f:1: the class has no function"},
 		{head + `{"w":[[1,2],[3,4]]} {}`, "f:2: function: more than one JSON object"},
-		{head + "\n" + `{"w":[[1,2]]}`, "f:3: w has 1 rows for 2 actions"},
-		{head + `{"w":[[1,2],[3]]}`, `f:2: w[1], action "b", has 1 numbers: expected 2`},
+		{head + "\n" + `{"w":[[1,2]]}`, "f:3: linear class: 1 rows for 2 actions; for example {"},
+		{head + `{"w":[[1,2],[3]]}`, `f:2: linear class: row 1, of a number a feature and the intercept: 1 numbers where 2 are expected`},
 		{head + `{"w":[[1,2],[3,1e999]]}`, "f:2: function: "},
 		{head + `{"w":[[1,2],[3,"x"]]}`, "f:2: function: "},
 		{head + `{"prior":0,"w":[[1,2],[3,4]]}`, "f:2: prior: expected a positive number"},
-		{head + `{"table":{"1":[0,1]}}`, "f:2: a function of a linear class has w and no table"},
-		{table + `{"w":[[1,2],[3,4]]}`, "f:2: a function of a tabular class has a table and no w"},
-		{table + `{"table":{"1":[0]}}`, "f:2: table: a key has 1 losses for 2 actions"},
+		{head + `{"table":{"1":[0,1]}}`, "f:2: a function of a linear class has w, and nothing else"},
+		{table + `{"w":[[1,2],[3,4]]}`, "f:2: a function of a tabular class has table, and nothing else"},
+		{table + `{"table":{"1":[0]}}`, `f:2: tabular class: key "1": 1 losses for 2 actions`},
 	} {
 		_, err := ParseClass("f", []byte(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -29,7 +29,7 @@ func TestDefaultOracle(t *testing.T) {
 		{"oracle: {kind: linear}", Linear, "{kind: linear, beta: 0, lambda: 1}"},
 	} {
 		if strings.Contains(c.text, "max_") {
-			if m := mustParse(t, c.text); m.Oracle != (aggregate{}.defaults()) {
+			if m := mustParse(t, c.text); m.Oracle != oracleOf(Auto) {
 				t.Errorf("%q: oracle %+v, want auto", c.text, m.Oracle)
 			}
 		}
@@ -66,7 +66,7 @@ func TestOlderDefault(t *testing.T) {
 	old := read(t, "default-linear.golden")
 	m := mustParseLogged(t, old)
 	want := Default()
-	want.Oracle = linear{}.defaults()
+	want.Oracle = oracleOf(Linear)
 	want.Oracle.Version, want.Early = 1, false
 	if !reflect.DeepEqual(m, want) || !bytes.Equal(m.Canonical(), []byte(old)) {
 		t.Errorf("read as %+v", m)

@@ -9,23 +9,7 @@ import (
 // Diagonal is the Kalman filter with a diagonal covariance, for texts and vectors.
 const Diagonal = "diagonal"
 
-type diagonal struct{}
-
-func (diagonal) orders() orders { return orders{early: true} }
-
-func (diagonal) defaults() Oracle {
-	auto := Number{Auto: true}
-	return Oracle{Kind: Diagonal, Version: oracle.Newest, Beta: auto, Lambda: auto}
-}
-
-func (diagonal) fields(o *Oracle) []field {
-	return []field{versionField(o), betaField(o), lambdaField(o)}
-}
-
-func (diagonal) check(m *Model, add adder) {
-	m.checkLambda(add)
-	m.checkFeatures(add)
-}
+type diagonal struct{ overFeatures }
 
 // resolve decides β, which costs nothing here, and λ.
 func (diagonal) resolve(m *Model, _, _ int) {

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
@@ -19,73 +17,40 @@ type Hurry struct {
 	Silence *float64    // what no outcome till then counts as, on the scale of loss or reward; nil: default_loss
 }
 
-const earlyExample = "early: {after: median, silence: 0}"
-
-type hurry struct{ at **Hurry }
-
-func (h hurry) read(p *parser, n *yaml.Node) {
-	if *h.at = nil; isWord(n, "none") {
-		return
+// hurry is the key early.
+func hurry(at **Hurry) group {
+	g := group{words: []string{"none", "median"}, set: func(word string) {
+		if *at = &(Hurry{}); word == "none" {
+			*at = nil
+		}
+	}, rows: func() []field { return (*at).fields() }}
+	if *at == nil {
+		g.word = "none"
 	}
-	e := &Hurry{}
-	if *h.at = e; isWord(n, "median") {
-		return
-	}
-	if n.Kind != yaml.MappingNode {
-		p.expected(n, "early", "none, median, or after and silence", earlyExample)
-		return
-	}
-	p.fields(n, "early", e.fields())
-}
-
-func (h hurry) canonical() string {
-	if *h.at == nil {
-		return "none"
-	}
-	return braces((*h.at).fields())
+	return g
 }
 
 func (e *Hurry) fields() []field {
-	return []field{{key: "after", into: patience{&e.After}},
-		{key: "silence", into: optional{&e.Silence, "early.silence", "silence: 0"}, omit: e.Silence == nil}}
-}
-
-// patience is the key early.after.
-type patience struct{ at *loop.Window }
-
-func (w patience) read(p *parser, n *yaml.Node) {
-	if *w.at = (loop.Window{}); isWord(n, "median") {
-		return
+	after := windowForm(&e.After)
+	set, get := after.set, after.get
+	after.what, after.example = "median, "+after.what, "median"
+	after.set = func(s string) error {
+		if e.After = (loop.Window{}); s == "median" {
+			return nil
+		}
+		if err := set(s); err != nil {
+			return fmt.Errorf("median, or as a window: %w", err)
+		}
+		return nil
 	}
-	s, ok := p.scalar(n, "early.after", "median, a duration or a number of rounds", earlyExample)
-	if !ok {
-		return
+	after.get = func() string {
+		if e.After == (loop.Window{}) {
+			return "median"
+		}
+		return get()
 	}
-	var err error
-	if *w.at, err = ParseWindow(s); err != nil {
-		p.errorf(n, "early.after: median, or as a window: %v", err)
-	}
+	return []field{{key: "after", into: after}, {key: "silence", into: &e.Silence, example: "0", omit: e.Silence == nil}}
 }
-
-func (w patience) canonical() string {
-	if *w.at == (loop.Window{}) {
-		return "median"
-	}
-	return FormatWindow(*w.at)
-}
-
-// optional is a number that may be left out.
-type optional struct {
-	at             **float64
-	where, example string
-}
-
-func (o optional) read(p *parser, n *yaml.Node) {
-	v := p.number(n, o.where, o.example)
-	*o.at = &v
-}
-
-func (o optional) canonical() string { return formatFloat(**o.at) }
 
 // provisional returns the rule that the key early makes, nil if there is none.
 func (m *Model) provisional() *loop.Provisional {

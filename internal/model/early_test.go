@@ -63,7 +63,7 @@ func TestEarly(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"early: soon":                                `expected none, median, or after and silence, found "soon"`,
+		"early: soon":                                `expected none, or median, or some of after, silence, found "soon"`,
 		"early: {after: 1x}":                         "early.after: median, or as a window",
 		"early: {before: 1m}":                        `unknown key "before"`,
 		"early: {after: 1h}":                         "after: 1h is not before the window of 1h ends",

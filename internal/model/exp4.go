@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"hindsight/pkg/learner"
 )
 
@@ -21,7 +19,7 @@ type exp4 struct {
 	Plain    bool   // plain importance weighting, for comparison
 }
 
-const exp4Example = "learner: {kind: exp4dale, policies: shop.policies.jsonl}"
+const exp4Example = "{kind: exp4dale, policies: shop.policies.jsonl}"
 
 // maxDelays and maxHorizon keep K·T + D exact.
 const (
@@ -68,38 +66,31 @@ func (x exp4) String() string {
 
 // fields returns the keys of the long form of the learner.
 func (x *exp4) fields() []field {
+	kind := form{EXP4DALE, EXP4DALE, func(s string) error {
+		if s != EXP4DALE {
+			return fmt.Errorf("expected exp4dale, found %q; the others have one parameter at most: %w", s, errLearner)
+		}
+		return nil
+	}, func() string { return EXP4DALE }}
 	return []field{
-		{key: "kind", into: exp4Kind{}},
-		{key: "policies", into: &x.Policies, example: "policies: shop.policies.jsonl"},
-		{key: "d", into: &x.Delays, hi: maxDelays, example: "d: 20000"},
-		{key: "horizon", into: &x.Horizon, lo: 1, hi: maxHorizon, example: "horizon: 10000", omit: x.Delays.Auto},
-		{key: "plain", into: &x.Plain, example: "plain: false"},
+		{key: "kind", into: kind},
+		{key: "policies", into: &x.Policies, example: "shop.policies.jsonl"},
+		autoField(&x.Delays, field{key: "d", whole: true, hi: maxDelays, example: "20000"}),
+		{key: "horizon", into: &x.Horizon, whole: true, lo: 1, hi: maxHorizon, example: "10000", omit: x.Horizon == 0},
+		{key: "plain", into: &x.Plain, example: "false"},
 	}
 }
-
-// exp4Kind is the key kind of a learner: only exp4dale has a long form.
-type exp4Kind struct{}
-
-func (exp4Kind) read(p *parser, n *yaml.Node) {
-	if s, ok := p.scalar(n, "learner.kind", EXP4DALE, exp4Example); ok && s != EXP4DALE {
-		p.errorf(n, "learner.kind: expected exp4dale, found %q; the others have one parameter at most: %v", s,
-			errLearner)
-	}
-}
-
-func (exp4Kind) canonical() string { return EXP4DALE }
 
 func (x *exp4) check(add adder) {
 	if x.Policies == "" {
-		add("learner", "exp4dale needs a policy file or a class file; for example: %s", exp4Example)
+		add("learner", "exp4dale needs a policy file or a class file; for example: learner: %s", exp4Example)
 	} else if err := checkText(x.Policies); err != nil {
-		add("learner", "policies: the file name %v", err)
+		add("learner.policies", "the file name %v", err)
 	}
-	switch {
-	case x.Delays.Auto && x.Horizon != 0:
-		add("learner", "horizon: it has no effect with d: auto; give both, or leave it out")
-	case !x.Delays.Auto && (x.Horizon < 1 || x.Horizon > maxHorizon):
-		add("learner", "d: with a known sum of delays the number of rounds must be known, too; for example: d: 20000, "+
+	if x.Delays.Auto && x.Horizon != 0 {
+		add("learner.horizon", "it has no effect with d: auto; give both, or leave it out")
+	} else if !x.Delays.Auto && x.Horizon == 0 {
+		add("learner.d", "with a known sum of delays the number of rounds must be known, too; for example: d: 20000, "+
 			"horizon: 10000")
 	}
 }

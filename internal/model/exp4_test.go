@@ -135,10 +135,10 @@ func TestEXP4TextErrors(t *testing.T) {
 		{"learner: {kind: exp4dale}", `m.yaml:1:10: learner: exp4dale needs a policy file or a class file`},
 		{"learner: {kind: dafa}", `m.yaml:1:17: learner.kind: expected exp4dale, found "dafa"`},
 		{"learner: {kind: exp4dale, policies: p, eta: 1}", `m.yaml:1:40: learner: unknown key "eta"`},
-		{"learner: {kind: exp4dale, policies: p, d: -1}", `m.yaml:1:43: learner.d: expected a whole number in 0…`},
-		{"learner: {kind: exp4dale, policies: p, d: 5}", `m.yaml:1:10: learner: d: with a known sum of delays`},
+		{"learner: {kind: exp4dale, policies: p, d: -1}", `m.yaml:1:43: learner.d: expected auto or a whole number in 0…`},
+		{"learner: {kind: exp4dale, policies: p, d: 5}", `m.yaml:1:43: learner.d: with a known sum of delays`},
 		{"learner: {kind: exp4dale, policies: p, horizon: 5}",
-			`m.yaml:1:10: learner: horizon: it has no effect with d: auto`},
+			`m.yaml:1:49: learner.horizon: it has no effect with d: auto`},
 		{"oracle: {kind: unstable}",
 			`m.yaml:1:16: oracle.kind: unstable is the oracle of an environment, for backtests only`},
 	} {

@@ -2,31 +2,13 @@ package model
 
 import (
 	"fmt"
-	"math"
-	"strconv"
+	"slices"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/oracle"
 )
 
 // What the oracles over features share.
-
-// versionField is left out of the canonical form in version 1: older models have the same bytes.
-func versionField(o *Oracle) field {
-	return field{key: "version", into: &o.Version, lo: 1, hi: oracle.Newest,
-		example: "version: " + strconv.Itoa(oracle.Newest), omit: o.Version <= 1}
-}
-
-func betaField(o *Oracle) field { return field{key: "beta", into: &o.Beta, example: "beta: 0.5"} }
-
-func lambdaField(o *Oracle) field { return field{key: "lambda", into: &o.Lambda, example: "lambda: 1"} }
-
-// randomFields are the keys of random features, which the canonical form has if written.
-func randomFields(o *Oracle, written bool) (fourier, columns, seed field) {
-	return field{key: "fourier", into: &o.Fourier, example: "fourier: 128", omit: !written},
-		field{key: "columns", into: &o.Columns, example: "columns: 17", omit: !written},
-		field{key: "seed", into: &o.Seed, hi: 1 << 53, example: "seed: 1", omit: !written}
-}
 
 // follows reports whether the oracle sizes itself by what comes.
 func (m *Model) follows() bool {
@@ -59,40 +41,9 @@ func (m *Model) decideFourier(actions, columns int, bytes float64) {
 	m.Oracle.Fourier.decide(float64(n))
 }
 
-func (m *Model) checkLambda(add adder) {
-	if l := m.Oracle.Lambda; !l.Auto && !(l.Value >= 1e-9 && l.Value <= 1e9) {
-		add("oracle", "lambda: expected auto or a number in [1e-9, 1e9], found %v; for example: lambda: 1", l.Value)
-	}
-}
-
-// maxColumns limits how many columns may be expected.
-const maxColumns = 65537
-
-// checkFourier reports whether the number of random features is right: nothing that
-// depends on it can be judged otherwise.
-func (m *Model) checkFourier(add adder) bool {
-	o := m.Oracle
-	whole := func(n Number, most float64) bool {
-		return n.Auto || n.Value >= 0 && n.Value <= most && n.Value == math.Floor(n.Value)
-	}
-	if !whole(o.Columns, maxColumns) {
-		add("oracle", "columns: expected auto or a whole number in 0…%d, 0 if not known, found %v; for example: "+
-			"columns: 17", maxColumns, o.Columns.Value)
-	}
-	ok := whole(o.Fourier, oracle.MaxFourier)
-	if !ok {
-		add("oracle", "fourier: expected auto or a whole number in 0…%d, found %v; for example: fourier: 128",
-			oracle.MaxFourier, o.Fourier.Value)
-	}
-	return ok
-}
-
 // checkFeatures reports what is wrong with any oracle over features.
 func (m *Model) checkFeatures(add adder) {
 	o := m.Oracle
-	if b := o.Beta; !b.Auto && (b.Value < 0 || b.Value > 1) {
-		add("oracle", "beta: expected auto or a number in [0,1], found %v; for example: beta: 0.5", b.Value)
-	}
 	if m.Explore.Name == Paper && m.Learner.Kind == DAFA {
 		add("explore", "the paper's preset is for a finite class; use oracle: {kind: hedge, class: FILE}, or "+
 			"explore: theory")
@@ -150,15 +101,22 @@ func (m *Model) costOfSize(why, regressions string, bytes float64, n, d int, col
 	return costs{Oracle: m.Oracle.Kind, Why: why, State: state, Decision: decision}
 }
 
-// checkVectors reports vectors that the oracle would not learn. Of texts all oracles learn the statistics.
-func (m *Model) checkVectors(add adder) {
-	if k := m.Oracle.Kind; !m.UsesOracle() || k == Auto || k == Diagonal {
-		return
-	}
+// checkListed reports names that statistics of texts have, and vectors that the oracle would not learn. Of texts all
+// oracles learn the statistics.
+func (m *Model) checkListed(add adder) {
+	k := m.Oracle.Kind
 	for _, f := range m.Features {
-		if f.Kind == loop.VectorFeature {
-			add("features", "%s is a vector, which the oracle %s does not learn; use oracle: auto or oracle: "+
-				"diagonal", f.Name, m.Oracle.Kind)
+		if f.Kind == loop.VectorFeature && m.UsesOracle() && k != Auto && k != Diagonal {
+			add("features", "%s is a vector, which the oracle %s does not learn; use oracle: auto or oracle: diagonal", f.Name,
+				k)
+		}
+		for i := range oracle.TextStatistics {
+			name := loop.StatisticName(f.Name, i)
+			if f.Kind == loop.NgramsFeature && slices.ContainsFunc(m.Features, func(o loop.FeatureRule) bool {
+				return o.Name == name
+			}) {
+				add("features."+name, "that is the name of a statistic of the text %s; choose another", f.Name)
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -14,20 +15,24 @@ import (
 	"hindsight/internal/loop"
 )
 
-// field is one key of a mapping: what it is read into, and what the canonical form is written from.
+// field is one key of a mapping, declared once: by this it is read, checked, written and told of in messages.
 type field struct {
-	key      string
-	into     any    // *string, *bool, *int, *int64, *float64, *Number, choice or value
-	example  string // how to write the key
-	lo, hi   int64  // of whole numbers; of a Number 0: it need not be whole
-	ok       func(float64) bool
-	expected string // of numbers that ok restricts: what a message says after "expected", with the number
-	omit     bool   // leave the key out of the canonical form: older models keep their bytes
+	key     string
+	into    any     // *string, *bool, *int, *int64, *float64, **float64 or value
+	what    string  // what a number is; "": a number
+	lo, hi  float64 // its range, both 0: any
+	ends    string  // "(]" or "[)": without one end of that
+	whole   bool
+	word    string // which a number may be instead: that is noted, with another number
+	is      *bool
+	or      float64
+	example string // a value
+	omit    bool   // leave the key out of the canonical form: older models keep their bytes
 }
 
-// value is what a key with a form of its own is read into.
+// value is what a key with a form of its own is read into. where is its path.
 type value interface {
-	read(p *parser, n *yaml.Node)
+	read(p *parser, n *yaml.Node, where string)
 	canonical() string
 }
 
@@ -37,6 +42,9 @@ type choice struct {
 	at    int
 	set   func(i int)
 }
+
+func (c choice) read(p *parser, n *yaml.Node, where string) { c.set(p.choice(n, where, c.names...)) }
+func (c choice) canonical() string                          { return c.names[c.at] }
 
 // either is a choice between two names, of false and of true.
 func either(b *bool, no, yes string) choice {
@@ -50,51 +58,230 @@ func either(b *bool, no, yes string) choice {
 // word is the key kind of a mapping, which has been read before the others.
 type word string
 
-func (w word) read(*parser, *yaml.Node) {}
-func (w word) canonical() string        { return string(w) }
+func (w word) read(*parser, *yaml.Node, string) {}
+func (w word) canonical() string                { return string(w) }
 
-// fields reads a mapping and returns the nodes of the keys that it has. where is its path, "" of the root.
-func (p *parser) fields(n *yaml.Node, where string, fields []field) map[string]*yaml.Node {
-	given, keys := map[string]*yaml.Node{}, each(fields, func(f *field) string { return f.key })
-	p.mapping(n, where, keys, func(key string, n *yaml.Node) {
-		given[key] = n
-		path := key
-		if where != "" {
-			path = where + "." + key
+// form is a scalar with a form of its own. Errors of set say what is wrong, and what to do.
+type form struct {
+	what, example string
+	set           func(s string) error
+	get           func() string
+}
+
+func (f form) read(p *parser, n *yaml.Node, where string) {
+	if s, ok := p.scalar(n, where, f.what, f.example); ok {
+		if err := f.set(strings.TrimSpace(s)); err != nil {
+			p.errorf(n, "%s: %v", where, err)
 		}
+	}
+}
+
+func (f form) canonical() string { return f.get() }
+
+// group is a mapping of some keys, or a word instead.
+type group struct {
+	words []string
+	set   func(word string)                           // sets what a word stands for, or "" the defaults of a mapping; nil: nothing
+	rows  func() []field                              // of what set has set
+	then  func(p *parser, n *yaml.Node, where string) // checks what has been read of a mapping
+	word  string                                      // the canonical form, "" of a mapping
+}
+
+func (g group) read(p *parser, n *yaml.Node, where string) {
+	if i := slices.Index(g.words, n.Value); n.Kind == yaml.ScalarNode && i >= 0 {
+		g.set(n.Value)
+		return
+	}
+	if g.set != nil {
+		g.set("")
+	}
+	rows := g.rows()
+	if n.Kind != yaml.MappingNode {
+		keys := strings.Join(each(rows, func(f *field) string { return f.key }), ", ")
+		p.expected(n, where, strings.Join(append(g.words, "some of "+keys), ", or "), g.example())
+		return
+	}
+	errs := len(p.errs)
+	if p.fields(n, where, rows); g.then != nil && len(p.errs) == errs {
+		g.then(p, n, where)
+	}
+}
+
+func (g group) example() string {
+	var parts []string
+	for _, f := range g.rows() {
+		if f.omit {
+			continue
+		}
+		switch into := f.into.(type) {
+		case form:
+			f.example = into.example
+		case choice:
+			f.example = into.names[0]
+		}
+		if f.example != "" {
+			parts = append(parts, f.key+": "+f.example)
+		}
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+func (g group) canonical() string { return cmp.Or(g.word, braces(g.keys())) }
+
+// keys returns the fields, none of a word.
+func (g group) keys() []field {
+	if g.word != "" {
+		return nil
+	}
+	return g.rows()
+}
+
+// parameter is NAME, NAME:ARG or {NAME: ARG}. Errors of set say what is wrong, and what to do.
+type parameter struct {
+	example string
+	set     func(name, arg string, has bool) error
+	get     func() string // NAME or NAME:ARG
+}
+
+func (v parameter) read(p *parser, n *yaml.Node, where string) {
+	var name, arg string
+	has, ok := true, false
+	switch {
+	case n.Kind != yaml.MappingNode:
+		name, ok = p.scalar(n, where, "a name", v.example)
+		name, arg, has = cutParameter(name)
+	case len(n.Content) != 2 || n.Content[0].Kind != yaml.ScalarNode:
+		p.expected(n, where, "one name with one parameter, not several or none", v.example)
+	default:
+		name = n.Content[0].Value
+		arg, ok = p.scalar(n.Content[1], where, "a parameter", v.example)
+	}
+	if ok {
+		if err := v.set(name, arg, has); err != nil {
+			p.errorf(n, "%s: %v", where, err)
+		}
+	}
+}
+
+func (v parameter) canonical() string {
+	if name, arg, has := strings.Cut(v.get(), ":"); has {
+		return "{" + name + ": " + arg + "}"
+	}
+	return v.get()
+}
+
+// cutParameter splits NAME:ARG.
+func cutParameter(s string) (name, arg string, has bool) {
+	name, arg, has = strings.Cut(s, ":")
+	return strings.TrimSpace(name), strings.TrimSpace(arg), has
+}
+
+// fields reads a mapping, whose path is where, "" of the root.
+func (p *parser) fields(n *yaml.Node, where string, fields []field) {
+	keys := each(fields, func(f *field) string { return f.key })
+	p.mapping(n, where, keys, func(key string, n *yaml.Node) {
+		path := under(where, key)
+		p.at[path] = n
 		p.field(&fields[slices.Index(keys, key)], n, path)
 	})
-	return given
 }
+
+// under returns the path of a key.
+func under(where, key string) string { return strings.TrimPrefix(where+"."+key, ".") }
 
 func (p *parser) field(f *field, n *yaml.Node, where string) {
 	switch into := f.into.(type) {
 	case value:
-		into.read(p, n)
-	case choice:
-		into.set(p.choice(n, where, into.names...))
+		into.read(p, n, where)
 	case *string:
 		*into, _ = p.scalar(n, where, "a text", f.example)
 	case *bool:
-		*into = p.boolean(n, where, f.example)
-	case *int:
-		*into = int(p.integer(n, where, f.lo, f.hi, f.example))
-	case *int64:
-		*into = p.integer(n, where, f.lo, f.hi, f.example)
-	case *Number:
-		switch {
-		case isWord(n, "auto"):
-			*into = Number{Auto: true}
-		case f.hi > 0:
-			*into = Number{Value: float64(p.integer(n, where, f.lo, f.hi, f.example))}
-		default:
-			*into = Number{Value: p.number(n, where, f.example)}
+		if n.Tag != "!!bool" || n.Decode(into) != nil {
+			p.expected(n, where, "true or false", f.example)
 		}
-	case *float64:
-		if *into = p.number(n, where, f.example); f.ok != nil && !f.ok(*into) {
-			p.errorf(n, "%s: expected "+f.expected, where, *into)
+	default:
+		if f.is != nil {
+			if *f.is = isWord(n, f.word); *f.is {
+				f.setNumber(f.or)
+				return
+			}
+		}
+		if v, ok := number(n, f.whole); !ok || !f.holds(v) {
+			p.expected(n, where, f.expects(), f.example)
+		} else {
+			f.setNumber(v)
 		}
 	}
+}
+
+// number returns the finite number of a node.
+func number(n *yaml.Node, whole bool) (v float64, ok bool) {
+	if whole {
+		i, err := strconv.ParseInt(n.Value, 10, 64)
+		return float64(i), err == nil && n.Tag == "!!int" && int64(float64(i)) == i
+	}
+	v, err := parseFloat(n.Value)
+	return v, err == nil && (n.Tag == "!!int" || n.Tag == "!!float")
+}
+
+// holds reports whether a number is in the range.
+func (f *field) holds(v float64) bool {
+	ends := cmp.Or(f.ends, "[]")
+	return f.lo == f.hi || (v > f.lo || v == f.lo && ends[0] == '[') && (v < f.hi || v == f.hi && ends[1] == ']') &&
+		(!f.whole || v == math.Floor(v))
+}
+
+// expects says what the number should be.
+func (f *field) expects() string {
+	what, ends := cmp.Or(f.what, "a number"), cmp.Or(f.ends, "[]")
+	switch {
+	case f.whole:
+		what = "a whole number in " + f.text(f.lo) + "…" + f.text(f.hi)
+	case f.lo == f.hi:
+		what = "a finite number"
+	default:
+		what += " in " + ends[:1] + f.text(f.lo) + ", " + f.text(f.hi) + ends[1:]
+	}
+	if f.word != "" {
+		return f.word + " or " + what
+	}
+	return what
+}
+
+// text writes a number of the field.
+func (f *field) text(v float64) string {
+	if f.whole {
+		return strconv.FormatInt(int64(v), 10)
+	}
+	return formatFloat(v)
+}
+
+func (f *field) setNumber(v float64) {
+	switch into := f.into.(type) {
+	case *int:
+		*into = int(v)
+	case *int64:
+		*into = int64(v)
+	case *float64:
+		*into = v
+	case **float64:
+		*into = &v
+	}
+}
+
+// number returns the number of the field; it is not ok of another one, and of a word instead.
+func (f *field) number() (v float64, ok bool) {
+	switch into := f.into.(type) {
+	case *int:
+		return float64(*into), true
+	case *int64:
+		return float64(*into), true
+	case *float64:
+		return *into, f.is == nil || !*f.is
+	case **float64:
+		return **into, true
+	}
+	return 0, false
 }
 
 // canonical returns the value as the canonical form has it.
@@ -102,28 +289,15 @@ func (f *field) canonical() string {
 	switch v := f.into.(type) {
 	case value:
 		return v.canonical()
-	case choice:
-		return v.names[v.at]
 	case *string:
 		return strconv.Quote(*v)
 	case *bool:
 		return strconv.FormatBool(*v)
-	case *int:
-		return strconv.Itoa(*v)
-	case *int64:
-		return strconv.FormatInt(*v, 10)
-	case *Number:
-		switch {
-		case v.Auto:
-			return "auto"
-		case f.hi > 0:
-			return strconv.FormatInt(int64(v.Value), 10)
-		}
-		return formatFloat(v.Value)
-	case *float64:
-		return formatFloat(*v)
 	}
-	panic("model: a field of an unknown type")
+	if v, ok := f.number(); ok {
+		return f.text(v)
+	}
+	return f.word
 }
 
 // line returns the key with its value as the canonical form has them.
@@ -133,6 +307,23 @@ func (f *field) line() string {
 		return f.key + ":" + v
 	}
 	return f.key + ": " + v
+}
+
+// outOfRange reports the numbers of fields that are written and out of their range.
+func outOfRange(fields []field, where string, add adder) {
+	for i := range fields {
+		f := &fields[i]
+		path := under(where, f.key)
+		if f.omit {
+			continue
+		}
+		if v, ok := f.number(); ok && !f.holds(v) {
+			add(path, "expected %s, found %v; for example: %s: %s", f.expects(), v, f.key, f.example)
+		}
+		if g, ok := f.into.(interface{ keys() []field }); ok {
+			outOfRange(g.keys(), path, add)
+		}
+	}
 }
 
 // braces writes fields in one line.
@@ -148,18 +339,11 @@ func braces(fields []field) string {
 
 func isWord(n *yaml.Node, word string) bool { return n.Kind == yaml.ScalarNode && n.Value == word }
 
-// expected reports that a node is not what belongs there.
-func (p *parser) expected(n *yaml.Node, where, what, example string) {
-	p.errorf(n, "%s: expected %s, found %s; for example: %s", where, what, describe(n), example)
-}
-
-// group reads a mapping of some keys.
-func (p *parser) group(n *yaml.Node, key, what, example string, fields []field) {
-	if n.Kind != yaml.MappingNode {
-		p.expected(n, key, what, example)
-		return
-	}
-	p.fields(n, key, fields)
+// expected reports that a node is not what belongs at a path, with a value for example. It may be one of names that
+// is mistyped.
+func (p *parser) expected(n *yaml.Node, where, what, example string, names ...string) {
+	p.errorf(n, "%s: expected %s, found %s%s; for example: %s: %s", where, what, describe(n), didYouMean(n.Value, names),
+		where[strings.LastIndexByte(where, '.')+1:], example)
 }
 
 // scalar returns the text of a scalar that is not null.
@@ -171,53 +355,19 @@ func (p *parser) scalar(n *yaml.Node, where, what, example string) (string, bool
 	return n.Value, true
 }
 
-func (p *parser) integer(n *yaml.Node, where string, lo, hi int64, example string) int64 {
-	const what = "a whole number"
-	s, ok := p.scalar(n, where, what, example)
-	if !ok {
-		return lo
-	}
-	v, err := strconv.ParseInt(s, 10, 64)
-	switch {
-	case err != nil || n.Tag != "!!int":
-		p.expected(n, where, what, example)
-	case v < lo || v > hi:
-		p.errorf(n, "%s: expected %s in %d…%d, found %d; for example: %s", where, what, lo, hi, v, example)
-	default:
-		return v
-	}
-	return lo
-}
-
-func (p *parser) number(n *yaml.Node, where, example string) float64 {
-	if s, ok := p.scalar(n, where, "a number", example); ok {
-		if v, err := parseFloat(s); err == nil && (n.Tag == "!!int" || n.Tag == "!!float") {
-			return v
-		}
-		p.expected(n, where, "a finite number", example)
-	}
-	return 0
-}
-
-func (p *parser) boolean(n *yaml.Node, where, example string) (v bool) {
-	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
-		p.expected(n, where, "true or false", example)
-	} else if err := n.Decode(&v); err != nil {
-		p.errorf(n, "%s: %v", where, err)
-	}
+// number returns the number of a node that is no field.
+func (p *parser) number(n *yaml.Node, where, example string) (v float64) {
+	p.field(&field{into: &v, example: example}, n, where)
 	return v
 }
 
 // choice returns the index of the scalar in names.
 func (p *parser) choice(n *yaml.Node, where string, names ...string) int {
-	what, example := strings.Join(names, " | "), where+": "+names[0]
-	if s, ok := p.scalar(n, where, what, example); ok {
-		if i := slices.Index(names, s); i >= 0 {
-			return i
-		}
-		p.errorf(n, "%s: expected %s, found %q%s; for example: %s", where, what, s, didYouMean(s, names), example)
+	i := slices.Index(names, n.Value)
+	if n.Kind != yaml.ScalarNode || i < 0 {
+		p.expected(n, where, strings.Join(names, " | "), names[0], names...)
 	}
-	return 0
+	return max(i, 0)
 }
 
 // Limits on windows: longer ones would hold more than any log keeps.
@@ -242,16 +392,16 @@ func ParseWindow(s string) (loop.Window, error) {
 	}
 	if n, err := strconv.ParseInt(digits, 10, 64); err == nil {
 		if n < 1 || n > maxWindowRounds {
-			return loop.Window{}, fmt.Errorf("window of %d rounds is not in 1…%d: %w", n, maxWindowRounds, errWindow)
+			return loop.Window{}, fmt.Errorf("a window of %d rounds is not in 1…%d: %w", n, maxWindowRounds, errWindow)
 		}
 		return loop.Window{Rounds: n}, nil
 	}
 	d, err := ParseDuration(text)
 	if err != nil {
-		return loop.Window{}, fmt.Errorf("window %q: %w", s, errWindow)
+		return loop.Window{}, fmt.Errorf("%q is no window: %w", s, errWindow)
 	}
 	if d <= 0 || int64(d) > maxWindowNanos {
-		return loop.Window{}, fmt.Errorf("window %q is not in (0, 10 years]: a round without an outcome must end: %w",
+		return loop.Window{}, fmt.Errorf("%q is no window in (0, 10 years]: a round without an outcome must end: %w",
 			s, errWindow)
 	}
 	return loop.Window{Nanos: int64(d)}, nil

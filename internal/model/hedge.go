@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"go.yaml.in/yaml/v3"
-
 	"hindsight/pkg/oracle"
 )
 
@@ -16,39 +14,7 @@ const Hedge = "hedge"
 // stands for (docs/algorithms.md, 2.1).
 const PaperEta = oracle.PaperEta
 
-type hedge struct{}
-
-func (hedge) defaults() Oracle         { return Oracle{Kind: Hedge} }
-func (hedge) orders() orders           { return orders{arrival: true} }
-func (hedge) resolve(*Model, int, int) {}
-func (hedge) memory(*Model) float64    { return 0 }
-
-func (hedge) fields(o *Oracle) []field {
-	return []field{{key: "eta", into: rate{o}}, {key: "class", into: &o.Class, example: "class: shop.class.jsonl"},
-		{key: "unproved", into: &o.Unproved, example: "unproved: true"},
-		{key: "substitution", into: either(&o.Vovk, "mean", "vovk"), omit: !o.Vovk}}
-}
-
-// rate is the key eta.
-type rate struct{ o *Oracle }
-
-const outstanding = "outstanding"
-
-func (r rate) read(p *parser, n *yaml.Node) {
-	if r.o.Outstanding = isWord(n, outstanding); r.o.Outstanding {
-		r.o.Eta = oracle.DefaultEta
-		return
-	}
-	p.field(&field{into: &r.o.Eta, example: "eta: 0.5", ok: func(eta float64) bool { return eta > 0 },
-		expected: "a positive number, found %v; for example: eta: 0.5"}, n, "oracle.eta")
-}
-
-func (r rate) canonical() string {
-	if r.o.Outstanding {
-		return outstanding
-	}
-	return formatFloat(r.o.Eta)
-}
+type hedge struct{ fixed }
 
 // defaultEta is the learning rate of a file that gives none.
 func (m *Model) defaultEta() float64 {
@@ -66,24 +32,22 @@ func (hedge) check(m *Model, add adder) {
 	if o.Class == "" {
 		add("oracle", "hedge needs a class file; for example: oracle: {kind: hedge, class: shop.class.jsonl}")
 	} else if err := checkText(o.Class); err != nil {
-		add("oracle", "class: the file name %v", err)
+		add("oracle.class", "the file name %v", err)
 	}
-	if !(o.Eta > 0 && o.Eta <= 1e6) {
-		add("oracle", "eta: expected a number in (0, 1e6], found %v; for example: eta: 0.5", o.Eta)
-	} else if o.Eta > 0.5 && !o.Unproved {
-		add("oracle", "eta: above 1/2 no regret bound is proved, found %v; use eta: 0.5, or add unproved: true", o.Eta)
+	if o.Eta > 0.5 && !o.Unproved {
+		add("oracle.eta", "above 1/2 no regret bound is proved, found %v; use eta: 0.5, or add unproved: true", o.Eta)
 	}
 	if o.Outstanding && (m.Learner.Kind != DAFA || o.Vovk || o.Eta != oracle.DefaultEta) {
-		add("oracle", "eta: outstanding is for learner: dafa with substitution: mean; for example: oracle: "+
+		add("oracle.eta", "outstanding is for learner: dafa with substitution: mean; for example: oracle: "+
 			"{kind: hedge, class: FILE, eta: outstanding}")
 	}
 	if o.Vovk && (!o.Unproved || o.Eta > oracle.VovkEta) {
-		add("oracle", "substitution: vovk: it needs unproved: true, because its stability is not proved, "+
+		add("oracle.substitution", "vovk: it needs unproved: true, because its stability is not proved, "+
 			"and an eta of at most 2, found %v; for example: oracle: {kind: hedge, class: FILE, substitution: vovk, "+
 			"unproved: true}", o.Eta)
 	}
 	if m.Explore.Name == Paper && m.Learner.Kind == DAFA && o.Eta != PaperEta {
-		add("oracle", "eta: explore: {paper: T} stands for eta = 1/18, found %v; leave eta out", o.Eta)
+		add("oracle.eta", "explore: {paper: T} stands for eta = 1/18, found %v; leave eta out", o.Eta)
 	}
 }
 

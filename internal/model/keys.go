@@ -1,7 +1,10 @@
 package model
 
 import (
-	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,49 +13,48 @@ import (
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
-	"hindsight/pkg/oracle"
 )
 
 // fields returns the top-level keys, in the order of the canonical form.
 func (m *Model) fields() []field {
-	actions := nameList{&m.Actions, "any", "actions", "actions: [red, green, blue]"}
-	masked := nameList{&m.Masked, "none", "masked", "masked: [red]"}
 	mode := choice{codec.Modes(), int(m.Mode), func(i int) { m.Mode = codec.Mode(i) }}
 	return []field{
-		{key: "name", into: &m.Name, example: "name: shop"},
-		{key: "version", into: &m.Version, lo: 1, hi: 1 << 53, example: "version: 2"},
-		{key: "actions", into: actions},
-		{key: "max_actions", into: &m.MaxActions, lo: 1, hi: codec.MaxActions, example: "max_actions: 1000"},
-		{key: "features", into: features{&m.Features}},
-		{key: "max_features", into: &m.MaxFeatures, lo: 1, hi: codec.MaxFeatures, example: "max_features: 256"},
-		{key: "loss", into: scale{m, "loss"}, omit: m.Reward},
-		{key: "reward", into: scale{m, "reward"}, omit: !m.Reward},
+		{key: "name", into: &m.Name, example: "shop"},
+		{key: "version", into: &m.Version, whole: true, lo: 1, hi: 1 << 53, example: "2"},
+		{key: "actions", into: nameList(&m.Actions, "any", "[red, green, blue]")},
+		{key: "max_actions", into: &m.MaxActions, whole: true, lo: 1, hi: codec.MaxActions, example: "1000"},
+		{key: "features", into: m.features()},
+		{key: "max_features", into: &m.MaxFeatures, whole: true, lo: 1, hi: codec.MaxFeatures, example: "256"},
+		{key: "loss", into: m.scale(false), omit: m.Reward},
+		{key: "reward", into: reward{m}, omit: !m.Reward},
 		{key: "learner", into: &m.Learner},
-		{key: "explore", into: &m.Explore},
+		{key: "explore", into: m.Explore.parameter()},
 		{key: "oracle", into: &m.Oracle},
-		{key: "window", into: window{&m.Window}, omit: m.Named != nil},
+		{key: "window", into: windowForm(&m.Window), omit: m.Named != nil},
 		{key: "missing", into: either(&m.Impute, "skip", "impute"), omit: m.Named != nil},
-		{key: "default_loss", into: &m.DefaultLoss, example: "default_loss: 1", omit: !m.Impute},
+		{key: "default_loss", into: &m.DefaultLoss, what: worst, hi: 1, example: "1", omit: !m.Impute},
 		{key: "outcomes", into: outcomes{m}},
 		{key: "activation", into: either(&m.Activation, "none", "required")},
 		{key: "order", into: m.order()},
-		{key: "certificate", into: &m.Certificate, omit: m.Certificate == defaultCertificate},
-		{key: "warm", into: &m.Warm},
-		{key: "baseline", into: baseline{&m.Baseline}, omit: m.Baseline.Kind == loop.FirstAction},
-		{key: "masked", into: masked, omit: len(m.Masked) == 0},
-		{key: "guard", into: guard{&m.Guard}, omit: !m.Guard.On()},
-		{key: "candidates", into: candidates{&m.Candidates}, omit: len(m.Candidates) == 0},
-		{key: "promote", into: promotion{&m.Promote}, omit: !m.Promote.On()},
-		{key: "hold_out", into: &m.HoldOut, omit: m.HoldOut == 0, example: "hold_out: 0.05",
-			ok: mayHoldOut, expected: "a share in [0, 0.5], found %v"},
+		{key: "certificate", into: m.Certificate.group(), omit: m.Certificate == defaultCertificate},
+		{key: "warm", into: m.Warm.form()},
+		{key: "baseline", into: baseline(&m.Baseline), omit: m.Baseline.Kind == loop.FirstAction},
+		{key: "masked", into: nameList(&m.Masked, "none", "[red]"), omit: len(m.Masked) == 0},
+		{key: "guard", into: guard(&m.Guard), omit: !m.Guard.On()},
+		{key: "candidates", into: candidates(&m.Candidates), omit: len(m.Candidates) == 0},
+		{key: "promote", into: promotion(&m.Promote), omit: !m.Promote.On()},
+		{key: "hold_out", into: &m.HoldOut, what: "a share", hi: .5, example: "0.05", omit: m.HoldOut == 0},
 		{key: "mode", into: mode, omit: m.Mode == codec.Live},
-		{key: "constants", into: byName{m}, omit: m.Constants == nil},
-		{key: "budget", into: budgets{m}, omit: m.Budgets == nil},
-		{key: "slots", into: slots{&m.Slots}, omit: m.Slots == nil},
-		{key: "early", into: hurry{&m.Hurry}, omit: m.Hurry == nil},
-		{key: "unit", into: unit{&m.Sticky}, omit: m.Sticky == 0},
+		{key: "constants", into: m.constants(), omit: m.Constants == nil},
+		{key: "budget", into: m.budgets(), omit: m.Budgets == nil},
+		{key: "slots", into: slotsOf(&m.Slots), omit: m.Slots == nil},
+		{key: "early", into: hurry(&m.Hurry), omit: m.Hurry == nil},
+		{key: "unit", into: unit(&m.Sticky), omit: m.Sticky == 0},
 	}
 }
+
+// worst says what a loss is that is a number of a model.
+const worst = "a loss, on the scale where 1 is worst,"
 
 // Canonical returns the model file with every default written out. Equal models
 // have equal bytes, Parse reads back an equal model, and the canonical form of
@@ -102,89 +104,128 @@ func loggedLines(b []byte) map[string]string {
 	return lines
 }
 
-// nameList is names of actions, or a word instead of them.
-type nameList struct {
-	list              *[]string
-	none, at, example string
+// list is a list of different things, or a word instead.
+type list[T comparable] struct {
+	at                  *[]T
+	word, what, example string
+	most                int
+	one                 func(p *parser, n *yaml.Node, where string, into *T) (ok bool)
+	item                func(v *T) string // as the canonical form has it
 }
 
-func (l nameList) read(p *parser, n *yaml.Node) {
-	if *l.list = nil; isWord(n, l.none) {
+func (l list[T]) read(p *parser, n *yaml.Node, where string) {
+	if *l.at = nil; isWord(n, l.word) {
 		return
 	}
-	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		p.expected(n, l.at, l.none+" or a list of names", l.example)
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 || len(n.Content) > l.most {
+		p.expected(n, where, l.word+" or a list of "+l.what, l.example)
 		return
 	}
-	seen := make(map[string]bool, len(n.Content))
 	for _, c := range n.Content {
-		name, ok := p.scalar(c, l.at, "a name", l.example)
-		if !ok {
+		var v T
+		if !l.one(p, c, where, &v) {
 			continue
 		}
-		if err := checkText(name); err != nil {
-			p.errorf(c, "%s: the name %v; for example: %s", l.at, err, l.example)
-		} else if seen[name] {
-			p.errorf(c, "%s: the name %q is there twice", l.at, name)
+		if slices.Contains(*l.at, v) {
+			p.errorf(c, "%s: %s is there twice", where, l.item(&v))
 		}
-		seen[name] = true
-		*l.list = append(*l.list, name)
+		*l.at = append(*l.at, v)
 	}
 }
 
-func (l nameList) canonical() string {
-	if *l.list == nil {
-		return l.none
+func (l list[T]) canonical() string {
+	if *l.at == nil {
+		return l.word
 	}
-	var s strings.Builder
-	for _, a := range *l.list {
-		s.WriteString("\n  - " + strconv.Quote(a))
-	}
-	return s.String()
+	return strings.Join(each(*l.at, func(v *T) string { return "\n  - " + l.item(v) }), "")
 }
 
-type features struct{ list *[]loop.FeatureRule }
+// nameList is names of actions, or a word instead of them.
+func nameList(at *[]string, word, example string) list[string] {
+	return list[string]{at, word, "names", example, math.MaxInt,
+		func(p *parser, n *yaml.Node, where string, into *string) bool {
+			name, ok := p.scalar(n, where, "a name", example)
+			if err := checkText(name); ok && err != nil {
+				p.errorf(n, "%s: the name %v; for example: %s", where, err, example)
+			}
+			*into = name
+			return ok
+		}, func(v *string) string { return strconv.Quote(*v) }}
+}
 
-func (l features) read(p *parser, n *yaml.Node) {
-	const example = "features: {age: number, price: {number: [0, 100]}, country: text, vip: bool}"
-	if *l.list = nil; isWord(n, "auto") {
+// entries is a mapping from names, which are sorted, or a word instead.
+type entries[T any] struct {
+	at                  *[]T
+	word, what, example string
+	most                int
+	wrong               func(name string) error // with a name
+	one                 func(p *parser, n *yaml.Node, name, where string, into *T)
+	line                func(v *T) string // as the canonical form has it
+}
+
+func (l entries[T]) read(p *parser, n *yaml.Node, where string) {
+	if *l.at = nil; l.word != "" && isWord(n, l.word) {
 		return
 	}
 	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
-		p.expected(n, "features", "auto or names with their types", example)
+		p.expected(n, where, l.what, l.example)
 		return
 	}
-	p.mapping(n, "features", nil, func(name string, v *yaml.Node) {
-		if err := checkText(name); err != nil {
-			p.errorf(v, "features: the name %v", err)
+	if len(n.Content)/2 > l.most {
+		p.errorf(n, "%s: %d are named, at most %d are allowed", where, len(n.Content)/2, l.most)
+		return
+	}
+	found := map[string]*yaml.Node{}
+	p.mapping(n, where, nil, func(name string, v *yaml.Node) {
+		if err := l.wrong(name); err != nil {
+			p.errorf(v, "%s: the name %q %v; for example: %[1]s: %[4]s", where, name, err, l.example)
 			return
 		}
-		*l.list = append(*l.list, p.feature(name, v))
+		found[name] = v
 	})
-	slices.SortFunc(*l.list, func(a, b loop.FeatureRule) int { return strings.Compare(a.Name, b.Name) })
-	for _, f := range *l.list {
-		for i := range oracle.TextStatistics {
-			name := loop.StatisticName(f.Name, i)
-			named := func(o loop.FeatureRule) bool { return o.Name == name }
-			if f.Kind == loop.NgramsFeature && slices.ContainsFunc(*l.list, named) {
-				p.errorf(n, "features.%s: that is the name of a statistic of the text %s; choose another", name, f.Name)
-			}
-		}
+	*l.at = make([]T, len(found)) // which stay where they are
+	for i, name := range slices.Sorted(maps.Keys(found)) {
+		path := under(where, name)
+		p.at[path] = found[name]
+		l.one(p, found[name], name, path, &(*l.at)[i])
 	}
+}
+
+func (l entries[T]) canonical() string {
+	if *l.at == nil {
+		return l.word
+	}
+	return strings.Join(each(*l.at, l.line), "")
+}
+
+// features are the features that are listed.
+func (m *Model) features() entries[loop.FeatureRule] {
+	return entries[loop.FeatureRule]{&m.Features, "auto", "auto or names with their types",
+		"{age: number, price: {number: [0, 100]}, country: text, vip: bool}", math.MaxInt, checkText, (*parser).feature,
+		func(f *loop.FeatureRule) string {
+			kind := f.Kind.String()
+			switch {
+			case f.Bounded:
+				kind = "{number: [" + formatFloat(f.Lo) + ", " + formatFloat(f.Hi) + "]}"
+			case f.Kind == loop.VectorFeature:
+				kind = "{vector: " + strconv.Itoa(f.Length()) + "}"
+			}
+			return "\n  ? " + strconv.Quote(f.Name) + "\n  : " + kind // a key after "? " may have any length
+		}}
 }
 
 // maxVector is the most numbers of a vector.
 const maxVector = 8192
 
-func (p *parser) feature(name string, n *yaml.Node) loop.FeatureRule {
-	const example = "price: {number: [0, 100]}"
-	f, where := loop.FeatureRule{Name: name, Kind: loop.NumberFeature}, "features."+name
+func (p *parser) feature(n *yaml.Node, name, where string, f *loop.FeatureRule) {
+	const example = "{number: [0, 100]}"
+	*f = loop.FeatureRule{Name: name, Kind: loop.NumberFeature}
 	if n.Kind != yaml.MappingNode {
 		f.Kind += loop.FeatureKind(p.choice(n, where, "number", "text", "bool"))
-		return f
+		return
 	}
 	if len(n.Content) != 2 {
-		p.errorf(n, "%s: expected a type; for example: %s", where, example)
+		p.expected(n, where, "a type", example)
 	}
 	p.mapping(n, where, []string{"number", "text", "vector"}, func(key string, v *yaml.Node) {
 		switch key {
@@ -193,122 +234,84 @@ func (p *parser) feature(name string, n *yaml.Node) loop.FeatureRule {
 			f.Kind = loop.NgramsFeature
 		case "vector":
 			f.Kind = loop.VectorFeature
-			f.Hi = float64(p.integer(v, where+".vector", 1, maxVector, name+": {vector: 384}"))
+			p.field(&field{into: &f.Hi, whole: true, lo: 1, hi: maxVector, example: "384"}, v, where+".vector")
 		default:
-			f.Bounded, f.Hi = true, 1
-			p.bounds(v, where, example, &f)
+			if v.Kind != yaml.SequenceNode || len(v.Content) != 2 {
+				p.expected(v, where, "the least and the largest value", example)
+				return
+			}
+			f.Bounded = true
+			f.Lo, f.Hi = p.number(v.Content[0], where, example), p.number(v.Content[1], where, example)
+			if !(f.Lo < f.Hi) {
+				p.errorf(v, "%s: the least value %v is not below the largest %v; for example: %s: %s", where, f.Lo, f.Hi, name,
+					example)
+			}
 		}
 	})
-	return f
-}
-
-// bounds reads the range of a number.
-func (p *parser) bounds(n *yaml.Node, where, example string, f *loop.FeatureRule) {
-	if n.Kind != yaml.SequenceNode || len(n.Content) != 2 {
-		p.expected(n, where, "the least and the largest value", example)
-		return
-	}
-	f.Lo, f.Hi = p.number(n.Content[0], where, example), p.number(n.Content[1], where, example)
-	if !(f.Lo < f.Hi) {
-		p.errorf(n, "%s: the least value %v is not below the largest %v; for example: %s", where, f.Lo, f.Hi, example)
-	}
-}
-
-func (l features) canonical() string {
-	if *l.list == nil {
-		return "auto"
-	}
-	var s strings.Builder
-	for _, f := range *l.list {
-		kind := f.Kind.String()
-		switch {
-		case f.Bounded:
-			kind = "{number: [" + formatFloat(f.Lo) + ", " + formatFloat(f.Hi) + "]}"
-		case f.Kind == loop.VectorFeature:
-			kind = "{vector: " + strconv.Itoa(f.Length()) + "}"
-		}
-		s.WriteString("\n  ? " + strconv.Quote(f.Name) + "\n  : " + kind) // a key after "? " may have any length
-	}
-	return s.String()
-}
-
-// scale is the key loss or reward.
-type scale struct {
-	m   *Model
-	key string
-}
-
-func (s scale) fields(example string) []field {
-	r := &s.m.Range
-	return []field{{key: "min", into: &r.Min, example: example}, {key: "max", into: &r.Max, example: example},
-		{key: "clip", into: &r.Clip, example: example}}
 }
 
 // maxRange keeps max − min finite.
 const maxRange = 1e300
 
-func (s scale) read(p *parser, n *yaml.Node) {
-	if s.key == "reward" && n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
-		formula{s.m, s.key, &s.m.Worth}.read(p, n)
+// scale is the range of losses, or of rewards.
+func (m *Model) scale(reward bool) group {
+	return group{then: ordered(&m.Range), rows: func() []field { return rangeFields(&m.Range) },
+		set: func(string) { m.Range, m.Reward = loop.Range{Max: 1}, reward }}
+}
+
+func rangeFields(r *loop.Range) []field {
+	return []field{{key: "min", into: &r.Min, example: "0"}, {key: "max", into: &r.Max, example: "1"},
+		{key: "clip", into: &r.Clip, example: "false"}}
+}
+
+// ordered reports a range that is none.
+func ordered(r *loop.Range) func(p *parser, n *yaml.Node, where string) {
+	return func(p *parser, n *yaml.Node, where string) {
+		if !(r.Min < r.Max) || r.Max-r.Min > maxRange {
+			p.errorf(n, "%s: expected min below max, found min %v and max %v; for example: {min: 0, max: 1}", where, r.Min,
+				r.Max)
+		}
+	}
+}
+
+// reward is the range of rewards, or a formula.
+type reward struct{ m *Model }
+
+func (r reward) read(p *parser, n *yaml.Node, where string) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		formula{r.m, &r.m.Worth}.read(p, n, where)
 		return
 	}
-	example := s.key + ": {min: 0, max: 1, clip: false}"
-	r := &s.m.Range
-	*r, s.m.Reward = loop.Range{Min: 0, Max: 1}, s.key == "reward"
-	p.group(n, s.key, "min, max and clip", example, s.fields(example))
-	if !(r.Min < r.Max) || r.Max-r.Min > maxRange {
-		p.errorf(n, "%s: expected min below max, found min %v and max %v; for example: %s", s.key, r.Min, r.Max, example)
-	}
+	r.m.scale(true).read(p, n, where)
 }
 
-func (s scale) canonical() string {
-	if s.m.Worth != nil {
-		return formula{into: &s.m.Worth}.canonical()
+func (r reward) canonical() string {
+	if r.m.Worth != nil {
+		return formula{into: &r.m.Worth}.canonical()
 	}
-	return braces(s.fields(""))
+	return r.m.scale(true).canonical()
 }
 
-type window struct{ at *loop.Window }
-
-func (w window) read(p *parser, n *yaml.Node) {
-	s, ok := p.scalar(n, "window", "a duration or a number of rounds", "window: 10m")
-	if !ok {
-		return
-	}
-	var err error
-	if *w.at, err = ParseWindow(s); err != nil {
-		p.errorf(n, "%v", err)
-		return
-	}
-	if _, err := strconv.ParseInt(n.Value, 10, 64); err == nil && w.at.Rounds < fewRounds {
-		p.warn(n, "window: %s means rounds: a round waits until %d later ones are decided; "+
-			"for minutes write window: %[2]dm, and if rounds are meant, window: %[3]s", n.Value, w.at.Rounds, w.canonical())
-	}
+// windowForm is a key window.
+func windowForm(at *loop.Window) form {
+	return form{"a duration or a number of rounds", "10m", func(s string) (err error) {
+		*at, err = ParseWindow(s)
+		return err
+	}, func() string { return FormatWindow(*at) }}
 }
 
-// fewRounds is below which a window that is a bare number was perhaps meant in other units.
-const fewRounds = 100
-
-func (w window) canonical() string { return FormatWindow(*w.at) }
-
-func (w *Warm) read(p *parser, n *yaml.Node) {
-	const what, example = "none, keep, refit or the number of a feedback", "warm: refit"
-	*w = Warm{}
-	s, ok := p.scalar(n, "warm", what, example)
-	switch {
-	case !ok || s == "none":
-	case s == "refit":
-		w.Refit = true
-	case s == "keep":
-		w.Keep = true
-	case n.Tag == "!!int":
-		w.Through = p.integer(n, "warm", 1, 1<<53, "warm: 12000")
-	default:
-		p.expected(n, "warm", what, example)
-	}
+func (w *Warm) form() form {
+	const what = "none, keep, refit or the number of a feedback"
+	return form{what, "refit", func(s string) (err error) {
+		if *w = (Warm{Refit: s == "refit", Keep: s == "keep"}); s == "none" || w.Refit || w.Keep {
+			return nil
+		}
+		if w.Through, err = strconv.ParseInt(s, 10, 64); err != nil || w.Through < 1 || w.Through > 1<<53 {
+			return fmt.Errorf("expected %s, from 1, found %q; for example: warm: refit", what, s)
+		}
+		return nil
+	}, w.String}
 }
-
-func (w *Warm) canonical() string { return w.String() }
 
 // String writes the key as the model file has it.
 func (w Warm) String() string {
@@ -323,43 +326,30 @@ func (w Warm) String() string {
 	return "none"
 }
 
-const slotsExample = "slots: {hero: any, side: [a, b]}"
+// slots are the slots that a context may have.
+type slots struct{ entries[loop.SlotRule] }
 
-// slots are the slots that a context may have, sorted by name.
-type slots struct{ at *[]loop.SlotRule }
-
-func (s slots) read(p *parser, n *yaml.Node) {
-	if *s.at = nil; isWord(n, "any") {
-		return
-	}
-	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
-		p.expected(n, "slots", "any or the names of slots, each with any or a list of actions", slotsExample)
-		return
-	}
-	p.mapping(n, "slots", nil, func(name string, n *yaml.Node) {
-		rule := loop.SlotRule{Name: name}
-		if err := checkText(name); err != nil {
-			p.errorf(n, "slots: the name of a slot %v; for example: %s", err, slotsExample)
-		} else if strings.Contains(name, ":") {
-			p.errorf(n, "slots: the name %q has a colon, which is before the slot in its round's id; for example: %s",
-				name, slotsExample)
-		}
-		nameList{&rule.Actions, "any", "slots." + name, slotsExample}.read(p, n)
-		*s.at = append(*s.at, rule)
-	})
-	slices.SortFunc(*s.at, func(a, b loop.SlotRule) int { return cmp.Compare(a.Name, b.Name) })
+func slotsOf(at *[]loop.SlotRule) slots {
+	return slots{entries[loop.SlotRule]{at, "any", "any or the names of slots, each with any or a list of actions",
+		"{hero: any, side: [a, b]}", math.MaxInt, func(name string) error {
+			if strings.Contains(name, ":") {
+				return errors.New("has a colon, which is before the slot in its round's id")
+			}
+			return checkText(name)
+		}, func(p *parser, n *yaml.Node, name, where string, into *loop.SlotRule) {
+			into.Name = name
+			nameList(&into.Actions, "any", "[a, b]").read(p, n, where)
+		}, func(r *loop.SlotRule) string {
+			actions := "any"
+			if r.Actions != nil {
+				quoted := each(r.Actions, func(a *string) string { return strconv.Quote(*a) })
+				actions = "[" + strings.Join(quoted, ", ") + "]"
+			}
+			return strconv.Quote(r.Name) + ": " + actions
+		}}}
 }
 
-func (s slots) canonical() string {
-	return "{" + strings.Join(each(*s.at, func(r *loop.SlotRule) string {
-		actions := "any"
-		if r.Actions != nil {
-			quoted := each(r.Actions, func(a *string) string { return strconv.Quote(*a) })
-			actions = "[" + strings.Join(quoted, ", ") + "]"
-		}
-		return strconv.Quote(r.Name) + ": " + actions
-	}), ", ") + "}"
-}
+func (s slots) canonical() string { return "{" + strings.Join(each(*s.at, s.line), ", ") + "}" }
 
 // slotProblems are those of the slots with other keys.
 func (m *Model) slotProblems(add adder) {

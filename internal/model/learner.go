@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -50,12 +49,6 @@ var errLearner = errors.New("expected dafa, elimination, greedy, uniform, egreed
 // egreedy:0.05, fixed:ACTION, exp4dale, exp4dale:D, exp4dale:plain.
 func ParseLearner(s string) (Learner, error) { return newLearner(cutParameter(s)) }
 
-// cutParameter splits NAME:ARG.
-func cutParameter(s string) (name, arg string, has bool) {
-	name, arg, has = strings.Cut(s, ":")
-	return strings.TrimSpace(name), strings.TrimSpace(arg), has
-}
-
 func newLearner(kind, arg string, has bool) (l Learner, err error) {
 	l.Kind = kind
 	switch kind {
@@ -97,39 +90,24 @@ func (l Learner) String() string {
 	return l.Kind
 }
 
-// parameter reads NAME, NAME:ARG or {NAME: ARG}.
-func (p *parser) parameter(n *yaml.Node, where, example string, set func(name, arg string, has bool) error) {
-	var name, arg string
-	has, ok := true, false
-	switch {
-	case n.Kind != yaml.MappingNode:
-		name, ok = p.scalar(n, where, "a name", example)
-		name, arg, has = cutParameter(name)
-	case len(n.Content) != 2 || n.Content[0].Kind != yaml.ScalarNode:
-		p.errorf(n, "%s: expected one name with its parameter, found %d; for example: %s", where, len(n.Content)/2,
-			example)
-	default:
-		name = n.Content[0].Value
-		arg, ok = p.scalar(n.Content[1], where, "a parameter", example)
-	}
-	if !ok {
-		return
-	}
-	if err := set(name, arg, has); err != nil {
-		p.errorf(n, "%s: %v", where, err)
-	}
-}
-
-func (l *Learner) read(p *parser, n *yaml.Node) {
+func (l *Learner) read(p *parser, n *yaml.Node, where string) {
 	if kindsOf(n) != nil {
 		*l = Learner{Kind: EXP4DALE, EXP4: defaultEXP4}
-		p.fields(n, "learner", l.EXP4.fields())
+		p.fields(n, where, l.keys())
 		return
 	}
-	p.parameter(n, "learner", "learner: {egreedy: 0.05}", func(name, arg string, has bool) (err error) {
+	parameter{example: "{egreedy: 0.05}", set: func(name, arg string, has bool) (err error) {
 		*l, err = newLearner(name, arg, has)
 		return err
-	})
+	}}.read(p, n, where)
+}
+
+// keys returns the keys of the long form, which only exp4dale has.
+func (l *Learner) keys() []field {
+	if l.Kind != EXP4DALE {
+		return nil
+	}
+	return l.EXP4.fields()
 }
 
 // kindsOf returns the values of the key kind of a mapping, of which there should be one at most.
@@ -147,19 +125,11 @@ func kindsOf(n *yaml.Node) (kinds []*yaml.Node) {
 func (l *Learner) canonical() string {
 	switch l.Kind {
 	case Fixed:
-		return braced(Fixed + ":" + strconv.Quote(l.Action))
+		return "{" + Fixed + ": " + strconv.Quote(l.Action) + "}"
 	case EXP4DALE:
-		return braces(l.EXP4.fields())
+		return braces(l.keys())
 	}
-	return braced(l.String())
-}
-
-// braced writes NAME:ARG as a name with a parameter in a file.
-func braced(s string) string {
-	if name, arg, has := strings.Cut(s, ":"); has {
-		return "{" + name + ": " + arg + "}"
-	}
-	return s
+	return parameter{get: l.String}.canonical()
 }
 
 func (l *Learner) check(m *Model, add adder) {
@@ -244,13 +214,9 @@ func (e Explore) Warning() string {
 		"explore out", f, f)
 }
 
-func (e *Explore) read(p *parser, n *yaml.Node) {
-	p.parameter(n, "explore", "explore: balanced", func(name, arg string, has bool) (err error) {
-		if *e, err = newExplore(name, arg, has); err == nil && e.Warning() != "" {
-			p.warn(n, "%s", e.Warning())
-		}
+func (e *Explore) parameter() parameter {
+	return parameter{balanced, func(name, arg string, has bool) (err error) {
+		*e, err = newExplore(name, arg, has)
 		return err
-	})
+	}, e.String}
 }
-
-func (e *Explore) canonical() string { return braced(e.String()) }

@@ -3,8 +3,6 @@ package model
 import (
 	"fmt"
 
-	"go.yaml.in/yaml/v3"
-
 	"hindsight/pkg/oracle"
 )
 
@@ -16,80 +14,30 @@ const (
 
 type linear struct{}
 
-func (linear) orders() orders { return orders{early: true} }
-
-func (linear) defaults() Oracle {
-	auto := Number{Auto: true}
-	return Oracle{Kind: Linear, Version: oracle.Newest, Beta: auto, Lambda: auto}
-}
-
-// newRandom returns the linear oracle with m random features and the other defaults.
-func newRandom(m Number) Oracle {
-	o := linear{}.defaults()
-	o.Fourier, o.Columns, o.Bandwidth, o.Seed = m, Number{Auto: true}, 1, 1
-	return o
-}
+// expectRandom sets what random features have by default.
+func (o *Oracle) expectRandom() { o.Columns, o.Bandwidth, o.Seed = Number{Auto: true}, 1, 1 }
 
 // randomised reports whether a linear oracle has random features, or may have them.
-func (o *Oracle) randomised() bool { return o.Fourier.Auto || o.Fourier.Value > 0 }
+func (o *Oracle) randomised() bool { return o.Fourier != (Number{}) }
 
-func (linear) fields(o *Oracle) []field {
-	fourier, columns, seed := randomFields(o, o.randomised())
-	forget := field{key: "forget", into: &o.Forget, example: "forget: 0.998", omit: o.Forget == 0, ok: fades,
-		expected: "a number in [0.5, 1), found %v; leave it out to forget nothing; for example: forget: 0.998"}
-	bandwidth := field{key: "bandwidth", into: &o.Bandwidth, example: "bandwidth: 1", omit: !o.randomised()}
-	return []field{versionField(o), betaField(o), lambdaField(o), forget, fourier, columns, bandwidth, seed}
-}
+const noRandom = "it has no effect without random features; for example: oracle: {kind: linear, fourier: %d}"
 
-func fades(forget float64) bool { return forget >= 0.5 && forget < 1 }
-
-// finish fills in what random features have by default, or reports keys that say
-// something of features that are not there.
-func (linear) finish(p *parser, o *Oracle, given map[string]*yaml.Node) {
-	if !o.randomised() {
-		for _, key := range []string{"columns", "bandwidth", "seed"} {
-			if n := given[key]; n != nil {
-				p.errorf(n, "oracle.%s: it has no effect without random features; "+
-					"for example: oracle: {kind: linear, fourier: %d}", key, oracle.DefaultFourier)
-			}
+// dropRandom takes the defaults of random features back where there are none, and reports keys that say something of
+// them.
+func (o *Oracle) dropRandom(p *parser) {
+	o.Columns, o.Bandwidth, o.Seed = Number{}, 0, 0
+	for _, key := range []string{"columns", "bandwidth", "seed"} {
+		if n := p.at["oracle."+key]; n != nil {
+			p.errorf(n, "oracle.%s: "+noRandom, key, oracle.DefaultFourier)
 		}
-		return
-	}
-	fill := newRandom(o.Fourier)
-	if given["columns"] == nil {
-		o.Columns = fill.Columns
-	}
-	if given["bandwidth"] == nil {
-		o.Bandwidth = fill.Bandwidth
-	}
-	if given["seed"] == nil {
-		o.Seed = fill.Seed
 	}
 }
-
-// Limits of the bandwidth of random features.
-const (
-	leastBandwidth = 1e-3
-	mostBandwidth  = 1e3
-)
 
 func (linear) check(m *Model, add adder) {
-	o := m.Oracle
-	if o.Forget != 0 && !fades(o.Forget) {
-		add("oracle", "forget: expected a number in [0.5, 1), found %v; for example: forget: 0.998", o.Forget)
+	if o := m.Oracle; !o.randomised() && (o.Columns != (Number{}) || o.Bandwidth != 0 || o.Seed != 0) {
+		add("oracle", "columns, bandwidth and seed: "+noRandom, oracle.DefaultFourier)
 	}
-	m.checkLambda(add)
-	switch {
-	case !o.randomised() && (o.Columns != (Number{}) || o.Bandwidth != 0 || o.Seed != 0):
-		add("oracle", "columns, bandwidth and seed have no effect without random features; "+
-			"for example: oracle: {kind: linear, fourier: %d}", oracle.DefaultFourier)
-	case o.randomised() && !(o.Bandwidth >= leastBandwidth && o.Bandwidth <= mostBandwidth):
-		add("oracle", "bandwidth: expected a number in [%v, %v], found %v; for example: bandwidth: 1",
-			leastBandwidth, float64(mostBandwidth), o.Bandwidth)
-	}
-	if m.checkFourier(add) {
-		m.checkFeatures(add)
-	}
+	m.checkFeatures(add)
 }
 
 func (linear) resolve(m *Model, columns, actions int) {
@@ -118,7 +66,7 @@ func (linear) cost(m *Model) costs {
 		return m.costOfFollowing(named, "1 regression", "")
 	}
 	why, other := named, m.Clone()
-	other.Oracle = aggregate{}.defaults()
+	other.Oracle = oracleOf(Auto)
 	if need := other.oracleMemory(); need > MaxMemory {
 		why = fmt.Sprintf("because auto would need up to %s, more than %s", bytesText(need), bytesText(MaxMemory))
 	}

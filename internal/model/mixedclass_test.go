@@ -38,7 +38,7 @@ func TestMixedFileRefuses(t *testing.T) {
 	for line, want := range map[string]string{
 		`{"w":[[0,0],[0,0]]}`: "linear, logistic or trees",
 		`{"prior":1}`:         "linear, logistic or trees",
-		`{"linear":[[0,0],[0,0]],"trees":[{"leaves":[[0,0]]}]}`: "exactly one",
+		`{"linear":[[0,0],[0,0]],"trees":[{"leaves":[[0,0]]}]}`: "linear, logistic or trees, and nothing else",
 		`{"linear":[[0,0]]}`:     "1 rows for 2 actions",
 		`{"logistic":[[0],[0]]}`: "1 numbers where 2",
 		`{"trees":[]}`:           "exactly one",
@@ -57,13 +57,13 @@ func TestMixedFileRefuses(t *testing.T) {
 	}
 	c := &ClassFile{Kind: MixedClass, Features: []string{"age"}, Actions: []string{"a"}}
 	for used, fits := range map[int]bool{maxClassNumbers - 2: true, maxClassNumbers - 1: false} { // and two more
-		two := classLine{mixedLine: mixedLine{Linear: [][]float64{{0, 0}}}}
-		if err := c.kind().read(c, &Function{}, &two, &classSize{mixed: used}); (err == nil) != fits {
+		two := Function{Mixed: oracle.MixedFunction{Linear: [][]float64{{0, 0}}}}
+		if err := c.add(two, &classSize{numbers: used}); (err == nil) != fits {
 			t.Errorf("%d numbers and two: %v", used, err)
 		}
 	}
 	_, err := ParseClass("f.jsonl", []byte(linearText+`{"trees":[{"leaves":[[0,0]]}]}`))
-	if err == nil || !strings.Contains(err.Error(), "are of a mixed class") {
+	if err == nil || !strings.Contains(err.Error(), "a function of a linear class has w, and nothing else") {
 		t.Errorf("trees in a linear class: %v", err)
 	}
 }

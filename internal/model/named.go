@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,120 +24,89 @@ const (
 // formulaName is what a formula can name, but for its functions.
 var formulaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,39}$`)
 
-// readNames reads the entries of a mapping from names that formulas use, in the order of the names.
-func (p *parser) readNames(n *yaml.Node, where, example string, most int, read func(name, where string, v *yaml.Node)) {
-	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
-		p.expected(n, where, "names", example)
-		return
+// wrongName says what is wrong with a name that formulas use.
+func wrongName(name string) error {
+	if !formulaName.MatchString(name) || slices.Contains([]string{"min", "max", "clip"}, name) {
+		return errors.New("has not 1 to 40 letters, digits and _, or is min, max or clip, so that no formula can use it")
 	}
-	if len(n.Content)/2 > most {
-		p.errorf(n, "%s: %d are named, at most %d are allowed", where, len(n.Content)/2, most)
-		return
-	}
-	found := map[string]*yaml.Node{}
-	p.mapping(n, where, nil, func(name string, v *yaml.Node) {
-		if !formulaName.MatchString(name) || slices.Contains([]string{"min", "max", "clip"}, name) {
-			p.errorf(v, "%s: a name has 1 to 40 letters, digits and _, and is not min, max or clip, so that a "+
-				"formula can use it; found %q; for example: %s", where, name, example)
-			return
-		}
-		found[name] = v
-	})
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		p.at[where+"."+name] = found[name]
-		read(name, where+"."+name, found[name])
-	}
+	return nil
 }
 
 // outcomes is how the outcomes of a round are taken together, or which outcomes there are by name.
 type outcomes struct{ m *Model }
 
-const outcomesExample = "outcomes: {quality: {window: 24h}, tokens: {max: 100000, clip: true, window: 5m}}"
+const outcomesExample = "{quality: {window: 24h}, tokens: {max: 100000, clip: true, window: 5m}}"
 
-func (o outcomes) read(p *parser, n *yaml.Node) {
+func (o outcomes) read(p *parser, n *yaml.Node, where string) {
 	if n.Kind != yaml.MappingNode {
-		o.m.Outcomes = loop.Aggregate(p.choice(n, "outcomes", loop.Aggregates()...))
+		o.m.Outcomes = loop.Aggregate(p.choice(n, where, loop.Aggregates()...))
 		return
 	}
-	p.readNames(n, "outcomes", outcomesExample, maxOutcomes, func(name, where string, v *yaml.Node) {
-		r := loop.OutcomeRule{Name: name, Range: loop.Range{Max: 1}, Window: o.m.Window}
-		p.group(v, where, "min, max, clip, window, missing and take", outcomesExample, outcomeFields(&r))
-		if lo, hi := r.Range.Min, r.Range.Max; !(lo < hi) || hi-lo > maxRange {
-			p.errorf(v, "%s: expected min below max, found min %v and max %v; for example: {min: 0, max: 1}",
-				where, lo, hi)
-		}
-		o.m.Named = append(o.m.Named, r)
-	})
+	o.entries().read(p, n, where)
+}
+
+func (o outcomes) entries() entries[loop.OutcomeRule] {
+	return entries[loop.OutcomeRule]{&o.m.Named, "", "names", outcomesExample, maxOutcomes, wrongName,
+		func(p *parser, n *yaml.Node, name, where string, r *loop.OutcomeRule) {
+			*r = loop.OutcomeRule{Name: name, Range: loop.Range{Max: 1}, Window: o.m.Window}
+			group{rows: func() []field { return outcomeFields(r) }, then: ordered(&r.Range)}.read(p, n, where)
+		}, func(r *loop.OutcomeRule) string { return "\n  " + r.Name + ": " + braces(outcomeFields(r)) }}
 }
 
 func (o outcomes) canonical() string {
 	if o.m.Named == nil {
 		return loop.Aggregates()[o.m.Outcomes]
 	}
-	var s strings.Builder
-	for i := range o.m.Named {
-		s.WriteString("\n  " + o.m.Named[i].Name + ": " + braces(outcomeFields(&o.m.Named[i])))
-	}
-	return s.String()
+	return o.entries().canonical()
 }
 
 func outcomeFields(r *loop.OutcomeRule) []field {
-	return []field{
-		{key: "min", into: &r.Range.Min, example: "min: 0"},
-		{key: "max", into: &r.Range.Max, example: "max: 1"},
-		{key: "clip", into: &r.Range.Clip, example: "clip: true"},
-		{key: "window", into: window{&r.Window}},
-		{key: "missing", into: missing{r}},
-		{key: "take", into: choice{loop.Aggregates(), int(r.Take), func(i int) { r.Take = loop.Aggregate(i) }}},
-	}
+	return append(rangeFields(&r.Range),
+		field{key: "window", into: windowForm(&r.Window)},
+		field{key: "missing", into: missing(r), example: "skip"},
+		field{key: "take", into: choice{loop.Aggregates(), int(r.Take), func(i int) { r.Take = loop.Aggregate(i) }}})
 }
 
 // missing is what silence means for one outcome.
-type missing struct{ of *loop.OutcomeRule }
-
-func (s missing) read(p *parser, n *yaml.Node) {
-	p.parameter(n, "missing", "missing: {impute: 600}", func(name, arg string, has bool) (err error) {
+func missing(of *loop.OutcomeRule) parameter {
+	return parameter{"{impute: 600}", func(name, arg string, has bool) (err error) {
 		switch {
 		case name == "skip" && !has:
 		case name == "impute" && has:
-			s.of.Impute = true
-			s.of.Default, err = parseFloat(arg)
+			of.Impute = true
+			of.Default, err = parseFloat(arg)
 		default:
 			err = fmt.Errorf("expected skip or {impute: X}, found %q; for example: missing: {impute: 600}", name)
 		}
 		return err
-	})
-}
-
-func (s missing) canonical() string {
-	if s.of.Impute {
-		return "{impute: " + formatFloat(s.of.Default) + "}"
-	}
-	return "skip"
+	}, func() string {
+		if of.Impute {
+			return "impute:" + formatFloat(of.Default)
+		}
+		return "skip"
+	}}
 }
 
 // formula is a key whose value is a formula. It is parsed when all that it may name has been read.
 type formula struct {
-	m     *Model
-	where string
-	into  **learner.Formula
+	m    *Model
+	into **learner.Formula
 }
 
-func (f formula) read(p *parser, n *yaml.Node) {
-	const example = "reward: quality - 0.00002*latency_ms"
-	text, ok := p.scalar(n, f.where, "a formula of outcomes", example)
+func (f formula) read(p *parser, n *yaml.Node, where string) {
+	text, ok := p.scalar(n, where, "a formula of outcomes", "quality - 0.00002*latency_ms")
 	if !ok {
 		return
 	}
 	p.deferred = append(p.deferred, func() {
 		if f.m.Named == nil {
-			p.errorf(n, "%s: a formula is one of named outcomes, and the model has one loss; for example: %s", f.where,
-				outcomesExample)
+			p.errorf(n, "%s: a formula is one of named outcomes, and the model has one loss; for example: outcomes: %s",
+				where, outcomesExample)
 			return
 		}
 		var err error
 		if *f.into, err = f.m.formula(text); err != nil {
-			p.errorf(n, "%s: %v", f.where, err)
+			p.errorf(n, "%s: %v", where, err)
 		}
 	})
 }
@@ -175,7 +143,7 @@ func (m *Model) scope() *learner.Scope {
 // SetReward gives a model with named outcomes another formula.
 func (m *Model) SetReward(text string) error {
 	if m.Named == nil {
-		return errors.New("the model names no outcomes, which a formula is of; for example: " + outcomesExample)
+		return errors.New("the model names no outcomes, which a formula is of; for example: outcomes: " + outcomesExample)
 	}
 	f, err := m.formula(text)
 	if err != nil {
@@ -207,7 +175,8 @@ func (p *parser) finishNamed(m *Model) {
 	}
 	for _, key := range []string{"loss", "window", "missing", "default_loss"} {
 		if n := p.at[key]; n != nil {
-			p.errorf(n, "%s: the model names its outcomes, and each has its own; for example: %s", key, outcomesExample)
+			p.errorf(n, "%s: the model names its outcomes, and each has its own; for example: outcomes: %s", key,
+				outcomesExample)
 		}
 	}
 	if m.Worth == nil {
@@ -222,20 +191,20 @@ func (p *parser) finishNamed(m *Model) {
 func (m *Model) namedProblems(add adder) {
 	if m.Named == nil {
 		if m.Constants != nil {
-			add("constants", "they are for formulas of named outcomes; for example: %s", outcomesExample)
+			add("constants", "they are for formulas of named outcomes; for example: outcomes: %s", outcomesExample)
 		}
 		if m.Budgets != nil {
-			add("budget", "it is for models that name their outcomes; for example: %s", outcomesExample)
+			add("budget", "it is for models that name their outcomes; for example: outcomes: %s", outcomesExample)
 		}
 		return
 	}
 	for i := range m.Named {
 		r, key := &m.Named[i], "outcomes."+m.Named[i].Name
 		if lo, hi := r.Range.Min, r.Range.Max; r.Impute && (r.Default < lo || r.Default > hi) {
-			add(key, "missing: the imputed %v is not in [%v, %v]", r.Default, lo, hi)
+			add(key+".missing", "the imputed %v is not in [%v, %v]", r.Default, lo, hi)
 		}
 		if (r.Window.Rounds > 0) != (m.Named[0].Window.Rounds > 0) {
-			add(key, "window: %s is one kind and that of %s another; give all windows in rounds, or all as durations",
+			add(key+".window", "%s is one kind and that of %s another; give all windows in rounds, or all as durations",
 				FormatWindow(r.Window), m.Named[0].Name)
 		}
 	}
@@ -250,7 +219,7 @@ func (m *Model) namedProblems(add adder) {
 	case l != DAFA && m.Budgets != nil:
 		add("learner", "%s keeps no budget; use learner: dafa, or take budget out", l)
 	}
-	if m.UsesOracle() && !m.Oracle.kind().orders().early {
+	if m.UsesOracle() && !m.Oracle.kind().orders.early {
 		add("oracle", "%s does not learn named outcomes; use oracle: %s", m.Oracle.Kind,
 			strings.Join(kindNames(true), " or "))
 	}
@@ -280,7 +249,7 @@ func (m *Model) learned() string {
 		}
 	}
 	if whole {
-		s.WriteString("constants" + byName{m}.canonical())
+		s.WriteString("constants" + m.constants().canonical())
 	}
 	return strings.TrimSuffix(s.String(), "; ")
 }

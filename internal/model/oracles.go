@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -55,11 +56,16 @@ func (n Number) orByWhatComes() float64 {
 	return n.Value
 }
 
-// oracleKind is a kind of oracle: one file, and one line in oracleKinds.
-type oracleKind interface {
-	defaults() Oracle         // with the name of the kind
-	fields(o *Oracle) []field // the keys of a model file, in the order of the canonical form
-	orders() orders
+// oracleKind is a kind of oracle: one file, and one entry in oracleKinds.
+type oracleKind struct {
+	defaults Oracle // with the name of the kind
+	keys     string // of a model file, in the order of the canonical form; see [Oracle.keys]
+	orders   orders
+	doings
+}
+
+// doings are what kinds of oracles do in ways of their own.
+type doings interface {
 	check(m *Model, add adder)
 	resolve(m *Model, columns, actions int) // see [Model.Resolve]
 	// The model of these is resolved. memory is the most bytes, 0 where files decide.
@@ -68,24 +74,47 @@ type oracleKind interface {
 	build(m *Model, files map[string][]byte) (oracle.Regressor, error)
 }
 
-// finisher is a kind with keys that depend on which others are given.
-type finisher interface {
-	finish(p *parser, o *Oracle, given map[string]*yaml.Node)
-}
-
 // orders says in which orders other than fifo an oracle may learn.
 type orders struct{ early, arrival bool }
 
 // oracleKinds returns the kinds that a model file may name, in the order of messages.
 func oracleKinds() []oracleKind {
-	return []oracleKind{aggregate{}, linear{}, hedge{}, shared{Shared}, shared{Hybrid}, diagonal{}, certified{}}
+	const newest = oracle.Newest
+	auto, early, arrival := Number{Auto: true}, orders{early: true}, orders{arrival: true}
+	return []oracleKind{
+		{Oracle{Kind: Auto, Version: newest, Beta: auto, Columns: auto, Fourier: auto, Seed: 1},
+			"version beta columns fourier seed share", early, aggregate{}},
+		{Oracle{Kind: Linear, Version: newest, Beta: auto, Lambda: auto},
+			"version beta lambda forget fourier columns bandwidth seed", early, linear{}},
+		{Oracle{Kind: Hedge}, "eta class unproved substitution", arrival, hedge{}},
+		{Oracle{Kind: Shared, Version: newest, Beta: auto, Lambda: auto, Hashed: oracle.DefaultHashed},
+			"version beta lambda hashed", early, shared{}},
+		{Oracle{Kind: Hybrid, Version: newest, Beta: auto, Lambda: auto, Hashed: oracle.DefaultHashed},
+			"version beta lambda hashed", early, shared{}},
+		{Oracle{Kind: Diagonal, Version: newest, Beta: auto, Lambda: auto}, "version beta lambda", early, diagonal{}},
+		{Oracle{Kind: Ridge, Lambda: auto}, "certified lambda", arrival, certified{}},
+	}
 }
+
+// oracleOf returns the oracle of a kind with its defaults.
+func oracleOf(kind string) Oracle { return (&Oracle{Kind: kind}).kind().defaults }
+
+// overFeatures are the oracles over features of which nothing else is to be checked.
+type overFeatures struct{}
+
+func (overFeatures) check(m *Model, add adder) { m.checkFeatures(add) }
+
+// fixed are the oracles that leave nothing to the program, and whose size is that of files unless they say so.
+type fixed struct{}
+
+func (fixed) resolve(*Model, int, int) {}
+func (fixed) memory(*Model) float64    { return 0 }
 
 // kindNames returns the names of the kinds, or of those only that may learn early.
 func kindNames(early bool) (names []string) {
 	for _, k := range oracleKinds() {
-		if !early || k.orders().early {
-			names = append(names, k.defaults().Kind)
+		if !early || k.orders.early {
+			names = append(names, k.defaults.Kind)
 		}
 	}
 	return names
@@ -94,16 +123,16 @@ func kindNames(early bool) (names []string) {
 // kind returns the kind of the oracle.
 func (o *Oracle) kind() oracleKind {
 	for _, k := range oracleKinds() {
-		if k.defaults().Kind == o.Kind {
+		if k.defaults.Kind == o.Kind {
 			return k
 		}
 	}
-	return environment(o.Kind)
+	return oracleKind{Oracle{Kind: o.Kind}, "beta lambda", orders{arrival: o.Kind == Own}, environment{}}
 }
 
 // setDefaults sets the oracle to the defaults of its kind, where it has a version to that one.
 func (o *Oracle) setDefaults(version int) {
-	if *o = o.kind().defaults(); o.Version > 0 {
+	if *o = oracleOf(o.Kind); o.Version > 0 {
 		o.Version = version
 	}
 }
@@ -112,7 +141,10 @@ func (o *Oracle) setDefaults(version int) {
 // which is linear with 128 random features, shared, hybrid or diagonal.
 func ParseOracle(s string) (Oracle, error) {
 	if s == Fourier {
-		return newRandom(Number{Value: oracle.DefaultFourier}), nil
+		o := oracleOf(Linear)
+		o.Fourier.Value = oracle.DefaultFourier
+		o.expectRandom()
+		return o, nil
 	}
 	o := Oracle{Kind: s}
 	if o.setDefaults(oracle.Newest); o.Version > 0 {
@@ -122,14 +154,14 @@ func ParseOracle(s string) (Oracle, error) {
 		"hedge needs a model file with its class", s)
 }
 
-func (o *Oracle) read(p *parser, n *yaml.Node) {
+func (o *Oracle) read(p *parser, n *yaml.Node, where string) {
 	if *o = (Oracle{Kind: n.Value}); n.Kind == yaml.ScalarNode {
 		if o.setDefaults(p.version); o.Version > 0 {
 			return
 		}
 	}
 	if n.Kind != yaml.MappingNode {
-		p.expected(n, "oracle", "a kind and its parameters", "oracle: auto")
+		p.expected(n, where, "a kind and its parameters", "auto")
 		return
 	}
 	o.Kind = Linear
@@ -140,9 +172,11 @@ func (o *Oracle) read(p *parser, n *yaml.Node) {
 		}
 	}
 	o.setDefaults(p.version)
-	given := p.fields(n, "oracle", o.fields())
-	if f, ok := o.kind().(finisher); ok {
-		f.finish(p, o, given)
+	if o.Kind == Linear {
+		o.expectRandom()
+	}
+	if p.fields(n, where, o.keys()); o.Kind == Linear && !o.randomised() {
+		o.dropRandom(p)
 	}
 }
 
@@ -153,15 +187,59 @@ func (p *parser) wrongKind(n *yaml.Node) {
 		return
 	}
 	names := kindNames(false)
-	p.errorf(n, "oracle.kind: expected %s, found %s%s; for example: oracle: {kind: linear}",
-		strings.Join(names, " | "), describe(n), didYouMean(n.Value, names))
+	p.expected(n, "oracle.kind", strings.Join(names, " | "), Linear, names...)
 }
 
-func (o *Oracle) fields() []field {
-	return append([]field{{key: "kind", into: word(o.Kind)}}, o.kind().fields(o)...)
+// Limits of parameters of oracles.
+const (
+	maxHashed      = 8192 // the largest D of a shared oracle: its matrix has D(D+1)/2 numbers
+	maxColumns     = 65537
+	leastBandwidth = 1e-3
+	mostBandwidth  = 1e3
+)
+
+// keys returns the keys of the oracle's kind, of all that there are.
+func (o *Oracle) keys() []field {
+	random := o.Kind != Linear || o.randomised()
+	newest := strconv.Itoa(oracle.Newest)
+	all := []field{
+		{key: "version", into: &o.Version, whole: true, lo: 1, hi: oracle.Newest, example: newest, omit: o.Version <= 1},
+		autoField(&o.Beta, field{key: "beta", hi: 1, example: "0.5"}),
+		autoField(&o.Lambda, field{key: "lambda", lo: 1e-9, hi: 1e9, example: "1"}),
+		{key: "forget", into: &o.Forget, lo: .5, hi: 1, ends: "[)", example: "0.998; leave it out to forget nothing",
+			omit: o.Forget == 0},
+		autoField(&o.Fourier, field{key: "fourier", whole: true, hi: oracle.MaxFourier, example: "128", omit: !random}),
+		autoField(&o.Columns, field{key: "columns", whole: true, hi: maxColumns, example: "17, or 0 if not known", omit: !random}),
+		{key: "bandwidth", into: &o.Bandwidth, lo: leastBandwidth, hi: mostBandwidth, example: "1", omit: !random},
+		{key: "seed", into: &o.Seed, whole: true, hi: 1 << 53, example: "1", omit: !random},
+		{key: "share", into: either(&o.Steered, "fixed", "steered"), omit: !o.Steered},
+		{key: "hashed", into: &o.Hashed, whole: true, lo: 2, hi: maxHashed, example: "256"},
+		{key: "eta", into: &o.Eta, hi: 1e6, ends: "(]", word: "outstanding", is: &o.Outstanding, or: oracle.DefaultEta,
+			example: "0.5"},
+		{key: "class", into: &o.Class, example: "shop.class.jsonl"},
+		{key: "unproved", into: &o.Unproved, example: "true"},
+		{key: "substitution", into: either(&o.Vovk, "mean", "vovk"), omit: !o.Vovk},
+		{key: "certified", into: &o.Certified, example: "true"},
+	}
+	if k := o.kind(); k.doings == (environment{}) {
+		for i := range all {
+			all[i].lo, all[i].hi = 0, 0 // its numbers are its own
+		}
+	}
+	out := []field{{key: "kind", into: word(o.Kind)}}
+	for _, key := range strings.Fields(o.kind().keys) {
+		out = append(out, all[slices.IndexFunc(all, func(f field) bool { return f.key == key })])
+	}
+	return out
 }
 
-func (o *Oracle) canonical() string { return braces(o.fields()) }
+// autoField is the field of a number that may be left to the program.
+func autoField(n *Number, f field) field {
+	f.into, f.word, f.is = &n.Value, "auto", &n.Auto
+	return f
+}
+
+func (o *Oracle) canonical() string { return braces(o.keys()) }
 
 // DefaultOracle sets the oracle of a model that names none: auto.
 func (m *Model) DefaultOracle() { m.defaultOracle(oracle.Newest) }
@@ -228,26 +306,18 @@ const (
 )
 
 // environment is the kind of an oracle that an environment of the replayer brings.
-type environment string
+type environment struct{ fixed }
 
-func (e environment) defaults() Oracle       { return Oracle{Kind: string(e)} }
-func (e environment) orders() orders         { return orders{arrival: e == Own} }
-func (environment) resolve(*Model, int, int) {}
-func (environment) memory(*Model) float64    { return 0 }
-func (environment) fields(o *Oracle) []field {
-	return []field{{key: "beta", into: &o.Beta}, {key: "lambda", into: &o.Lambda}}
-}
-
-func (e environment) check(_ *Model, add adder) {
-	if e != Unstable && e != Own {
-		add("oracle", "kind: expected %s, found %q", strings.Join(kindNames(false), " | "), string(e))
+func (environment) check(m *Model, add adder) {
+	if k := m.Oracle.Kind; k != Unstable && k != Own {
+		add("oracle", "kind: expected %s, found %q", strings.Join(kindNames(false), " | "), k)
 	}
 }
 
-func (e environment) cost(*Model) costs {
-	return costs{Oracle: string(e), Why: "the environment brings it"}
+func (environment) cost(m *Model) costs {
+	return costs{Oracle: m.Oracle.Kind, Why: "the environment brings it"}
 }
 
-func (e environment) build(*Model, map[string][]byte) (oracle.Regressor, error) {
-	return nil, fmt.Errorf("%s is the oracle of an environment: it is for backtests only", string(e))
+func (environment) build(m *Model, _ map[string][]byte) (oracle.Regressor, error) {
+	return nil, fmt.Errorf("%s is the oracle of an environment: it is for backtests only", m.Oracle.Kind)
 }

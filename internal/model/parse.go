@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"hindsight/internal/loop"
 	"hindsight/pkg/oracle"
 )
 
@@ -93,7 +93,7 @@ type parser struct {
 	version  int // of an oracle that says none
 	errs     Errors
 	warnings Errors                // what is no error
-	at       map[string]*yaml.Node // value of each key that is there: top-level ones, and named things as KEY.NAME
+	at       map[string]*yaml.Node // the value of each key and named thing that is there, by its path
 	deferred []func()              // what needs all keys to be read
 }
 
@@ -126,7 +126,7 @@ func (p *parser) parse(b []byte) *Model {
 	m := Default()
 	p.at = map[string]*yaml.Node{}
 	if root != nil {
-		maps.Copy(p.at, p.fields(root, "", m.fields()))
+		p.fields(root, "", m.fields())
 	}
 	if len(p.errs) > 0 {
 		return nil // what follows would complain about half-read values
@@ -134,8 +134,40 @@ func (p *parser) parse(b []byte) *Model {
 	if p.finish(m); len(p.errs) > 0 && m.Named != nil {
 		return nil
 	}
-	m.check(func(key, format string, args ...any) { p.errorf(p.at[key], key+": "+format, args...) })
+	m.check(func(key, format string, args ...any) { p.errorf(p.nearest(key), key+": "+format, args...) })
 	return m
+}
+
+// nearest returns the value at a path, or of the nearest key above that is there, nil if none is.
+func (p *parser) nearest(path string) *yaml.Node {
+	for {
+		n, dot := p.at[path], strings.LastIndexByte(path, '.')
+		if n != nil || dot < 0 {
+			return n
+		}
+		path = path[:dot]
+	}
+}
+
+// fewRounds is below which a window that is a bare number was perhaps meant in other units.
+const fewRounds = 100
+
+// warnSeldom warns of what is seldom meant.
+func (p *parser) warnSeldom(m *Model) {
+	for path, n := range p.at {
+		if rounds, err := strconv.Atoi(n.Value); err == nil && rounds < fewRounds &&
+			(path == "window" || strings.HasPrefix(path, "outcomes.") && strings.HasSuffix(path, ".window")) {
+			p.warn(n, "window: %d means rounds: a round waits until %[1]d later ones are decided; for minutes write "+
+				"window: %[1]dm, and if rounds are meant, window: %s", rounds, FormatWindow(loop.Window{Rounds: int64(rounds)}))
+		}
+	}
+	if text := m.Explore.Warning(); text != "" {
+		p.warn(p.at["explore"], "%s", text)
+	}
+	if m.Arrival && m.Oracle.Kind == Ridge {
+		p.warn(p.at["order"], "order: arrival costs linear oracles up to twice the regret of fifo where the "+
+			"world stands still: gains come first, silence a window later; for most, order: fifo is better")
+	}
 }
 
 // finish fills what depends on several keys, and reports keys that fight.
@@ -163,7 +195,7 @@ func (p *parser) finish(m *Model) {
 			m.Early = false
 		}
 	}
-	p.warnArrival(m)
+	p.warnSeldom(m)
 	if m.Oracle.Kind == Hedge && m.Oracle.Eta == 0 {
 		m.Oracle.Eta = m.defaultEta()
 	}
@@ -256,8 +288,11 @@ func describe(n *yaml.Node) string {
 	case yaml.AliasNode:
 		return "an alias (anchors and aliases are not supported)"
 	}
-	if n.Tag == "!!null" {
+	switch n.Tag {
+	case "!!null":
 		return "nothing"
+	case "!!int", "!!float":
+		return n.Value
 	}
 	return strconv.Quote(n.Value)
 }

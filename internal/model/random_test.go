@@ -72,7 +72,7 @@ func TestRandomRefused(t *testing.T) {
 		}
 	}
 	m := Default()
-	m.Oracle = linear{}.defaults()
+	m.Oracle = oracleOf(Linear)
 	m.Oracle.Seed = 1
 	if m.Validate() == nil {
 		t.Error("a seed of no random features is valid")
@@ -116,4 +116,12 @@ func TestBuildRandom(t *testing.T) {
 	if o, err := ParseOracle(Fourier); err != nil || o != newRandom(Number{Value: 128}) {
 		t.Errorf("fourier: %+v, %v", o, err)
 	}
+}
+
+// newRandom returns the linear oracle with random features and the other defaults.
+func newRandom(n Number) Oracle {
+	o := oracleOf(Linear)
+	o.expectRandom()
+	o.Fourier = n
+	return o
 }

@@ -10,21 +10,12 @@ import (
 // Ridge is ridge regression over columns that are fixed beforehand, with a theorem.
 const Ridge = "ridge"
 
-type certified struct{}
-
-func (certified) defaults() Oracle         { return Oracle{Kind: Ridge, Lambda: Number{Auto: true}} }
-func (certified) orders() orders           { return orders{arrival: true} }
-func (certified) resolve(*Model, int, int) {}
-
-func (certified) fields(o *Oracle) []field {
-	return []field{{key: "certified", into: &o.Certified, example: "certified: true"}, lambdaField(o)}
-}
+type certified struct{ fixed }
 
 const ridgeExample = "for example: actions: [red, green], features: {age: {number: [18, 99]}, vip: bool}, " +
 	"oracle: {kind: ridge, certified: true}"
 
 func (certified) check(m *Model, add adder) {
-	m.checkLambda(add)
 	if !m.Oracle.Certified {
 		add("oracle", "ridge is for those who need its theorem: add certified: true; without one use oracle: linear")
 	}
@@ -39,7 +30,7 @@ func (certified) check(m *Model, add adder) {
 		}
 	}
 	if l := m.Oracle.Lambda; !l.Auto && l.Value < float64(len(m.Features)+1) {
-		add("oracle", "lambda: the theorem of ridge needs at least 1 + %d features, found %v; leave it out",
+		add("oracle.lambda", "the theorem of ridge needs at least 1 + %d features, found %v; leave it out",
 			len(m.Features), l.Value)
 	}
 	if m.Explore.Name == Paper && m.Learner.Kind == DAFA {
@@ -49,14 +40,6 @@ func (certified) check(m *Model, add adder) {
 	if bytes := m.Memory(); bytes > MaxMemory {
 		add("oracle", "with %d actions and %d columns ridge needs %.3g GiB, more than 1 GiB", m.mostActions(),
 			len(m.Features)+1, float64(bytes)/(1<<30))
-	}
-}
-
-// warnArrival says what the order of arrival costs a regression.
-func (p *parser) warnArrival(m *Model) {
-	if m.Arrival && m.Oracle.Kind == Ridge {
-		p.warn(p.at["order"], "order: arrival costs linear oracles up to twice the regret of fifo where the "+
-			"world stands still: gains come first, silence a window later; for most, order: fifo is better")
 	}
 }
 

@@ -12,30 +12,7 @@ const (
 	Hybrid = "hybrid"
 )
 
-type shared struct{ kind string }
-
-func (shared) orders() orders { return orders{early: true} }
-
-func (s shared) defaults() Oracle {
-	auto := Number{Auto: true}
-	return Oracle{Kind: s.kind, Version: oracle.Newest, Beta: auto, Lambda: auto, Hashed: oracle.DefaultHashed}
-}
-
-// maxHashed is the largest D of a shared oracle: its matrix has D(D+1)/2 numbers.
-const maxHashed = 8192
-
-func (shared) fields(o *Oracle) []field {
-	hashed := field{key: "hashed", into: &o.Hashed, lo: 2, hi: maxHashed, example: "hashed: 256"}
-	return []field{versionField(o), betaField(o), lambdaField(o), hashed}
-}
-
-func (shared) check(m *Model, add adder) {
-	if h := m.Oracle.Hashed; h < 2 || h > maxHashed {
-		add("oracle", "hashed: expected a whole number in 2…%d, found %d; for example: hashed: 256", maxHashed, h)
-	}
-	m.checkLambda(add)
-	m.checkFeatures(add)
-}
+type shared struct{ overFeatures }
 
 // resolve decides β, ½ if K·D² ≤ 1e5, else 0, and λ, which is 1: how many of the
 // hashed columns are in use is not known.
@@ -49,17 +26,17 @@ func (shared) resolve(m *Model, _, actions int) {
 
 func (shared) memory(m *Model) float64 { return oracle.LinearBytes(1, int(m.Oracle.Hashed)) }
 
-func (s shared) cost(m *Model) costs {
+func (shared) cost(m *Model) costs {
 	columns := int(m.Oracle.Hashed)
-	return costs{Oracle: s.kind, Why: named,
+	return costs{Oracle: m.Oracle.Kind, Why: named,
 		State:    fmt.Sprintf("1 regression of %d columns, %s", columns, bytesText(m.Memory())),
 		Decision: work(m.mostActions(), 0, m.Oracle.Beta.Value > 0, columns)}
 }
 
-func (s shared) build(m *Model, _ map[string][]byte) (oracle.Regressor, error) {
+func (shared) build(m *Model, _ map[string][]byte) (oracle.Regressor, error) {
 	o := m.Oracle
 	return oracle.NewShared(oracle.SharedOptions{
-		Hybrid: s.kind == Hybrid, Hashed: int(o.Hashed), Beta: o.Beta.Value, Lambda: o.Lambda.Value, Version: o.Version,
+		Hybrid: o.Kind == Hybrid, Hashed: int(o.Hashed), Beta: o.Beta.Value, Lambda: o.Lambda.Value, Version: o.Version,
 		MaxFeatures: m.MaxFeatures, Schema: m.schema(),
 	})
 }

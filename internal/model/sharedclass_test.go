@@ -84,7 +84,7 @@ func TestSharedFileRefuses(t *testing.T) {
 			"| tabular | mixed | shared",
 		head + "\n" + `{"w":[[0,0],[0,0]]}`: "f:2: a function of a shared class has linear, logistic " +
 			"or trees",
-		head + "\n" + `{"linear":[[0,0]]}`:             "f:2: shared class: function 0: 1 rows where 2",
+		head + "\n" + `{"linear":[[0,0]]}`:             "f:2: shared class: 1 rows where 2",
 		head + "\n" + `{"trees":[{"leaves":[[0,1]]}]}`: "2 numbers where 1",
 	} {
 		if _, err := ParseClass("f", []byte(text+"\n")); err == nil || !strings.Contains(err.Error(), want) {

@@ -25,7 +25,7 @@ func TestSlots(t *testing.T) {
 		"slots: {}":                                 "m.yaml:1:8: slots: expected any or the names of slots",
 		"slots: [hero]":                             "m.yaml:1:8: slots: expected any or the names of slots",
 		"slots: {hero: a}":                          "m.yaml:1:15: slots.hero: expected any or a list of names",
-		"slots: {hero: [a, a]}":                     `slots.hero: the name "a" is there twice`,
+		"slots: {hero: [a, a]}":                     `slots.hero: "a" is there twice`,
 		"slots: {hero: any, hero: any}":             `slots: the key "hero" is there twice`,
 		"slots: {\"a:b\": any}":                     `slots: the name "a:b" has a colon`,
 		"actions: [a]\nslots: {hero: [b]}":          `m.yaml:2:8: slots: hero has "b", which is not in actions`,

@@ -1,7 +1,7 @@
 package model
 
 import (
-	"strings"
+	"fmt"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -9,65 +9,39 @@ import (
 	"hindsight/internal/loop"
 )
 
-const unitExample = "unit: {sticky: 30d, credit: first}"
-
 // unit is the key unit: for how long the draw of a unit holds for its later contexts.
-type unit struct{ sticky *int64 }
-
-func (u unit) read(p *parser, n *yaml.Node) {
-	if *u.sticky = 0; isWord(n, "none") {
-		return
-	}
-	if n.Kind != yaml.MappingNode {
-		p.expected(n, "unit", "none, or sticky and credit", unitExample)
-		return
-	}
-	if given := p.fields(n, "unit", u.fields()); given["sticky"] == nil {
-		p.errorf(n, "unit: sticky is missing: for how long does a draw hold? For example: %s", unitExample)
-	}
+func unit(sticky *int64) group {
+	hold := form{"a duration", "30d", func(s string) error {
+		d, err := ParseDuration(s)
+		if *sticky = int64(d); err != nil || d < time.Second || int64(d) > maxWindowNanos {
+			return fmt.Errorf("expected a duration from 1s to 10 years, found %q; for example: sticky: 30d", s)
+		}
+		return nil
+	}, func() string { return FormatWindow(loop.Window{Nanos: *sticky}) }}
+	return group{words: []string{"none"}, set: func(string) { *sticky = 0 }, rows: func() []field {
+		return []field{{key: "sticky", into: hold}, {key: "credit", into: credit{}, example: "first"}}
+	}, then: func(p *parser, n *yaml.Node, where string) {
+		if *sticky == 0 {
+			p.errorf(n, "unit: sticky is missing: for how long does a draw hold? For example: unit: {sticky: 30d, credit: first}")
+		}
+	}}
 }
-
-func (u unit) canonical() string { return braces(u.fields()) }
-
-func (u unit) fields() []field {
-	return []field{{key: "sticky", into: sticky{u.sticky}}, {key: "credit", into: credit{}}}
-}
-
-// sticky is the key unit.sticky.
-type sticky struct{ at *int64 }
-
-func (s sticky) read(p *parser, n *yaml.Node) {
-	text, ok := p.scalar(n, "unit.sticky", "a duration", unitExample)
-	if !ok {
-		return
-	}
-	d, err := ParseDuration(strings.TrimSpace(text))
-	if err != nil || d < time.Second || int64(d) > maxWindowNanos {
-		p.errorf(n, "unit.sticky: expected a duration from 1s to 10 years, found %q; for example: %s", text,
-			unitExample)
-		return
-	}
-	*s.at = int64(d)
-}
-
-func (s sticky) canonical() string { return FormatWindow(loop.Window{Nanos: *s.at}) }
 
 // credit is the key unit.credit, which has one value: outcomes of a unit count for its draw, which is its first round.
 type credit struct{}
 
-func (credit) read(p *parser, n *yaml.Node) {
+func (credit) read(p *parser, n *yaml.Node, where string) {
 	switch {
 	case isWord(n, "last"):
 		p.errorf(n, "unit.credit: last would be first: a repeat is no draw and has no propensity of its own, so an "+
 			"outcome can only count for what it repeats, and one that names the unit counts for its last draw; use "+
 			"credit: first")
-		return
 	case isWord(n, "all"):
 		p.errorf(n, "unit.credit: with all what a draw is worth would depend on draws to come, which no estimate here "+
 			"allows; use credit: first, and report an outcome for each draw by its id")
-		return
+	default:
+		p.choice(n, where, "first")
 	}
-	p.choice(n, "unit.credit", "first")
 }
 
 func (credit) canonical() string { return "first" }

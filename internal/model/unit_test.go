@@ -32,10 +32,10 @@ func TestUnit(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"unit: 30d": `m.yaml:1:7: unit: expected none, or sticky and credit, found "30d"`,
+		"unit: 30d": `m.yaml:1:7: unit: expected none, or some of sticky, credit, found "30d"`,
 		"unit: {}":  `m.yaml:1:7: unit: sticky is missing: for how long does a draw hold? For example: unit: {sticky: 30d`,
 		"unit: " +
-			"{sticky: 30}": `m.yaml:1:16: unit.sticky: expected a duration from 1s to 10 years, found "30"; for example: unit:`,
+			"{sticky: 30}": `m.yaml:1:16: unit.sticky: expected a duration from 1s to 10 years, found "30"; for example: sticky:`,
 		"unit: {sticky: 1ms}":   `unit.sticky: expected a duration from 1s to 10 years, found "1ms"`,
 		"unit: {sticky: 9999d}": `unit.sticky: expected a duration from 1s to 10 years, found "9999d"`,
 		"unit: {sticky: 1h, " +

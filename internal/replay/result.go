@@ -53,6 +53,15 @@ type Result struct {
 	Contexts *WorstContexts `json:"contexts,omitempty"` // where it went worst; of some runs of a report
 }
 
+// Waited returns how many rounds waited for an outcome: of a log those that drew its action, since the others
+// come back at once.
+func (r *Result) Waited() int64 {
+	if r.Matched != nil {
+		return *r.Matched
+	}
+	return r.Rounds
+}
+
 // Value returns what a learner lost a round: of a log with propensities the weighted mean
 // (SNIPS), else the mean of what was played; NaN if nothing is known. se is the standard
 // error of a weighted mean, else NaN.

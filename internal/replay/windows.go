@@ -20,9 +20,10 @@ type Estimate struct {
 
 // WindowPrice says what one window costs, over runs that differ in their seeds only.
 type WindowPrice struct {
-	Window   string  `json:"window"`
-	Skipped  float64 `json:"skipped"`    // share of rounds, or of those of the outcome whose window it is
-	Late     float64 `json:"late"`       // outcomes that came after it, a round
+	Window string `json:"window"`
+	// share of the rounds that waited for an outcome: of a log of those that drew its action
+	Skipped  float64 `json:"skipped"`
+	Late     float64 `json:"late"`       // outcomes that came after it, a round, likewise
 	Released float64 `json:"d_released"` // mean D/T as released
 	SigmaMax int64   `json:"sigma_max"`  // largest over the runs, as released
 	// on regret by measured drift, skipped rounds charged; null if the learner has none
@@ -52,17 +53,18 @@ func PriceWindows(windows []loop.Window, outcome string, runs [][]Result) []Wind
 func priceOf(w loop.Window, outcome string, runs []Result) WindowPrice {
 	p := WindowPrice{Window: model.FormatWindow(w)}
 	var losses, regrets, bounds []float64
+	var rounds float64
 	for i := range runs {
 		r := &runs[i]
-		n := float64(max(r.Rounds, 1) * int64(len(runs)))
+		rounds += float64(r.Waited())
 		skipped, late := r.Fates.Skipped, r.Fates.Late
 		for i := range r.Outcomes {
 			if o := &r.Outcomes[i]; o.Name == outcome {
 				skipped, late = o.Skipped, o.Late
 			}
 		}
-		p.Skipped += float64(skipped) / n
-		p.Late += float64(late) / n
+		p.Skipped += float64(skipped)
+		p.Late += float64(late)
 		p.Released += r.Delays.Released.Mean / float64(len(runs))
 		p.SigmaMax = max(p.SigmaMax, r.Delays.Released.SigmaMax)
 		losses = collect(losses, r.MeanLoss)
@@ -72,6 +74,8 @@ func priceOf(w loop.Window, outcome string, runs []Result) WindowPrice {
 			p.Vacuous, p.Void = p.Vacuous || b.Vacuous, cmp.Or(p.Void, b.Void)
 		}
 	}
+	p.Skipped /= max(rounds, 1)
+	p.Late /= max(rounds, 1)
 	p.MeanLoss, p.Regret, p.Bound = estimateOf(losses, len(runs)), estimateOf(regrets, len(runs)),
 		estimateOf(bounds, len(runs))
 	switch {

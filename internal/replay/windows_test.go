@@ -52,6 +52,16 @@ func TestTheWindowThatSkipsLeastAmongTheCheapest(t *testing.T) {
 	}
 }
 
+// Of a log those rounds wait that drew its action; the others say nothing of what a window skips.
+func TestWindowsSkipOfTheRoundsThatWait(t *testing.T) {
+	runs := []Result{{Rounds: 1000, Matched: new(int64(150)), Fates: Fates{Skipped: 40, Late: 30, Withdrawn: 850}},
+		{Rounds: 1000, Matched: new(int64(50)), Fates: Fates{Skipped: 10, Late: 0, Withdrawn: 950}}}
+	p := PriceWindows([]loop.Window{{Rounds: 1}}, "", [][]Result{runs})[0]
+	if p.Skipped != .25 || p.Late != .15 {
+		t.Errorf("skipped %v, late %v", p.Skipped, p.Late)
+	}
+}
+
 // Of windows alike in what they skip, and in cost or nearly so, the shortest is proposed.
 func TestOfWindowsAlikeTheShortest(t *testing.T) {
 	for _, costs := range [][][]float64{{{5, 7}, {5, 7}, {5, 7}}, {{5, 7}, {5, 7}, {5, 6}}} {

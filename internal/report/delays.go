@@ -40,11 +40,11 @@ func (b *builder) delays() section {
 			"grow with it"},
 		{Name: "σ_max", Means: "maximum number of rounds open at once"},
 		{Name: "overtaken", Means: "rounds whose outcome came after that of a later round"},
-		{Name: "skipped", Means: "rounds without an outcome in the window"}, {Name: "too late",
-			Means: "outcomes after the window, which are not learned"}}}
+		{Name: "skipped", Means: "rounds without an outcome in the window, of a log of those matched"},
+		{Name: "too late", Means: "outcomes after the window, which are not learned"}}}
 	for _, r := range b.byDelays() {
 		t.delays(r.Delays.Spec, "outcome", &r.Delays.Raw, share(r.Delays.Overtaken, r.Rounds+r.Pending),
-			share(r.Fates.Skipped, r.Rounds), share(r.Fates.Late, r.Rounds))
+			share(r.Fates.Skipped, r.Waited()), share(r.Fates.Late, r.Waited()))
 		t.delays("", "learning", &r.Delays.Released, "", "", "")
 	}
 	if d := b.byDelays()[0].Delays.Recorded; d != nil {

@@ -118,7 +118,8 @@ func legend(runs []replay.Result) string {
 			words.Digits(shown.Shown(*first.UniformLoss)), words.Digits(shown.Shown(*first.BestLoss)))
 	}
 	if first.Matched != nil {
-		text += ". Matched: rounds that drew the action of the log; the others are withdrawn. " + replayed(first)
+		text += ". Matched: rounds that drew the action of the log; the others are withdrawn. " + replayed(first) +
+			". Skipped: of the matched rounds"
 	}
 	if d := first.Delays.Recorded; d != nil {
 		text += fmt.Sprintf(". In the log itself %s; %s of rounds are overtaken by a later one", delayLine(&d.Stats),

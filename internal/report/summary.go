@@ -61,7 +61,7 @@ type group struct {
 	Loss     mean       `json:"mean_loss"` // of a log with propensities weighted (SNIPS)
 	Regret   mean       `json:"regret"`    // null where the truth is not known
 	Matched  ope.Figure `json:"matched"`   // share of rounds in which the recorded action was drawn; null: no log
-	Skipped  ope.Figure `json:"skipped"`   // share of rounds without an outcome in the window
+	Skipped  ope.Figure `json:"skipped"`   // share of waiting rounds (of a log: matched) without an outcome in time
 	Raw      ope.Figure `json:"delay_raw"` // mean delay as outcomes came, in rounds
 	Released ope.Figure `json:"delay_released"`
 	Bound    ope.Figure `json:"bound"`       // of the sharpest kind on regret; null: none, vacuous, or void
@@ -117,7 +117,7 @@ func summary(g []*replay.Result, all [][]*replay.Result) group {
 		return float64(*r.Matched) / float64(max(r.Rounds, 1))
 	}).Value
 	s.Skipped = mean(func(r *replay.Result) float64 {
-		return float64(r.Fates.Skipped) / float64(max(r.Rounds, 1))
+		return float64(r.Fates.Skipped) / float64(max(r.Waited(), 1))
 	}).Value
 	s.Raw = mean(func(r *replay.Result) float64 { return r.Delays.Raw.Mean }).Value
 	s.Released = mean(func(r *replay.Result) float64 { return r.Delays.Released.Mean }).Value

@@ -39,7 +39,7 @@ func (b *builder) runTable() *table {
 		{Name: "delays", Text: true},
 		{Name: "mean " + b.rewards().Of(), Means: "a round, ± the standard error over row orders"},
 		{Name: "regret", Means: "loss above the best action of each round, summed; – if the best action is not known"},
-		{Name: "skipped", Means: "rounds without an outcome in the window"},
+		{Name: "skipped", Means: "rounds without an outcome in the window, of a log of those matched"},
 		{Name: "delay to outcome", Means: "mean number of later rounds decided before the outcome came"},
 		{Name: "delay to learning", Means: "the same until the learner has it: an outcome waits for all " +
 			"earlier rounds"},

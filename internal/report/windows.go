@@ -50,8 +50,9 @@ func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Pa
 
 // windowTable has a row a window.
 func windowTable(prices []replay.WindowPrice, shown *words.Rewards) *table {
-	t := &table{Caption: "Cost of each window", Columns: []column{{Name: "window", Text: true}, {Name: "skipped"},
-		{Name: "late", Means: "outcomes that came after the window, per round"},
+	t := &table{Caption: "Cost of each window", Columns: []column{{Name: "window", Text: true},
+		{Name: "skipped", Means: "of the rounds that waited for an outcome; of a log those that drew its action"},
+		{Name: "late", Means: "outcomes that came after the window, of the same rounds"},
 		{Name: "D/T", Means: "mean delay in rounds as feedback was released"},
 		{Name: "σ_max", Means: "maximum number of rounds open at once"},
 		{Name: "bound", Means: "on regret, by measured drift; each skipped round is charged 1"},
@@ -96,6 +97,10 @@ func WindowPrices(first *replay.Result, seeds int, prices []replay.WindowPrice) 
 		short := func(x float64) string { return words.Figure(x, 3) }
 		t.row(slices.Insert(windowCells(&prices[i], first.Rewards, mean.text, short), 1, mark)...)
 	}
+	of := ""
+	if first.Matched != nil {
+		of = "Skipped, late: of the rounds that drew the log's action; the others come back at once. "
+	}
 	what := "loss beyond"
 	switch {
 	case first.Regret != nil:
@@ -103,13 +108,13 @@ func WindowPrices(first *replay.Result, seeds int, prices []replay.WindowPrice) 
 	case first.Rewards != nil:
 		what = "reward short of"
 	}
-	legend := fmt.Sprintf("%s, learner %s, delays %s, %s rounds, %d seeds, ± the standard error. D/T: mean delay in "+
+	legend := fmt.Sprintf("%s, learner %s, delays %s, %s rounds, %d seeds, ± the standard error. %sD/T: mean delay in "+
 		"rounds as feedback is released. "+
 		"Bound: on regret by measured drift, 1 charged for each skipped round; it holds if outcomes are missing at "+
 		"random, and is void where the class is refuted. "+
 		"%s best: %s the cheapest window's, paired by seed. Take: of the windows within two standard errors of the "+
 		"cheapest, the one that skips least.",
-		first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds,
+		first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds, of,
 		strings.ToUpper(beyond[:1])+beyond[1:], what)
 	return brief(t, note(legend))
 }

@@ -225,6 +225,33 @@ func TestModesBehindRetention(t *testing.T) {
 	if r.First != nil || r.ExitCode() != TooOld || r.Decisions.Checked < 20 {
 		t.Errorf("%+v\n%+v", r.First, r)
 	}
+	s.oldLaws(r)
+}
+
+// oldLaws holds that of decisions whose learner is gone the law is checked where it is not the learner's.
+func (s *shopRig) oldLaws(r *Report) {
+	s.Helper()
+	var epoch, from int64
+	if _, err := fmt.Sscanf(r.Start, "the snapshot of epoch %d after feedback %d", &epoch, &from); err != nil {
+		s.Fatal(r.Start)
+	}
+	found := map[codec.Mode]int{}
+	for _, d := range s.decisions(stream.Earliest) {
+		if d.LearnedThrough >= from || d.Propensities[d.Action] == 1 {
+			continue
+		}
+		bad := d
+		bad.Propensities = make([]float64, len(bad.Actions))
+		bad.Propensities[bad.Action] = 1 // so that the draw follows from it
+		undo := s.edit(&d, bad)
+		if x := s.verify().First; x != nil && x.Topic == s.ts.Decisions && x.Round == bad.N {
+			found[d.Mode]++
+		}
+		undo()
+	}
+	if found[codec.Live] > 0 || found[codec.Shadow] == 0 || found[codec.Apprentice] == 0 {
+		s.Errorf("another law is found, by mode: %v", found)
+	}
 }
 
 // TestRollbackOverModes holds that a rollback to a state in the middle of modes is the state

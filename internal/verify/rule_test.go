@@ -1,6 +1,9 @@
 package verify
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -83,6 +86,33 @@ func TestLostShare(t *testing.T) {
 	s.end()
 	if r := s.verify(); r.First != nil { // the rounds of the lost epoch cannot be checked
 		t.Errorf("does not verify: %+v", r.First)
+	}
+}
+
+// TestLostEpoch: an epoch in place of one whose record is lost leaves its number out, where no era tells of the loss,
+// too: joiners before cuts began none.
+func TestLostEpoch(t *testing.T) {
+	for cause, want := range map[string]bool{codec.CauseLost: true, codec.CauseLostShare: true, "admin: test": false} {
+		s := newShop(t, mem.New(mem.Options{}), shopModel("linear", 1, "actions: [a, b, c]"))
+		s.rounds(9)
+		s.shut()
+		var rec codec.Epoch
+		s.no(stream.Scan(s.ctx, s.log, s.ts.Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) (err error) {
+			if r.Type == codec.TypeEpoch {
+				rec, err = codec.ParseEpoch(r.Value)
+			}
+			return err
+		}))
+		rec.Epoch, rec.Cause, rec.Continues, rec.Through = 3, cause, 1, s.d.Replica().LearnedThrough()
+		rec.SHA256 = fmt.Sprintf("%x", sha256.Sum256(rec.LoggedModel()))
+		a, err := s.log.Writer(s.ctx, s.ts.Feedback, 0, nil)
+		s.no(err)
+		_, err = a.Append(s.ctx, &stream.Record{Type: codec.TypeEpoch, Value: codec.AppendEpoch(nil, &rec)})
+		s.no(err)
+		r := s.verify()
+		if d := r.First; r.Epochs.Checked != 2 || (d == nil || d.Field != "epoch") != want {
+			t.Errorf("%s: %d epochs checked, %+v", cause, r.Epochs.Checked, d)
+		}
 	}
 }
 

@@ -94,6 +94,14 @@ func TestVerifyFindsWrongRepeats(t *testing.T) {
 		t.Errorf("a draw where one holds: %+v", r.First)
 	}
 	undo()
+	i := slices.IndexFunc(all, func(d codec.Decision) bool { return d.Unit != "" && d.N > 1 && d.Mode == codec.Live })
+	none := all[i] // the first draw of its unit
+	none.First.N = none.N - 1
+	undo = s.edit(&all[i], none)
+	if r := s.verify(); r.First == nil || r.First.Topic != s.ts.Decisions || r.First.Round != none.N {
+		t.Errorf("a repeat of another's round: %+v", r.First)
+	}
+	undo()
 }
 
 // TestVerifyUnitsOfACutLog: where retention has dropped a draw, its repeats are taken at their word, and must agree

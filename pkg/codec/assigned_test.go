@@ -60,6 +60,17 @@ func TestAssignedVersion(t *testing.T) {
 	}
 }
 
+// TestGridWraps holds that probabilities whose sum is 2⁶⁴ units too much do not sum to 1.
+func TestGridWraps(t *testing.T) {
+	law := make([]float64, MaxActions)
+	for i := range 1<<11 + 1 {
+		law[i] = 1
+	}
+	if err := checkGrid(law); !errors.Is(err, errSum) {
+		t.Error(err)
+	}
+}
+
 // TestFill holds that a law which is known in part can be drawn from, has the propensity that was said, and is the
 // same when it is filled again.
 func TestFill(t *testing.T) {

@@ -157,7 +157,8 @@ type Context struct {
 
 	unitOther bool // the unit is no text
 
-	numbers []byte // of the features that are vectors: memory that parsing reuses
+	numbers []byte  // of the features that are vectors: memory that parsing reuses
+	seen    []int32 // table of the names of actions: memory that Validate reuses
 }
 
 // Decision records one round: what was known, the whole law, and the draw.

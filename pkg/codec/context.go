@@ -344,7 +344,9 @@ func (r *reader) actions(dst []Action) []Action {
 		case tokText, tokBytes:
 			a.Name = r.text()
 		case tokMap:
-			r.action(a)
+			if !r.shortAction(a) {
+				r.action(a)
+			}
 		case tokNone:
 			r.fail(r.noValue())
 		default:
@@ -355,6 +357,29 @@ func (r *reader) actions(dst []Action) []Action {
 		}
 	}
 	return dst
+}
+
+// shortAction reads an action of MessagePack with a short name and then features, all of which are numbers that
+// shortNumbers reads; it reports false if it is none, and has then read nothing.
+func (r *reader) shortAction(a *Action) bool {
+	const head, middle = "\x82\xa4name", "\xa8features"
+	rest := r.b[r.i:]
+	if len(rest) <= len(head) || string(rest[:len(head)]) != head || rest[len(head)]&0xe0 != 0xa0 {
+		return false
+	}
+	name := rest[len(head)+1:]
+	n := int(rest[len(head)] & 31)
+	if len(name) <= n+len(middle) || string(name[n:n+len(middle)]) != middle || name[n+len(middle)]&0xf0 != 0x80 {
+		return false
+	}
+	was, features, most := r.i, r.features, int(name[n+len(middle)]&15)
+	r.i += len(head) + 1 + n + len(middle) + 1
+	if a.Features = r.shortNumbers(a.Features, most); len(a.Features) < most {
+		r.i, r.features, a.Features = was, features, a.Features[:0]
+		return false
+	}
+	a.Name = unsafe.String(unsafe.SliceData(name), n)
+	return true
 }
 
 func (r *reader) action(a *Action) {

@@ -199,7 +199,9 @@ func (r *reader) decided(o *Round, key string, seen *uint32) bool {
 		o.Action = r.once(seen, 6).textOrNull()
 	case "propensity":
 		if !r.once(seen, 7).null() {
-			o.Propensity = r.float()
+			if o.Propensity = r.float(); o.Propensity == 0 {
+				r.fail(errPossible)
+			}
 		}
 	case "propensities":
 		if !r.once(seen, 8).null() {
@@ -209,7 +211,9 @@ func (r *reader) decided(o *Round, key string, seen *uint32) bool {
 			}
 		}
 	case "weight":
-		o.Weight = r.once(seen, 9).float()
+		if o.Weight = r.once(seen, 9).float(); o.Weight == 0 { // which means here that nothing was said
+			r.fail(errPositive)
+		}
 	case "baseline":
 		r.once(seen, 10)
 		for s := r.open(tokList); r.more(&s); {

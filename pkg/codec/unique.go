@@ -3,6 +3,7 @@ package codec
 import (
 	"hash/maphash"
 	"math/bits"
+	"slices"
 )
 
 const (
@@ -14,14 +15,20 @@ const (
 // -1. It takes time in proportion to n, whatever the names: the seed of the hash
 // is fresh, and the result does not depend on it. It allocates only for more than
 // stackSlots/2 names.
-func Repeated(n int, name func(i int) string) int {
+func Repeated(n int, name func(i int) string) int { return repeated(n, name, new([]int32)) }
+
+// repeated is Repeated that keeps a large table for the next time.
+func repeated(n int, name func(i int) string, kept *[]int32) int {
 	if n <= fewNames {
 		return duplicateOfFew(n, name)
 	}
 	var room [stackSlots]int32
 	table := room[:]
 	if 2*n > stackSlots {
-		table = make([]int32, 1<<bits.Len(uint(2*n-1)))
+		size := 1 << bits.Len(uint(2*n-1))
+		*kept = slices.Grow((*kept)[:0], size)[:size]
+		table = *kept
+		clear(table)
 	}
 	mask := uint64(len(table) - 1)
 	seed := maphash.MakeSeed()

@@ -67,7 +67,7 @@ func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 // long, not UTF-8 or has control characters, an empty or repeated name, a number
 // that is not finite, too many actions or features. An empty id is fine: one is
 // minted; so is a nil list of actions, but not an empty one. It does not allocate
-// unless it fails or meets more than 512 names in one place.
+// unless it fails, meets more than 512 features in one place, or more actions than before.
 func (c *Context) Validate() error { return c.ValidateFor(nil) }
 
 // ValidateFor is [Context.Validate] for a model that declares some features as long texts or as vectors,
@@ -88,7 +88,7 @@ func (c *Context) ValidateFor(long func(name string) bool) error {
 	if n > MaxFeatures {
 		return wrong("context", "features", errManyFeatures)
 	}
-	if name, err := checkFeatures(c.Features, long); err != nil {
+	if name, err := checkFeatures(c.Features, nil, long); err != nil {
 		return wrong("context", "features."+label(name), err)
 	}
 	switch {
@@ -97,6 +97,7 @@ func (c *Context) ValidateFor(long func(name string) bool) error {
 	case len(c.Actions) > MaxActions:
 		return wrong("context", "actions", errManyActions)
 	}
+	var known []Feature
 	for i := range c.Actions {
 		a := &c.Actions[i]
 		if err := checkName(a.Name, MaxNameBytes); err != nil {
@@ -105,11 +106,12 @@ func (c *Context) ValidateFor(long func(name string) bool) error {
 		if n += len(a.Features); n > MaxFeatures {
 			return wrong("context", item("actions", i)+".features", errManyFeatures)
 		}
-		if name, err := checkFeatures(a.Features, long); err != nil {
+		if name, err := checkFeatures(a.Features, known, long); err != nil {
 			return wrong("context", item("actions", i)+".features."+label(name), err)
 		}
+		known = a.Features
 	}
-	if i := Repeated(len(c.Actions), func(i int) string { return c.Actions[i].Name }); i >= 0 {
+	if i := repeated(len(c.Actions), func(i int) string { return c.Actions[i].Name }, &c.seen); i >= 0 {
 		return wrong("context", item("actions", i)+".name", errDuplicate)
 	}
 	if !(c.LoggedPropensity >= 0 && c.LoggedPropensity <= 1) {
@@ -125,12 +127,17 @@ func (c *Context) ValidateFor(long func(name string) bool) error {
 	return wrong("context", field, err)
 }
 
-// checkFeatures returns the name of a feature that breaks a rule, and the rule.
-func checkFeatures(features []Feature, long func(name string) bool) (string, error) {
+// checkFeatures returns the name of a feature that breaks a rule, and the rule. The names of known ones were checked:
+// actions mostly have the same.
+func checkFeatures(features, known []Feature, long func(name string) bool) (string, error) {
+	same := len(features) == len(known)
 	for i := range features {
 		f := &features[i]
-		if err := checkName(f.Name, MaxNameBytes); err != nil {
-			return f.Name, err
+		if i >= len(known) || f.Name != known[i].Name {
+			same = false
+			if err := checkName(f.Name, MaxNameBytes); err != nil {
+				return f.Name, err
+			}
 		}
 		var err error
 		switch f.Kind {
@@ -163,6 +170,9 @@ func checkFeatures(features []Feature, long func(name string) bool) (string, err
 		if err != nil {
 			return f.Name, err
 		}
+	}
+	if same {
+		return "", nil
 	}
 	if i := Repeated(len(features), func(i int) string { return features[i].Name }); i >= 0 {
 		return features[i].Name, errDuplicate

@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -306,4 +307,73 @@ func TestLongTexts(t *testing.T) {
 	checkError(t, c.Validate(), "actions[0].features.prompt", errLong)
 	c.Features = []Feature{VectorOf("e", []float64{1, math.Inf(1), 2})}
 	checkError(t, c.ValidateFor(anything), "features.e[1]", errNotFinite)
+}
+
+// TestNamesOfActions: what the features of the action before are called, and what was checked before, hides no fault.
+func TestNamesOfActions(t *testing.T) {
+	with := func(names ...string) (a Action) {
+		for _, name := range names {
+			a.Features = append(a.Features, Feature{Name: name, Kind: Number})
+		}
+		return a
+	}
+	var c Context
+	for i := range MaxActions / 2 {
+		c.Actions = append(c.Actions, with("p", "q"))
+		c.Actions[i].Name = strconv.Itoa(i)
+	}
+	for range 2 {
+		if err := c.Validate(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := &c.Actions[len(c.Actions)-1]
+	for _, bad := range [][]string{{"p", "p"}, {"q", "q"}, {"p", "q", "p"}, {"p", "\x01"}, {""}} {
+		if last.Features = with(bad...).Features; c.Validate() == nil {
+			t.Errorf("features %q after p and q are accepted", bad)
+		}
+	}
+	if last.Features, last.Name = nil, "0"; c.Validate() == nil {
+		t.Error("a repeated name is accepted")
+	}
+}
+
+// TestShortAction: an action that is read at once is read as one that is read key by key, whatever its bytes are.
+func TestShortAction(t *testing.T) {
+	one := func(name string, features ...Feature) []byte {
+		return appendActions(nil, []Action{{name, features}})[1:]
+	}
+	p, q := Feature{Name: "p", Kind: Number, Value: 1.5}, Feature{Name: "q", Kind: Number, Value: 2.5}
+	read := 0
+	check := func(b []byte) {
+		var got, want Action
+		fast, slow := reader{b: b}, reader{b: b}
+		if !fast.shortAction(&got) {
+			if fast.i != 0 || fast.features != 0 || fast.err != nil {
+				t.Fatalf("%q: it read something: %d bytes, %d features, %v", b, fast.i, fast.features, fast.err)
+			}
+			return
+		}
+		read++
+		slow.action(&want)
+		if slow.err != nil || fast.i != slow.i || fast.features != slow.features ||
+			fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Fatalf("%q: %v at byte %d, want %v at byte %d, %v", b, got, fast.i, want, slow.i, slow.err)
+		}
+	}
+	for _, b := range [][]byte{one("a", p, q), one("action", p), one("a", p, Feature{Name: "t", Kind: Text, Text: "x"}),
+		one("", q), one(strings.Repeat("a", 31), p, q), one(strings.Repeat("a", 32), p, q)} {
+		for n := range b {
+			check(b[:n])
+			for bit := range 8 {
+				b[n] ^= 1 << bit
+				check(b)
+				b[n] ^= 1 << bit
+			}
+		}
+		check(b)
+	}
+	if read < 100 {
+		t.Errorf("%d actions are read at once", read)
+	}
 }

@@ -203,7 +203,7 @@ func (o *Aggregate) Predict(dst []float64, x *Input) {
 			o.project()
 			moved = true
 			dst[i] = o.predict(n, l.prepareOne())
-			l.unfillAction(position, a)
+			l.unfillAction()
 		}
 		position += len(a.Features)
 		if len(a.Features) > 0 && by == sparse {

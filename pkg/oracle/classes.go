@@ -75,7 +75,7 @@ func checkRows(rows [][]float64, n int, expected string, d int) error {
 	}
 	for i, row := range rows {
 		if err := finite(row, d+1); err != nil {
-			return fmt.Errorf("row %d: %w", i, err)
+			return fmt.Errorf("row %d, of a number a feature and the intercept: %w", i, err)
 		}
 	}
 	return nil

@@ -82,7 +82,7 @@ func (o *Diagonal) Predict(dst []float64, x *Input) {
 		n := int32(o.known.at(i, a.Name))
 		o.fillAction(position, a)
 		m, u := o.wide.at(n, o.z, x.Terms, x.own(i))
-		o.unfillAction(position, a)
+		o.unfillAction()
 		position += len(a.Features)
 		switch {
 		case n >= 0:

@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -95,6 +96,7 @@ type features struct {
 	vec     []int32   // cache, by index into a vector: slot
 	z       []float64 // scratch: the columns of the context, 0 where an action's go
 	at      []int32   // scratch: ascending columns with z ≠ 0
+	own     []int32   // scratch: ascending columns that fillAction set
 	found   []int32   // scratch: columns of the features being learned
 	missing []int32   // scratch: those of them without column, by name
 }
@@ -261,26 +263,37 @@ func (f *features) put(c int32, v float64) {
 // a position; unfillAction sets them back to 0. An action without any features has
 // no absent ones either.
 func (f *features) fillAction(position int, a *Action) {
+	f.own = f.own[:0]
 	if len(a.Features) == 0 {
 		return
 	}
 	f.markAbsent(ofAction, 1)
+	own, ascends := append(f.own, f.absent[ofAction]...), len(f.absent[ofAction]) == 0
 	for i := range a.Features {
-		if c := f.column(position+i, ofAction, &a.Features[i]); c >= 0 {
-			f.put(c, a.Features[i].Value)
+		x := &a.Features[i]
+		c := f.number(position+i, ofAction, x)
+		if c < 0 {
+			c = f.column(position+i, ofAction, x)
+		}
+		if c < 0 {
+			continue
+		}
+		f.put(c, x.Value)
+		ascends = ascends && (len(own) == 0 || own[len(own)-1] < c)
+		if own = append(own, c); f.cols[c].other != 0 {
+			own, ascends = append(own, f.cols[c].other), false
 		}
 	}
+	if !ascends {
+		slices.Sort(own)
+		own = slices.Compact(own)
+	}
+	f.own = own
 }
 
-func (f *features) unfillAction(position int, a *Action) {
-	f.markAbsent(ofAction, 0)
-	for i := range a.Features {
-		if c := f.column(position+i, ofAction, &a.Features[i]); c >= 0 {
-			f.z[c] = 0
-			if other := f.cols[c].other; other != 0 {
-				f.z[other] = 0
-			}
-		}
+func (f *features) unfillAction() {
+	for _, c := range f.own {
+		f.z[c] = 0
 	}
 }
 

@@ -167,7 +167,7 @@ func (o *Linear) Predict(dst []float64, x *Input) {
 		default:
 			o.fillAction(position, a)
 			dst[i] = o.predict(n, o.prepareOne())
-			o.unfillAction(position, a)
+			o.unfillAction()
 			moved = true
 		}
 		position += len(a.Features)

@@ -563,3 +563,101 @@ diagonals:
 done:
 	VZEROUPPER
 	RET
+
+// Four sums Y2 of a row at R11, a lane a z, over the first R9 columns of the list at DX. Those below R12 go to four
+// sums each, in memory at R13, by the column modulo 4.
+#define DOT_FOUR(whole, total, rest, end) \
+	VXORPD       Y1, Y1, Y1         \
+	VMOVUPD      Y1, (R13)          \
+	VMOVUPD      Y1, 32(R13)        \
+	VMOVUPD      Y1, 64(R13)        \
+	VMOVUPD      Y1, 96(R13)        \
+	XORQ         AX, AX             \
+whole: \
+	CMPQ         AX, R9             \
+	JGE          total              \
+	MOVLQZX      (DX)(AX*4), BX     \
+	CMPQ         BX, R12            \
+	JGE          total              \
+	VBROADCASTSD (R11)(BX*8), Y2    \
+	MOVQ         BX, DI             \
+	ANDQ         $3, DI             \
+	SHLQ         $5, DI             \
+	SHLQ         $5, BX             \
+	VMULPD       (SI)(BX*1), Y2, Y2 \
+	VADDPD       (R13)(DI*1), Y2, Y2 \
+	VMOVUPD      Y2, (R13)(DI*1)    \
+	INCQ         AX                 \
+	JMP          whole              \
+total: \
+	VMOVUPD      (R13), Y2          \
+	VADDPD       32(R13), Y2, Y2    \
+	VMOVUPD      64(R13), Y3        \
+	VADDPD       96(R13), Y3, Y3    \
+	VADDPD       Y3, Y2, Y2         \
+rest: \
+	CMPQ         AX, R9             \
+	JGE          end                \
+	MOVLQZX      (DX)(AX*4), BX     \
+	VBROADCASTSD (R11)(BX*8), Y3    \
+	SHLQ         $5, BX             \
+	VMULPD       (SI)(BX*1), Y3, Y3 \
+	VADDPD       Y3, Y2, Y2         \
+	INCQ         AX                 \
+	JMP          rest
+
+// func dotFourAVX2(s *[4]float64, x []float64, ys [][4]float64, at []int32)
+TEXT ·dotFourAVX2(SB), NOSPLIT, $128-80
+	MOVQ x_base+8(FP), R11
+	MOVQ x_len+16(FP), R12
+	ANDQ $~3, R12
+	MOVQ ys_base+32(FP), SI
+	MOVQ at_base+56(FP), DX
+	MOVQ at_len+64(FP), R9
+	LEAQ sums-128(SP), R13
+	DOT_FOUR(whole, total, rest, done)
+
+done:
+	MOVQ    s+0(FP), DI
+	VMOVUPD Y2, (DI)
+	VZEROUPPER
+	RET
+
+// func formFourAVX2(s *[4]float64, p []float64, zs [][4]float64, at []int32)
+TEXT ·formFourAVX2(SB), NOSPLIT, $128-80
+	MOVQ   p_base+8(FP), R8
+	MOVQ   zs_base+32(FP), SI
+	MOVQ   at_base+56(FP), DX
+	MOVQ   at_len+64(FP), CX
+	LEAQ   sums-128(SP), R13
+	VXORPD Y0, Y0, Y0         // s
+	XORQ   R9, R9             // n
+
+rows:
+	CMPQ    R9, CX
+	JGE     done
+	MOVLQZX (DX)(R9*4), R10  // i
+	LEAQ    1(R10), R11
+	IMULQ   R10, R11
+	LEAQ    (R8)(R11*4), R11 // its row
+	MOVQ    R10, R12
+	ANDQ    $~3, R12
+	DOT_FOUR(whole, total, rest, diagonal)
+
+diagonal:
+	VBROADCASTSD (R11)(R10*8), Y3
+	SHLQ         $5, R10
+	VMOVUPD      (SI)(R10*1), Y4
+	VMULPD       Y4, Y3, Y3
+	VADDPD       Y2, Y2, Y2
+	VADDPD       Y3, Y2, Y2
+	VMULPD       Y4, Y2, Y2
+	VADDPD       Y2, Y0, Y0
+	INCQ         R9
+	JMP          rows
+
+done:
+	MOVQ    s+0(FP), DI
+	VMOVUPD Y0, (DI)
+	VZEROUPPER
+	RET

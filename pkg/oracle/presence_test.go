@@ -97,7 +97,7 @@ func TestAbsentIsNotZero(t *testing.T) {
 			read := func(x *Input) string {
 				l.fill(x)
 				l.fillAction(2, &x.Actions[0])
-				defer l.unfillAction(2, &x.Actions[0])
+				defer l.unfillAction()
 				return fmt.Sprint(l.z)
 			}
 			there := stream[0]

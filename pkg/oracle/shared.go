@@ -37,10 +37,25 @@ type Shared struct {
 	ridge ridge
 	keys  []uint64 // by column
 
-	base []float64 // scratch: what all actions have, hashed
-	h    []float64 // scratch: z of an action
-	k    []float64 // scratch
-	xs   []int32   // scratch: the context's columns that are not 0, the constant first
+	one, k []float64 // scratch of an example, hashed
+
+	// Scratch of a round, all hashed.
+	base     []float64    // what all actions have
+	h        [][4]float64 // z of four actions
+	common   []uint64     // a bit for each column where base may not be 0
+	moved    []uint64     // and for those where h may not be
+	some     []int32      // these, once they are listed
+	owns     []int32      // columns of the features of four actions
+	values   [][4]float64 // and their values, by column; 0 between rounds
+	xs       []int32      // columns of the context that are not 0, the constant first
+	products []hashedTerm // of xs and columns of actions
+	ends     []int32      // where those of a column of actions end; 0: they are not there
+}
+
+// hashedTerm is what is added to a hashed column.
+type hashedTerm struct {
+	at int32
+	v  float64
 }
 
 var _ Regressor = (*Shared)(nil)
@@ -67,7 +82,9 @@ func NewShared(o SharedOptions) (*Shared, error) {
 }
 
 func (o *Shared) scratch() {
-	o.base, o.h, o.k = make([]float64, o.o.Hashed), make([]float64, o.o.Hashed), make([]float64, o.o.Hashed)
+	d := o.o.Hashed
+	o.one, o.k, o.base, o.h = make([]float64, d), make([]float64, d), make([]float64, d), make([][4]float64, d)
+	o.common, o.moved = make([]uint64, (d+63)/64), make([]uint64, (d+63)/64)
 }
 
 // hashText is FNV-1a, its bits mixed.
@@ -95,70 +112,154 @@ func (o *Shared) grow() {
 	}
 }
 
-// addHashed adds v to the hashed column of a key.
-func addHashed(h []float64, key uint64, v float64) {
+// hash returns what v adds under a key.
+func (o *Shared) hash(key uint64, v float64) hashedTerm {
 	key = mix64(key + 0x9e3779b97f4a7c15)
-	i, _ := bits.Mul64(key<<1, uint64(len(h)))
+	i, _ := bits.Mul64(key<<1, uint64(len(o.h)))
 	if key>>63 == 1 {
 		v = -v
 	}
-	h[i] += v
+	return hashedTerm{int32(i), v}
 }
 
 // product is the key of a product.
 func product(context, action uint64) uint64 { return context + mix64(action) }
 
-// context sets base and xs from z, which is filled with the context.
+// context begins a round with a context, which z is filled with.
 func (o *Shared) context() {
+	clear(o.h)
 	clear(o.base)
-	o.xs = append(o.xs[:0], 0)
-	addHashed(o.base, o.keys[0], 1)
-	for c := 1; c < len(o.z); c++ {
-		if v := o.z[c]; v != 0 && o.slots[o.cols[c].slot].scope == ofContext {
-			o.xs = append(o.xs, int32(c))
-			addHashed(o.base, o.keys[c], v)
+	clear(o.common)
+	o.xs, o.products = o.xs[:0], o.products[:0]
+	o.ends = slices.Grow(o.ends[:0], len(o.cols))[:len(o.cols)]
+	clear(o.ends)
+	for len(o.values) < len(o.cols) {
+		o.values = append(o.values, [4]float64{})
+	}
+	for c, v := range o.z {
+		if v == 0 || c > 0 && o.slots[o.cols[c].slot].scope != ofContext {
+			continue
+		}
+		o.xs = append(o.xs, int32(c))
+		t := o.hash(o.keys[c], v)
+		o.base[t.at] += t.v
+		o.common[t.at>>6] |= 1 << (t.at & 63)
+	}
+	copy(o.moved, o.common)
+	o.list()
+	o.nextFour()
+}
+
+// nextFour begins the next four actions.
+func (o *Shared) nextFour() {
+	copy(o.moved, o.common)
+	for _, i := range o.some {
+		v := o.base[i]
+		o.h[i] = [4]float64{v, v, v, v}
+	}
+}
+
+// list sets some.
+func (o *Shared) list() {
+	o.some = o.some[:0]
+	for w, b := range o.moved {
+		for ; b != 0; b &= b - 1 {
+			o.some = append(o.some, int32(w<<6+bits.TrailingZeros64(b)))
 		}
 	}
 }
 
-// action sets h from base and an action, whose features are filled into z.
-func (o *Shared) action(a *Action) {
-	copy(o.h, o.base)
-	if len(a.Features) > 0 {
-		for c := 1; c < len(o.z); c++ {
-			v := o.z[c]
-			if v == 0 || o.slots[o.cols[c].slot].scope != ofAction {
-				continue
-			}
-			for _, x := range o.xs {
-				addHashed(o.h, product(o.keys[x], o.keys[c]), o.z[x]*v)
-			}
-		}
+// with returns the products of xs and a column of actions whose value is 1.
+func (o *Shared) with(c int32) []hashedTerm {
+	if o.ends[c] == 0 {
+		o.products = o.multiply(o.products, o.keys[c])
+		o.ends[c] = int32(len(o.products))
 	}
-	if o.o.Hybrid {
-		name := hashText(1<<16, a.Name)
-		for _, x := range o.xs {
-			addHashed(o.h, product(o.keys[x], name), o.z[x])
-		}
+	return o.products[int(o.ends[c])-len(o.xs) : o.ends[c]]
+}
+
+// multiply appends the products of xs and what has a key.
+func (o *Shared) multiply(dst []hashedTerm, key uint64) []hashedTerm {
+	for _, x := range o.xs {
+		dst = append(dst, o.hash(product(o.keys[x], key), o.z[x]))
+	}
+	return dst
+}
+
+// take keeps the columns of the features of the q-th of four actions, which are own and in z.
+func (o *Shared) take(q int) {
+	switch {
+	case q == 0:
+		o.owns = append(o.owns[:0], o.own...)
+	case !slices.Equal(o.owns, o.own):
+		o.owns = append(o.owns, o.own...)
+		slices.Sort(o.owns)
+		o.owns = slices.Compact(o.owns)
+	}
+	for _, c := range o.own {
+		o.values[c][q&3] = o.z[c]
 	}
 }
 
-// Predict implements [Regressor].
+// multiplyOwn adds what four actions have to h.
+func (o *Shared) multiplyOwn(actions []Action) {
+	for _, c := range o.owns {
+		v := &o.values[c]
+		for _, t := range o.with(c) {
+			h := &o.h[t.at]
+			h[0] += float64(t.v * v[0])
+			h[1] += float64(t.v * v[1])
+			h[2] += float64(t.v * v[2])
+			h[3] += float64(t.v * v[3])
+			o.moved[t.at>>6] |= 1 << (t.at & 63)
+		}
+		*v = [4]float64{}
+	}
+	if !o.o.Hybrid {
+		return
+	}
+	n := len(o.products)
+	for q := range actions {
+		o.products = o.multiply(o.products[:n], hashText(1<<16, actions[q].Name))
+		for _, t := range o.products[n:] {
+			o.h[t.at][q&3] += t.v
+			o.moved[t.at>>6] |= 1 << (t.at & 63)
+		}
+	}
+	o.products = o.products[:n]
+}
+
+// Predict implements [Regressor]. Actions mostly have features of the same names: each is looked for where the action
+// before had it.
 func (o *Shared) Predict(dst []float64, x *Input) {
 	o.fill(x)
 	o.context()
-	position := len(x.Features)
-	for i := range dst[:len(x.Actions)] {
-		a := &x.Actions[i]
-		o.fillAction(position, a)
-		o.action(a)
-		o.unfillAction(position, a)
-		position += len(a.Features)
-		m := dot(o.ridge.w, o.h)
-		if o.o.Beta > 0 && m > 0 {
-			m /= 1 + float64(o.o.Beta*max(packedForm(o.ridge.p, o.h), 0))
+	for dst, actions := dst, x.Actions; len(actions) > 0; {
+		four := actions[:min(4, len(actions))]
+		for q := range four {
+			o.fillAction(len(x.Features), &four[q])
+			o.take(q)
+			o.unfillAction()
 		}
-		dst[i] = clip01(m)
+		o.multiplyOwn(four)
+		o.predictFour(dst[:len(four)])
+		o.nextFour()
+		dst, actions = dst[len(four):], actions[len(four):]
+	}
+}
+
+// predictFour sets dst to f̂ of the first actions of four.
+func (o *Shared) predictFour(dst []float64) {
+	var m, u [4]float64
+	o.list()
+	dotFour(&m, o.ridge.w, o.h, o.some)
+	if o.o.Beta > 0 {
+		formFour(&u, o.ridge.p, o.h, o.some)
+	}
+	for q := range dst {
+		if dst[q] = clip01(m[q]); o.o.Beta > 0 && m[q] > 0 {
+			dst[q] = clip01(m[q] / (1 + float64(o.o.Beta*max(u[q], 0))))
+		}
 	}
 }
 
@@ -169,14 +270,25 @@ func (o *Shared) Update(x *Input, action int, loss float64) {
 	o.learn(x, action)
 	o.grow()
 	o.context()
-	o.action(&x.Actions[action])
-	if o.version > 1 && o.all.add(clip01(dot(o.ridge.w, o.h)), loss, changeFrom, 1/changeAlpha) {
+	o.own = o.own[:0]
+	for c, v := range o.z {
+		if v != 0 && c > 0 && o.slots[o.cols[c].slot].scope == ofAction {
+			o.own = append(o.own, int32(c))
+		}
+	}
+	o.take(0)
+	o.multiplyOwn(x.Actions[action : action+1])
+	z := o.one
+	for i := range o.h {
+		z[i] = o.h[i][0]
+	}
+	if o.version > 1 && o.all.add(clip01(dot(o.ridge.w, z)), loss, changeFrom, 1/changeAlpha) {
 		o.ridge.reset(o.o.Lambda)
 		o.all = watch{}
 		o.changes.add(Change{Example: o.fed})
 	}
-	packedMul(o.k, o.ridge.p, o.h)
-	u, e := dot(o.k, o.h), loss-dot(o.ridge.w, o.h)
+	packedMul(o.k, o.ridge.p, z)
+	u, e := dot(o.k, z), loss-dot(o.ridge.w, z)
 	if !(u >= 0) || u-u != 0 || e-e != 0 {
 		o.resets++
 		o.ridge.reset(o.o.Lambda)

@@ -105,11 +105,11 @@ func TestSharedClassMixes(t *testing.T) {
 func TestSharedClassRefuses(t *testing.T) {
 	row := []float64{0, 0}
 	for want, f := range map[string]MixedFunction{
-		"exactly one":               {},
-		"1 rows where 2":            {Linear: [][]float64{row}},
-		"row 1: 1 numbers where 2":  {Logistic: [][]float64{row, {0}}},
-		"row 0: NaN is not":         {Linear: [][]float64{{0, math.NaN()}, row}},
-		"leaf 0: 2 numbers where 1": {Trees: []Tree{{Leaves: [][]float64{{0, 1}}}}},
+		"exactly one":    {},
+		"1 rows where 2": {Linear: [][]float64{row}},
+		"row 1, of a number a feature and the intercept: 1 numbers where 2": {Logistic: [][]float64{row, {0}}},
+		"row 0, of a number a feature and the intercept: NaN is not":        {Linear: [][]float64{{0, math.NaN()}, row}},
+		"leaf 0: 2 numbers where 1":                                         {Trees: []Tree{{Leaves: [][]float64{{0, 1}}}}},
 		"column 2": {
 			Trees: []Tree{{Splits: []Split{{Column: 2, Low: -1, High: -1}}, Leaves: [][]float64{{0}}}}},
 	} {

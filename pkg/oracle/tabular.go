@@ -46,7 +46,7 @@ func NewTabularClass(features, actions []string, tables []map[string][]float64) 
 		// The numbers of rows depend on the order of the map; nothing else does.
 		for key, losses := range table {
 			if len(losses) != k {
-				return nil, fmt.Errorf("tabular class: function %d, key %q: %d losses for %d actions", i, key,
+				return nil, fmt.Errorf("tabular class: function %d: key %q: %d losses for %d actions", i, key,
 					len(losses), k)
 			}
 			r, ok := c.row[key]
@@ -59,7 +59,7 @@ func NewTabularClass(features, actions []string, tables []map[string][]float64) 
 			}
 			for a, v := range losses {
 				if v-v != 0 {
-					return nil, fmt.Errorf("tabular class: function %d, key %q: loss %v is not finite", i, key, v)
+					return nil, fmt.Errorf("tabular class: function %d: key %q: loss %v is not finite", i, key, v)
 				}
 				c.loss[(int(r)*k+a)*c.size+i] = clip01(v)
 			}

@@ -30,6 +30,12 @@ func packedStepAVX2(dst, p []float64, a float64, k, z []float64)
 func addFourAVX2(dst []float64, w *[4][]float64, z *[4]float64)
 
 //go:noescape
+func dotFourAVX2(s *[4]float64, x []float64, ys [][4]float64, at []int32)
+
+//go:noescape
+func formFourAVX2(s *[4]float64, p []float64, zs [][4]float64, at []int32)
+
+//go:noescape
 func cosinesAVX2(dst, phase []float64, scale float64, c *[14][4]float64)
 
 // dot4 sets s[i] = dot(p[i], y), to the bit; each p[i] has at least the length of y. The
@@ -81,6 +87,27 @@ func packedStep(dst, p []float64, a float64, k, z []float64) {
 		packedStepAVX2(dst[:n], p[:packedLen(n)], a, k[:n], z)
 	}
 	packedStepFrom(i, dst, p, a, k, z)
+}
+
+// dotFour is dotFourGo, to the bit.
+func dotFour(s *[4]float64, x []float64, ys [][4]float64, at []int32) {
+	if !avx2 || len(at) == 0 {
+		dotFourGo(s, x, ys, at)
+		return
+	}
+	d := at[len(at)-1]
+	_, _ = x[d], ys[d]
+	dotFourAVX2(s, x, ys, at)
+}
+
+// formFour is formFourGo, to the bit.
+func formFour(s *[4]float64, p []float64, zs [][4]float64, at []int32) {
+	if !avx2 || len(at) == 0 {
+		formFourGo(s, p, zs, at)
+		return
+	}
+	d := int(at[len(at)-1]) + 1
+	formFourAVX2(s, p[:packedLen(d)], zs[:d], at)
 }
 
 // addFour is addFourGo, to the bit.

@@ -181,3 +181,40 @@ func TestAssemblyFusesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestFourSparse compares the kernels that skip what is 0 with those that do not, to the bit.
+func TestFourSparse(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for d := range 40 {
+		p, h := make([]float64, packedLen(d)), make([][4]float64, d)
+		var at []int32
+		for i := range p {
+			p[i] = rng.Float64() - 0.5
+		}
+		for i := range h {
+			if rng.IntN(3) == 0 {
+				at = append(at, int32(i))
+				for q := range h[i] {
+					h[i][q] = float64(rng.IntN(3)-1) * rng.Float64() // some are 0, or −0
+				}
+			}
+		}
+		var sum, form, sumGo, formGo [4]float64
+		dotFour(&sum, p[:d], h, at)
+		formFour(&form, p, h, at)
+		dotFourGo(&sumGo, p[:d], h, at)
+		formFourGo(&formGo, p, h, at)
+		for q := range 4 {
+			z := make([]float64, d)
+			for i := range h {
+				z[i] = h[i][q]
+			}
+			if want := dot(p[:d], z); !same(sum[q], want) || !same(sumGo[q], want) {
+				t.Errorf("d=%d: sum %v, in Go %v, want %v", d, sum[q], sumGo[q], want)
+			}
+			if want := packedForm(p, z); !same(form[q], want) || !same(formGo[q], want) {
+				t.Errorf("d=%d: form %v, in Go %v, want %v", d, form[q], formGo[q], want)
+			}
+		}
+	}
+}

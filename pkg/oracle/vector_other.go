@@ -17,3 +17,7 @@ func packedStep(dst, p []float64, a float64, k, z []float64) { packedStepGo(dst,
 func addFour(dst []float64, w *[4][]float64, z *[4]float64) { addFourGo(0, dst, w, z) }
 
 func cosines(dst, phase []float64, scale float64) { cosinesGo(dst, phase, scale) }
+
+func dotFour(s *[4]float64, x []float64, ys [][4]float64, at []int32) { dotFourGo(s, x, ys, at) }
+
+func formFour(s *[4]float64, p []float64, zs [][4]float64, at []int32) { formFourGo(s, p, zs, at) }
