@@ -111,6 +111,48 @@ func TestFadingRescale(t *testing.T) {
 	}
 }
 
+// TestForgettingWalksWhereItMust: the walk down the diagonal is left out most of the time, and
+// never where it would change a bit, with columns that fall silent for longer and longer.
+func TestForgettingWalksWhereItMust(t *testing.T) {
+	const d, lambda = 9, 1.5
+	for _, rho := range []float64{0.998, 0.9} {
+		var a, b fading
+		sc, all := &fadingScratch{}, make([]float64, d)
+		rng := rand.New(rand.NewPCG(3, 3))
+		left := 0
+		for n := range 20_000 {
+			z := all[:min(4+n/3000, d)] // columns come
+			a.grow(len(z), lambda)
+			b.grow(len(z), lambda)
+			if n == 18_500 {
+				a.reset(lambda)
+				b.reset(lambda)
+			}
+			for i := range z {
+				z[i] = rng.NormFloat64()
+				if i%3 == 2 && n%5000 < 1000*i/3 {
+					z[i] = 0
+				}
+			}
+			y, r := rng.Float64(), rho+float64((1-rho)*float64(n%2)) // now and then none
+			a.learn(z, y, r, lambda, sc)
+			b.high = 0
+			b.learn(z, y, r, lambda, sc)
+			if a.high != b.high && b.high > 0 {
+				left++
+			}
+			for i := range z {
+				if a.w[i] != b.w[i] || a.s[i] != b.s[i] {
+					t.Fatalf("after %d: w_%d = %v and %v, s = %v and %v", n, i, a.w[i], b.w[i], a.s[i], b.s[i])
+				}
+			}
+		}
+		if left < 1000 {
+			t.Errorf("ρ = %v: left out %d times of 20,000", rho, left)
+		}
+	}
+}
+
 // BenchmarkAggregate times the aggregate at K = 10, d = 17 with the constant. unfused is
 // the update whose cores 2 and 3 pass over P three times; floor is the sum of the
 // matrices of the three cores of one action.

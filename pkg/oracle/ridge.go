@@ -56,6 +56,7 @@ type fading struct {
 	s     []float64 // the diagonal of S
 	a     float64
 	k     []float64
+	high  float64 // scratch: no P_ii is above; 0: not known
 }
 
 // fadingScratch is the working space of fading regressions.
@@ -66,6 +67,7 @@ func (f *fading) grow(d int, lambda float64) {
 	for i := len(f.s); i < d; i++ {
 		f.s = append(f.s, 1)
 		f.k = append(f.k, 0)
+		f.high = 0
 	}
 }
 
@@ -74,7 +76,7 @@ func (f *fading) reset(lambda float64) {
 	for i := range f.s {
 		f.s[i] = 1
 	}
-	f.a = 0
+	f.a, f.high = 0, 0
 	clear(f.k)
 }
 
@@ -121,24 +123,41 @@ func (f *fading) forget(rho, lambda float64) {
 	if rho == 1 {
 		return
 	}
+	const slack = 1 + 1e-9 // more than rounding adds
 	most, top := 1/math.Sqrt(rho), 0.0
-	p, k, at := f.p, f.k[:len(f.s)], 0
+	if f.high > 0 && float64(lambda*f.high)*slack < rho {
+		for i, s := range f.s {
+			s *= most
+			f.s[i] = s
+			if s > top {
+				top = s
+			}
+		}
+	} else {
+		top = f.walk(most, rho, lambda)
+	}
+	f.high *= slack / rho
+	if top > maxScale {
+		f.rescale()
+	}
+}
+
+// walk multiplies S by D, and returns its largest element. It passes down the diagonal of P,
+// a line of memory an element, which need not be done again until high says so: in between
+// P_ii grows by forgetting alone, for a rank-one step takes from it.
+func (f *fading) walk(most, rho, lambda float64) (top float64) {
+	f.high = 0
 	for i, s := range f.s {
-		v := float64(lambda * float64(float64(s*s)*(p[at]-float64(float64(f.a*k[i])*k[i]))))
-		at += i + 2
-		if v > rho { // else (λP_ii)^-½ ≥ ρ^-½; NaN is met later
+		p := float64(float64(s*s) * f.at(i, i))
+		if v := float64(lambda * p); v > rho { // else (λP_ii)^-½ ≥ ρ^-½; NaN is met later
 			s /= math.Sqrt(v)
 		} else {
 			s *= most
 		}
 		f.s[i] = s
-		if s > top {
-			top = s
-		}
+		top, f.high = max(top, s), max(f.high, p)
 	}
-	if top > maxScale {
-		f.rescale()
-	}
+	return top
 }
 
 // rescale moves powers of two from S into p and k: nothing is rounded.
