@@ -222,7 +222,7 @@ func (r *reading) openTopics(ctx context.Context, log string, o logs.Options) (*
 		return nil, err
 	}
 	t, at := &records{name: of.name, engine: e}, join.TopicsOf(of.name)
-	if t.Reader, err = logs.OpenTopics(ctx, e.Log, at.Decisions, at.Outcomes, o); err != nil {
+	if t.Reader, err = logs.OpenTopics(ctx, e.Log, at.Decisions, at.Outcomes, at.Rejects, o); err != nil {
 		return nil, errors.Join(err, t.end())
 	}
 	return t, nil

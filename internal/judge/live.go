@@ -16,7 +16,7 @@ import (
 // learners and snapshots are none of them. Rewards, or losses, lie on a scale.
 func Live(ctx context.Context, log stream.Log, name string, from, to time.Time, scale loop.Range) (*OffPolicy, error) {
 	at := join.TopicsOf(name)
-	records, err := logs.OpenTopics(ctx, log, at.Decisions, at.Outcomes, logs.Options{Inactive: true,
+	records, err := logs.OpenTopics(ctx, log, at.Decisions, at.Outcomes, at.Rejects, logs.Options{Inactive: true,
 		From: from.UnixNano(), To: to.UnixNano()})
 	if err != nil {
 		return nil, err

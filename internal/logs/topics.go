@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -18,10 +19,11 @@ const Topics = "topics"
 
 // OpenTopics opens what a live system decided and what outcomes came, up to now, as one
 // log in the order of log time: a decision is an event at the time at which it was stored,
-// an outcome an observation on its own. Line is the offset, and File names topic and
+// an outcome an observation on its own. What the joiner rejected as malformed, such as a reward out of
+// the model's range, is malformed here; rejects may be "". Line is the offset, and File names topic and
 // partition. ctx ends the reading.
-func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes string, o Options) (*Reader, error) {
-	d := &topicReader{ctx: ctx, o: o}
+func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes, rejects string, o Options) (*Reader, error) {
+	d := &topicReader{ctx: ctx, o: o, refused: map[place]string{}}
 	d.in = &input{name: decisions, closers: []func(){d.close}}
 	for _, topic := range [...]string{decisions, outcomes} {
 		n, err := log.Partitions(ctx, topic)
@@ -35,6 +37,10 @@ func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes string,
 				return nil, fmt.Errorf("topic %s, partition %d: %w", topic, p, err)
 			}
 		}
+	}
+	if err := d.rejects(log, rejects); err != nil {
+		d.close()
+		return nil, fmt.Errorf("topic %s: %w", rejects, err)
 	}
 	r := newReader(o, Topics)
 	r.in, r.dec = d.in, d
@@ -56,11 +62,40 @@ type topicReader struct {
 	draws   map[string]string // by unit: the id of its last draw
 	repeats map[string]string // by id: the id of the draw that it repeats
 	checked codec.Context
+	refused map[place]string // outcomes that the joiner could not use, and why
+}
+
+// place is where an outcome lies.
+type place struct {
+	partition int
+	offset    int64
+}
+
+// rejects notes which outcomes the joiner could not use.
+func (d *topicReader) rejects(log stream.Log, topic string) error {
+	if topic == "" {
+		return nil
+	}
+	n, err := log.Partitions(d.ctx, topic)
+	for p := 0; p < n && err == nil; p++ {
+		err = stream.Scan(d.ctx, log, topic, p, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
+			if r.Type != "" {
+				return nil
+			}
+			x, err := codec.ParseReject(r.Value)
+			if err == nil && x.Topic == "outcomes" && x.Reason == codec.ReasonMalformed {
+				d.refused[place{x.Partition, x.Offset}] = x.Detail
+			}
+			return err
+		})
+	}
+	return err
 }
 
 // lane is one partition up to where it ended when it was opened.
 type lane struct {
 	name     string
+	part     int
 	outcomes bool
 	r        stream.Reader
 	next     int64
@@ -77,8 +112,8 @@ func (d *topicReader) open(log stream.Log, topic string, partition int, outcomes
 	if err != nil {
 		return err
 	}
-	d.lanes = append(d.lanes, &lane{name: fmt.Sprintf("%s[%d]", topic, partition), outcomes: outcomes, r: r,
-		next: next})
+	d.lanes = append(d.lanes, &lane{name: fmt.Sprintf("%s[%d]", topic, partition), part: partition,
+		outcomes: outcomes, r: r, next: next})
 	return nil
 }
 
@@ -135,6 +170,9 @@ func (d *topicReader) next(r *Record) (class, string, error) {
 	case !from.outcomes && d.o.To != 0 && (first.Time < d.o.From || first.Time >= d.o.To):
 		return isSkipped, "decided at another time", nil
 	case from.outcomes:
+		if why, ok := d.refused[place{from.part, first.Offset}]; ok {
+			return 0, "", fmt.Errorf("the joiner rejected it: %s", why)
+		}
 		class, err = d.outcome(r, first)
 	default:
 		class, err = isEvent, d.decision(r, first)

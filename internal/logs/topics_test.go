@@ -56,7 +56,7 @@ func TestTopicsOfUnits(t *testing.T) {
 	report("again", "")
 	report("other", "")
 	report("", "nobody")
-	r, err := OpenTopics(t.Context(), l, "m.decisions", "m.outcomes", Options{})
+	r, err := OpenTopics(t.Context(), l, "m.decisions", "m.outcomes", "", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestTopics(t *testing.T) {
 	now := int64(0)
 	l := mem.New(mem.Options{Clock: func() int64 { now++; return now }})
 	defer l.Close()
-	for _, topic := range []string{"m.decisions", "m.outcomes"} {
+	for _, topic := range []string{"m.decisions", "m.outcomes", "m.rejects"} {
 		if err := l.Create(t.Context(), topic, 2, stream.TopicOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -108,12 +108,17 @@ func TestTopics(t *testing.T) {
 	decide(0, "second")
 	write("m.outcomes", 1, "", []byte("nonsense"))
 	report(1, codec.Outcome{ID: "second", Kind: codec.Activated})
+	report(1, codec.Outcome{ID: "second", Kind: codec.Reward, Value: 7})
+	write("m.rejects", 0, "", codec.AppendReject(nil, &codec.Reject{V: codec.Version, Topic: "outcomes", Partition: 1,
+		Offset: 2, Reason: codec.ReasonMalformed, Detail: "reward 7 is not in [0, 1]"}))
+	write("m.rejects", 0, "", codec.AppendReject(nil, &codec.Reject{V: codec.Version, Topic: "outcomes", Partition: 0,
+		Offset: 0, Reason: codec.ReasonLate}))
 	decided(0, "assigned", codec.External, 0)
 	decided(0, "rest", codec.External, codec.UnknownRest)
 	decided(0, "bare", codec.External, codec.UnknownLaw)
 
 	var rejects strings.Builder
-	r, err := OpenTopics(t.Context(), l, "m.decisions", "m.outcomes", Options{Rejects: &rejects})
+	r, err := OpenTopics(t.Context(), l, "m.decisions", "m.outcomes", "m.rejects", Options{Rejects: &rejects})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,9 +142,10 @@ func TestTopics(t *testing.T) {
 		rest.Propensity != .75 || len(rest.Propensities) > 0 {
 		t.Errorf("%+v\n%+v", whole, rest)
 	}
-	if a := r.Account(); a.Read != 9 || a.Events != 4 || a.Dangling != 2 || a.Skipped != 2 || a.Malformed != 1 ||
+	if a := r.Account(); a.Read != 10 || a.Events != 4 || a.Dangling != 2 || a.Skipped != 2 || a.Malformed != 2 ||
 		a.Reasons["assigned without a propensity"] != 1 ||
-		!strings.HasPrefix(a.Errors()[0], "m.outcomes[1]:") {
+		!strings.HasPrefix(a.Errors()[0], "m.outcomes[1]:") ||
+		!strings.Contains(a.Errors()[1], "m.outcomes[1]:2: the joiner rejected it: reward 7 is not in [0, 1]") {
 		t.Errorf("%+v %q", a, a.Errors())
 	}
 	if !strings.Contains(rejects.String(), "nonsense") {
