@@ -192,7 +192,8 @@ func TestRefusedToken(t *testing.T) {
 	for token, again := range map[string]bool{"last": true, "earlier": false} {
 		until := time.Now().Add(time.Hour)
 		b := &bearer{last: "last", until: until}
-		if _, _, err := (&bearing{b: b, token: token}).Next(t.Context(), invalid); err != nil || b.until != until != again {
+		_, _, err := (&bearing{b: b, token: token}).Next(t.Context(), invalid)
+		if err != nil || b.until != until != again {
 			t.Errorf("%s was refused: used until %v, %v", token, b.until, err)
 		}
 	}

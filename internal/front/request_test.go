@@ -149,7 +149,8 @@ func TestStore(t *testing.T) {
 		o := &Outcomes{metrics: watch.NewMetrics(nil, nil), quota: &quota{}, writers: []*outcomeWriter{w}}
 		o.quota.left.Store(1000)
 		start := time.Now()
-		o.store(stream.Message{Data: []byte(`{"id":"a","loss":1}`), Headers: []stream.Header{{Key: "color", Value: "red"}},
+		o.store(stream.Message{Data: []byte(`{"id":"a","loss":1}`),
+			Headers: []stream.Header{{Key: "color", Value: "red"}},
 			Respond: func([]byte, ...stream.Header) error {
 				if took := time.Since(start); took != MaxPatience-time.Second {
 					t.Errorf("refused after %v", took)

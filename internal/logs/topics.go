@@ -20,8 +20,8 @@ const Topics = "topics"
 // OpenTopics opens what a live system decided and what outcomes came, up to now, as one
 // log in the order of log time: a decision is an event at the time at which it was stored,
 // an outcome an observation on its own. What the joiner rejected as malformed, such as a reward out of
-// the model's range, is malformed here; rejects may be "". Line is the offset, and File names topic and
-// partition. ctx ends the reading.
+// the model's range, is malformed here. Line is the offset, and File names topic and partition. ctx ends the
+// reading.
 func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes, rejects string, o Options) (*Reader, error) {
 	d := &topicReader{ctx: ctx, o: o, refused: map[place]string{}}
 	d.in = &input{name: decisions, closers: []func(){d.close}}
@@ -73,9 +73,6 @@ type place struct {
 
 // rejects notes which outcomes the joiner could not use.
 func (d *topicReader) rejects(log stream.Log, topic string) error {
-	if topic == "" {
-		return nil
-	}
 	n, err := log.Partitions(d.ctx, topic)
 	for p := 0; p < n && err == nil; p++ {
 		err = stream.Scan(d.ctx, log, topic, p, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {

@@ -30,7 +30,7 @@ func TestTopicsOfUnits(t *testing.T) {
 	now := int64(0)
 	l := mem.New(mem.Options{Clock: func() int64 { now++; return now }})
 	defer l.Close()
-	for _, topic := range []string{"m.decisions", "m.outcomes"} {
+	for _, topic := range []string{"m.decisions", "m.outcomes", "m.rejects"} {
 		if err := l.Create(t.Context(), topic, 1, stream.TopicOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestTopicsOfUnits(t *testing.T) {
 	report("again", "")
 	report("other", "")
 	report("", "nobody")
-	r, err := OpenTopics(t.Context(), l, "m.decisions", "m.outcomes", "", Options{})
+	r, err := OpenTopics(t.Context(), l, "m.decisions", "m.outcomes", "m.rejects", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -411,7 +411,8 @@ func ParseWindow(s string) (loop.Window, error) {
 	}
 	if n, err := strconv.ParseInt(digits, 10, 64); err == nil {
 		if n < 1 || n > maxWindowRounds {
-			return loop.Window{}, fmt.Errorf("a window of %d rounds is not in 1…%d: %w", n, maxWindowRounds, errWindow)
+			return loop.Window{}, fmt.Errorf("a window of %d rounds is not in 1…%d: %w", n, maxWindowRounds,
+				errWindow)
 		}
 		return loop.Window{Rounds: n}, nil
 	}

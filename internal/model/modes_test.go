@@ -63,10 +63,12 @@ func TestModeErrors(t *testing.T) {
 		{"actions: [a, b]\nmasked: [c]", `masked: "c" is not in actions`},
 		{"actions: [a, b]\nmasked: [b, a]", "masked: no action is left"},
 		{"masked: 3", "masked: expected none or a list of names"},
-		{"guard: on", "guard: expected none, or some of worse_by, alpha, then, lose_at_most, found \"on\"; for example: guard: {worse_by: 0.02, alpha: 0.01, then: alarm}"},
+		{"guard: on", "guard: expected none, or some of worse_by, alpha, then, lose_at_most, found \"on\"; " +
+			"for example: guard: {worse_by: 0.02, alpha: 0.01, then: alarm}"},
 		{"guard: {alpha: 0}", "m.yaml:1:16: guard.alpha: expected a level in (0, 0.5], found 0"},
 		{"guard: {worse_by: 1}", "guard.worse_by: expected a loss, on the scale where 1 is worst, in [0, 1), found 1"},
-		{"guard: {lose_at_most: 1}", "guard.lose_at_most: expected a share of the baseline's gain, 0 for off, in [0, 1)"},
+		{"guard: {lose_at_most: 1}",
+			"guard.lose_at_most: expected a share of the baseline's gain, 0 for off, in [0, 1)"},
 		{"guard: {lose_at_most: .02}", "guard: lose_at_most needs a theorem on the error of predictions: use " +
 			"learner: dafa"},
 		{hedgeGuard + "certificate: none", "guard: lose_at_most needs a theorem"},

@@ -36,7 +36,8 @@ var credit = form{"first", "first", func(s string) error {
 		return nil
 	case "last":
 		return errors.New("last would be first: a repeat is no draw and has no propensity of its own, so an outcome " +
-			"can only count for what it repeats, and one that names the unit counts for its last draw; use credit: first")
+			"can only count for what it repeats, and one that names the unit counts for its last draw; " +
+			"use credit: first")
 	case "all":
 		return errors.New("with all what a draw is worth would depend on draws to come, which no estimate here " +
 			"allows; use credit: first, and report an outcome for each draw by its id")

@@ -108,8 +108,8 @@ func WindowPrices(first *replay.Result, seeds int, prices []replay.WindowPrice) 
 	case first.Rewards != nil:
 		what = "reward short of"
 	}
-	legend := fmt.Sprintf("%s, learner %s, delays %s, %s rounds, %d seeds, ± the standard error. %sD/T: mean delay in "+
-		"rounds as feedback is released. "+
+	legend := fmt.Sprintf("%s, learner %s, delays %s, %s rounds, %d seeds, ± the standard error. %s"+
+		"D/T: mean delay in rounds as feedback is released. "+
 		"Bound: on regret by measured drift, 1 charged for each skipped round; it holds if outcomes are missing at "+
 		"random, and is void where the class is refuted. "+
 		"%s best: %s the cheapest window's, paired by seed. Take: of the windows within two standard errors of the "+

@@ -55,7 +55,8 @@ func TestSimulatedUnitsAreRead(t *testing.T) {
 		s := service.Simulate(t, seed)
 		units, repeats := drawsOf(t, s)
 		at := join.TopicsOf(s.Name)
-		r, err := logs.OpenTopics(t.Context(), s.Log, at.Decisions, at.Outcomes, at.Rejects, logs.Options{Inactive: true})
+		r, err := logs.OpenTopics(t.Context(), s.Log, at.Decisions, at.Outcomes, at.Rejects,
+			logs.Options{Inactive: true})
 		if err != nil {
 			t.Fatal(err)
 		}

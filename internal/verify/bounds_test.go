@@ -174,7 +174,8 @@ func TestEpochsOfMarks(t *testing.T) {
 		{2, 9, nil, false}, {0, 9, nil, false}, {0, 0, nil, true}, {0, 9, []codec.EpochRef{ref(7, 99)}, true},
 	} {
 		v := &verification{found: map[site]Difference{}}
-		f := &fateCheck{v: v, feedback: &logCursor{first: 5}, epoch: c.epoch, epochs: map[int64]bool{10: true, 20: true}}
+		f := &fateCheck{v: v, feedback: &logCursor{first: 5}, epoch: c.epoch,
+			epochs: map[int64]bool{10: true, 20: true}}
 		f.refersEpochs(&stream.Record{}, &codec.FeedbackMark{N: c.n, Epochs: c.refs})
 		if (v.report.First == nil) != c.ok {
 			t.Errorf("%s: %+v", fmt.Sprintf("%+v", c), v.report.First)

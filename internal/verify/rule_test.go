@@ -97,12 +97,13 @@ func TestLostEpoch(t *testing.T) {
 		s.rounds(9)
 		s.shut()
 		var rec codec.Epoch
-		s.no(stream.Scan(s.ctx, s.log, s.ts.Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) (err error) {
+		readEpoch := func(r *stream.Record) (err error) {
 			if r.Type == codec.TypeEpoch {
 				rec, err = codec.ParseEpoch(r.Value)
 			}
 			return err
-		}))
+		}
+		s.no(stream.Scan(s.ctx, s.log, s.ts.Feedback, 0, stream.Earliest, math.MaxInt64, readEpoch))
 		rec.Epoch, rec.Cause, rec.Continues, rec.Through = 3, cause, 1, s.d.Replica().LearnedThrough()
 		rec.SHA256 = fmt.Sprintf("%x", sha256.Sum256(rec.LoggedModel()))
 		a, err := s.log.Writer(s.ctx, s.ts.Feedback, 0, nil)

@@ -49,7 +49,9 @@ func TestRoundAgain(t *testing.T) {
 
 // A 0 is not taken for a key that is not there: the action was played, and the round counts.
 func TestRoundWithZeros(t *testing.T) {
-	for key, want := range map[string]string{"propensity": "propensity: must be in (0,1]", "weight": "weight: must be"} {
+	for key, want := range map[string]string{
+		"propensity": "propensity: must be in (0,1]", "weight": "weight: must be",
+	} {
 		var o Round
 		err := ParseRound(&o, []byte(`{"id":"x","action":"a","loss":0,"`+key+`":0}`))
 		if err == nil || !strings.Contains(err.Error(), want) {
