@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"hindsight/internal/testkit/daily"
 )
 
 // TestOraclesLive plays each oracle over features live, the aggregate with random features,
@@ -17,10 +15,7 @@ func TestOraclesLive(t *testing.T) {
 	if testing.Short() {
 		oracles = oracles[:1] // the same goroutines run for each
 	}
-	for i, oracle := range oracles {
-		if !testing.Short() && !daily.Turn(t, i, 3) {
-			continue
-		}
+	for _, oracle := range oracles {
 		log := "embedded:" + filepath.Join(t.TempDir(), "log")
 		r := object(t, append([]string{"inject", "--json", "--log", log, "--listen", "127.0.0.1:0", "--oracle", oracle},
 			noClass...)...)

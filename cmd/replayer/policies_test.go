@@ -5,8 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"hindsight/internal/testkit/daily"
 )
 
 const policyModel = `name: replay
@@ -39,10 +37,7 @@ func TestInjectPolicies(t *testing.T) {
 	if testing.Short() {
 		runs = runs[:1] // the same goroutines run for each
 	}
-	for i, args := range runs {
-		if !testing.Short() && !daily.Turn(t, i, 2) {
-			continue
-		}
+	for _, args := range runs {
 		log := "embedded:" + filepath.Join(t.TempDir(), "log")
 		r := object(t, append([]string{"inject", "--rounds", "200", "--json", "--log", log, "--listen", "127.0.0.1:0"},
 			args...)...)

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"hindsight/internal/daemon"
-	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/stream/natstest"
 )
 
@@ -104,10 +103,7 @@ func TestResumeEverything(t *testing.T) {
 	if testing.Short() {
 		ends = ends[1:2]
 	}
-	for i, n := range ends {
-		if !testing.Short() && !daily.Turn(t, i, 2) {
-			continue
-		}
+	for _, n := range ends {
 		kept := bytes.Join(lines[:n], nil)
 		if n < len(lines) {
 			kept = append(kept, lines[n][:len(lines[n])/2]...) // the line that was being written

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/codec"
 )
 
@@ -111,10 +110,7 @@ func TestTextsLive(t *testing.T) {
 		b = append(codec.AppendRoundJSON(b, &o), '\n')
 	}
 	data := writeFile(t, "asked.jsonl", string(b))
-	for i, oracle := range []string{"auto", "diagonal"} {
-		if !daily.Turn(t, i, 2) {
-			continue
-		}
+	for _, oracle := range []string{"auto", "diagonal"} {
 		model := writeFile(t, oracle+".yaml", "name: texts\nactions: [a, b]\nreward: {min: 0, max: 1}\nwindow: 50 "+
 			"rounds\nfeatures: {prompt: {text: ngrams}, hour: number, embedding: {vector: 3}}\noracle: "+oracle+"\n")
 		log := "embedded:" + filepath.Join(t.TempDir(), "log")

@@ -4,7 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"hindsight/internal/testkit/daily"
 	"hindsight/internal/world"
 )
 
@@ -18,11 +17,8 @@ func TestArrivalOrder(t *testing.T) {
 	if testing.Short() {
 		seeds, rounds = 2, 500
 	}
-	for i, delays := range []string{"exp:50", "lognormal:20,1.5", "head:500,300"} {
-		for k, l := range []string{"dafa", "exp4dale"} {
-			if !daily.Turn(t, i+k, 2) {
-				continue
-			}
+	for _, delays := range []string{"exp:50", "lognormal:20,1.5", "head:500,300"} {
+		for _, l := range []string{"dafa", "exp4dale"} {
 			var regret, slack [2]float64
 			var square float64
 			var known [2]int64

@@ -3,8 +3,6 @@ package replay
 import (
 	"os"
 	"testing"
-
-	"hindsight/internal/testkit/daily"
 )
 
 // playSeed plays a learner to sigmoid with everything drawn from a seed.
@@ -32,7 +30,7 @@ func TestLateLossesOfAdversaries(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		seeds, chance = 200, 6
 	}
-	for i, c := range []struct {
+	for _, c := range []struct {
 		spec, window string
 		least, most  int // runs that warn
 	}{
@@ -41,9 +39,6 @@ func TestLateLossesOfAdversaries(t *testing.T) {
 		{"exp:50", "60", 0, chance},
 		{"lognormal:20,1.5", "60", 0, chance},
 	} {
-		if !daily.Turn(t, i, 2) { // one that warns and one that does not
-			continue
-		}
 		warned, late := 0, int64(0)
 		for seed := range uint64(seeds) {
 			r := playSeed(t, seed, rounds, c.window, c.spec)

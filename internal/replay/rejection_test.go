@@ -9,7 +9,6 @@ import (
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
-	"hindsight/internal/testkit/daily"
 	"hindsight/internal/world"
 )
 
@@ -55,10 +54,7 @@ func TestReplayUnbiased(t *testing.T) {
 	if testing.Short() {
 		logs = 60
 	}
-	for i, c := range []float64{1, .2, 0} {
-		if !daily.Turn(t, i, 3) {
-			continue
-		}
+	for _, c := range []float64{1, .2, 0} {
 		var ips, snips, plain []float64
 		for i := range logs {
 			env, err := Accepting(worldLog(t, uint64(i), 400), c, uint64(i))
