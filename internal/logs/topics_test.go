@@ -113,6 +113,8 @@ func TestTopics(t *testing.T) {
 		Offset: 2, Reason: codec.ReasonMalformed, Detail: "reward 7 is not in [0, 1]"}))
 	write("m.rejects", 0, "", codec.AppendReject(nil, &codec.Reject{V: codec.Version, Topic: "outcomes", Partition: 0,
 		Offset: 0, Reason: codec.ReasonLate}))
+	write("m.rejects", 0, "", codec.AppendReject(nil, &codec.Reject{V: codec.Version, Topic: "contexts", Partition: 0,
+		Offset: 0, Reason: codec.ReasonMalformed}))
 	decided(0, "assigned", codec.External, 0)
 	decided(0, "rest", codec.External, codec.UnknownRest)
 	decided(0, "bare", codec.External, codec.UnknownLaw)
