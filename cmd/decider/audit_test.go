@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"hindsight/internal/check"
 	"hindsight/internal/daemon"
@@ -48,16 +49,17 @@ func audit(t testing.TB, dir, name string, replies []check.Reply, o check.Option
 	if more := r.Broken - len(r.Violations); more > 0 {
 		t.Errorf("and %d more violations", more)
 	}
-	verifyLogs(ctx, t, e.Log(), name, seed)
+	verifyLogs(ctx, t, e.Log(), name, seed, 0)
 	if own != nil {
 		own(e.Log())
 	}
 	return r
 }
 
-func verifyLogs(ctx context.Context, t testing.TB, log stream.Log, name string, seed []byte) {
+func verifyLogs(ctx context.Context, t testing.TB, log stream.Log, name string, seed []byte, skew int64) {
 	t.Helper()
-	v, err := verify.Run(ctx, verify.Config{Log: log, Name: name, Seed: seed, Build: model.Epoch})
+	v, err := verify.Run(ctx, verify.Config{Log: log, Name: name, Seed: seed, Build: model.Epoch,
+		Skew: time.Duration(skew)})
 	if err != nil {
 		t.Fatal(err)
 	}

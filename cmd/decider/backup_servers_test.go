@@ -12,6 +12,7 @@ import (
 
 	"hindsight/internal/check"
 	"hindsight/internal/daemon"
+	"hindsight/internal/join"
 	"hindsight/pkg/stream/nats"
 )
 
@@ -76,7 +77,7 @@ func TestBackupServers(t *testing.T) {
 	for _, v := range r.Violations {
 		t.Error(v)
 	}
-	verifyLogs(t.Context(), t, log, "shop", secret)
+	verifyLogs(t.Context(), t, log, "shop", secret, join.ClockSkew)
 	t.Logf("%d streams, decision %d is the same before and after; %s", len(backup), was.N, figures(r))
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/join"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream/kafkatest"
 )
@@ -126,5 +127,5 @@ func TestKafkaRealGuests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	verifyLogs(t.Context(), t, s.log, "shop", seed)
+	verifyLogs(t.Context(), t, s.log, "shop", seed, join.ClockSkew)
 }

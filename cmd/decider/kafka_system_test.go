@@ -200,7 +200,7 @@ func (s *brokered) audit() *check.Report {
 	for _, v := range r.Violations {
 		s.t.Error(v)
 	}
-	verifyLogs(s.t.Context(), s.t, s.log, "shop", seed)
+	verifyLogs(s.t.Context(), s.t, s.log, "shop", seed, join.ClockSkew)
 	s.t.Log(figures(r))
 	return r
 }

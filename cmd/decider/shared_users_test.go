@@ -11,6 +11,7 @@ import (
 
 	"hindsight/internal/check"
 	"hindsight/internal/daemon"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/stream"
 )
@@ -169,6 +170,6 @@ func (u *users) audit() {
 	for _, v := range r.Violations {
 		s.t.Error(v)
 	}
-	verifyLogs(s.t.Context(), s.t, s.client.Log(), "shop", seed)
+	verifyLogs(s.t.Context(), s.t, s.client.Log(), "shop", seed, join.ClockSkew)
 	s.t.Logf("%d replies, the slowest after %v; %s", len(u.replies), u.slowest.Round(time.Millisecond), figures(r))
 }

@@ -237,7 +237,8 @@ func (in *injection) live(ctx context.Context) (*replay.Result, *verify.Report, 
 	if err != nil {
 		return nil, nil, err
 	}
-	report, err := verify.Run(ctx, verify.Config{Log: e.Log, Name: name, Seed: seed, Build: model.Epoch})
+	report, err := verify.Run(ctx, verify.Config{Log: e.Log, Name: name, Seed: seed, Build: model.Epoch,
+		Skew: e.ClockSkew})
 	return result, report, err
 }
 

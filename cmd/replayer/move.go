@@ -141,7 +141,8 @@ SEED: a copy of the seed of %s. Serve that folder no more: what follows is on th
 
 // verify recomputes what a log says and returns what was found. Differences are an error.
 func (m *move) verify(ctx context.Context, e *engine.Engine, log string, seed []byte) (string, error) {
-	r, err := verify.Run(ctx, verify.Config{Log: e.Log, Name: m.name, Seed: seed, Build: model.Epoch})
+	r, err := verify.Run(ctx, verify.Config{Log: e.Log, Name: m.name, Seed: seed, Build: model.Epoch,
+		Skew: e.ClockSkew})
 	if err != nil {
 		return "", err
 	}

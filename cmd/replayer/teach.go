@@ -93,7 +93,7 @@ func (t *teach) run(ctx context.Context) error {
 	if err := t.play(ctx, system, lesson); err != nil {
 		return err
 	}
-	return t.sum(ctx, system, lesson)
+	return t.sum(ctx, system, e.ClockSkew, lesson)
 }
 
 // check reports what is wrong with the flags.
@@ -178,13 +178,14 @@ func (t *teach) play(ctx context.Context, system *service.SystemConfig, lesson *
 }
 
 // sum says what the system was taught, and audits it.
-func (t *teach) sum(ctx context.Context, system *service.SystemConfig, lesson *inject.Lesson) error {
+func (t *teach) sum(ctx context.Context, system *service.SystemConfig, skew time.Duration,
+	lesson *inject.Lesson) error {
 	s, err := replay.Summarize(ctx, system.Log, system.Name, lesson.Delays().Spec, system.Build)
 	if err != nil {
 		return err
 	}
 	report, err := verify.Run(ctx, verify.Config{Log: system.Log, Name: system.Name, Seed: system.Seed,
-		Build: system.Build})
+		Build: system.Build, Skew: skew})
 	if err != nil {
 		return err
 	}

@@ -60,6 +60,8 @@ type Engine struct {
 	Dir      string     // of the embedded log; "" for others
 	Joined   bool       // another process serves it
 
+	ClockSkew time.Duration // by how much the clocks may differ that give log times; 0: they are of one
+
 	Usage watch.StoreUsage // of the embedded log that this process serves; nil: none
 
 	// nil: no other process can do the work
@@ -204,13 +206,14 @@ func reach(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	if s.Bus != nil {
-		return &Engine{Log: s.Log, Bus: s.Bus, URL: access.Show(o.Log), sharing: s.Sharing, close: s.Close}, nil
+		return &Engine{Log: s.Log, Bus: s.Bus, URL: access.Show(o.Log), ClockSkew: time.Duration(join.ClockSkew),
+			sharing: s.Sharing, close: s.Close}, nil
 	}
 	r, err := o.requests(ctx)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return &Engine{Log: s.Log, Bus: r.bus, BusApart: r.apart, URL: r.url, sharing: s.Sharing,
+	return &Engine{Log: s.Log, Bus: r.bus, BusApart: r.apart, URL: r.url, ClockSkew: time.Duration(join.ClockSkew), sharing: s.Sharing,
 		close: func() error { return errors.Join(r.close(), s.Close()) }}, nil
 }
 
