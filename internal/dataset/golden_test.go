@@ -49,7 +49,7 @@ func TestGoldenTables(t *testing.T) {
 // goldenTable describes the table of a log. Options are dedup=N, min=X, max=X and actions=A,B.
 func goldenTable(format, text string, options []string) string {
 	o := Options{Dedup: 10}
-	in := logs.Options{Stdin: strings.NewReader(text), Format: format, Dedup: 10, Inactive: true}
+	in := logs.Options{Stdin: strings.NewReader(text), Format: format, Dedup: 10, Inactive: true, Typed: true}
 	if format == logs.Bandit {
 		in.Mapping = logs.Mapping{Action: "who", Reward: "paid", ID: "id", Propensity: "p", Features: []string{"x", "y", "z"}}
 	}

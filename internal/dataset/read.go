@@ -109,7 +109,7 @@ type outcome struct {
 }
 
 // Read makes a bandit log of what r reads, and closes r, which should be opened
-// with Inactive, or events that are activated later are lost. Outcomes find their events
+// with Inactive, or events that are activated later are lost, and Typed. Outcomes find their events
 // whether they lie before or behind them. Rows are in the order of time, where every
 // event has one.
 func Read(name string, r *logs.Reader, o Options) (b *Table, err error) {
