@@ -1,6 +1,9 @@
 package ledger
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -400,7 +403,33 @@ func TestStateGoesOnExactly(t *testing.T) {
 	if !reflect.DeepEqual(whole, half) {
 		t.Errorf("after restarts it is\n%+v\nnot\n%+v", half, whole)
 	}
+	if New(2, rule).Restore(append([]byte{version + 1}, whole.Append(nil)[1:]...)) == nil {
+		t.Error("another version is restored")
+	}
+	long := append([]byte{version}, bytes.Repeat([]byte{0xff}, 11)...)
+	if New(2, rule).Restore(append(long, whole.Append(nil)...)) == nil {
+		t.Error("a number of more than 64 bits is restored")
+	}
 	if err := New(3, rule).Restore(whole.Append(nil)); err == nil {
 		t.Error("the state of two candidates is one of three")
+	}
+}
+
+// TestStateIsPinned: the same rounds make the same bits, of the state and of what is said, with a rule and without.
+func TestStateIsPinned(t *testing.T) {
+	for _, c := range []struct {
+		rule Rule
+		want string
+	}{{Rule{}, "cceb38c87988f01f"}, {Rule{Candidate: 1, BetterBy: 0.1, Alpha: 0.05}, "44652cf995896324"}} {
+		l, r := New(2, c.rule), rand.New(rand.NewPCG(3, 4))
+		for i := range 300 {
+			d := Round{N: int64(i), Actions: []string{"a", "a long name", "\xff"}, Law: []float64{0.25, 0.5, 0.25},
+				Action: r.IntN(3), Loss: float64(r.IntN(64)) / 64, Known: r.IntN(5) > 0}
+			l.Add(&d, [][]float64{{1, 0, 0}, {0.125, 0.25, 0.625}})
+		}
+		got := fmt.Sprintf("%x", sha256.Sum256(fmt.Append(l.Append(nil), l.Estimates(nil), l.gain.Mean())))
+		if got[:16] != c.want {
+			t.Errorf("%+v: %s, was %s", c.rule, got[:16], c.want)
+		}
 	}
 }

@@ -140,3 +140,16 @@ func TestBlocksOfABootstrap(t *testing.T) {
 		t.Errorf("bootstrap %v, normal %v to %v", ips.Bootstrap, ips.Low, ips.High)
 	}
 }
+
+// TestRidgesHaveRoom: regressions of all folds are of as many actions as have room, and of no more.
+func TestRidgesHaveRoom(t *testing.T) {
+	const actions, folds = 4000, 3
+	r, err := newRidges(&Sample{Actions: actions}, Range{0, 1}, make([]float64, actions*folds))
+	if err != nil {
+		t.Fatal(err)
+	}
+	each := oracle.LinearBytes(1, ridgeColumns+1) * folds
+	if n := float64(len(r.names)); n*each > ridgeBytes || (n+1)*each <= ridgeBytes || len(r.of) != folds {
+		t.Errorf("%v actions of %v bytes", n, each)
+	}
+}
