@@ -89,6 +89,19 @@ func TestUncut(t *testing.T) {
 				t.Fatalf("seed %d: %+v, first %+v", seed, r, r.First)
 			}
 			complete(t, w, seed)
+			counted := map[loop.Place]bool{}
+			for _, r := range w.Read("f", 0) {
+				var f codec.Feedback
+				if r.Type == "" && codec.ParseFeedback(&f, r.Value) == nil && f.OutcomeOffset >= 0 {
+					counted[loop.Place{Partition: f.OutcomePartition, Offset: f.OutcomeOffset}] = true
+				}
+			}
+			for _, r := range w.Read("r", 0) {
+				if x, err := codec.ParseReject(r.Value); err == nil && x.Topic == "outcomes" &&
+					counted[loop.Place{Partition: x.Partition, Offset: x.Offset}] {
+					t.Fatalf("seed %d: an outcome that counts is rejected: %+v", seed, x)
+				}
+			}
 		}
 	})
 }
