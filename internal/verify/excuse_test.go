@@ -109,3 +109,45 @@ func TestVerifyLossCounts(t *testing.T) {
 		t.Errorf("after losses %d contexts and %d rejects are counted as not checked", contexts, rejects)
 	}
 }
+
+// TestVerifyCutRepeats holds that a round which has its feedback twice is a difference in a
+// log that has lost its beginning, before the first mark too.
+func TestVerifyCutRepeats(t *testing.T) {
+	w, _ := cutWorld(t)
+	cut, behind := int64(0), 0
+	for _, r := range w.records(w.ts.Feedback, 0) {
+		if behind++; r.Type != "" {
+			cut, behind = r.Offset+1, 0
+		} else if behind == 3 {
+			break // of two partitions
+		}
+	}
+	w.no(w.log.Truncate(w.ts.Feedback, 0, cut))
+	if r := w.verify(); r.Differences > 0 {
+		t.Fatal(r.text())
+	}
+	first := map[int]codec.Feedback{} // of a partition
+	for _, r := range w.records(w.ts.Feedback, 0) {
+		if r.Type == codec.TypeMark {
+			t.Fatal("there is a mark before two feedbacks of a partition")
+		}
+		var f codec.Feedback
+		if r.Type != "" || codec.ParseFeedback(&f, r.Value) != nil {
+			continue
+		}
+		if g, ok := first[f.Partition]; !ok {
+			first[f.Partition] = f
+		} else {
+			n := f.N
+			f = g
+			f.N = n
+			w.edit(w.ts.Feedback, 0, r.Offset, func(r *stream.Record) {
+				r.Key, r.Value = []byte(f.ID), codec.AppendFeedback(nil, &f)
+			})
+			break
+		}
+	}
+	if d := w.verify().First; d == nil || d.Topic != w.ts.Feedback || d.Field != "round" {
+		t.Errorf("a round that has its feedback twice: %+v", d)
+	}
+}

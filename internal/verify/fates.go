@@ -23,10 +23,11 @@ type fateCheck struct {
 	history  join.History
 	models   *follow.Epochs
 	rules    func(epoch int64) *loop.Rules
-	log      *pipe // that spans are read from
+	log      *pipe // that spans and copies are read from
 	feedback *logCursor
 	heart    *loop.Joiner // nil: it cannot be known how it stands
 	spans    *join.Spans
+	copies   copyCheck // before begun
 	legal    legality
 	rejects  *outcomeRejects
 	tails    []codec.LostTail // of all eras
@@ -109,6 +110,7 @@ func (f *fateCheck) wrong(r *stream.Record, field string, want, got any) {
 func (f *fateCheck) close() {
 	f.feedback.close()
 	f.rejects.c.close()
+	f.copies.close()
 	if f.spans != nil {
 		f.spans.Close()
 		f.spans = nil
@@ -117,6 +119,9 @@ func (f *fateCheck) close() {
 
 func (f *fateCheck) run(ctx context.Context) error {
 	f.feedback.log = f.log
+	if err := f.copies.open(ctx, f); err != nil {
+		return err
+	}
 	err := f.feedback.walk(ctx, func(r *stream.Record) error {
 		if err := f.take(ctx, r); err != nil {
 			return err
@@ -141,7 +146,7 @@ func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 	}
 	switch r.Type {
 	case "":
-		return f.round(r)
+		return f.round(ctx, r)
 	case codec.TypeCut:
 		return f.takeCut(ctx, r)
 	case codec.TypeMark:
@@ -160,15 +165,15 @@ func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 
 // round compares a feedback with the next that follows from the last cut. One that is equal is not
 // parsed.
-func (f *fateCheck) round(r *stream.Record) error {
+func (f *fateCheck) round(ctx context.Context, r *stream.Record) error {
 	f.checked.Records++
 	if len(f.due) == 0 {
-		return f.odd(r, nil)
+		return f.odd(ctx, r, nil)
 	}
 	want := &f.due[0]
 	f.buf = codec.Like(r.Value, codec.AppendFeedback(f.buf[:0], want))
 	if !bytes.Equal(f.buf, r.Value) || string(r.Key) != want.ID {
-		return f.odd(r, want)
+		return f.odd(ctx, r, want)
 	}
 	f.checked.Checked++
 	f.v.late.AddFeedback(f.losses, want, f.rules(want.Epoch))
@@ -177,7 +182,7 @@ func (f *fateCheck) round(r *stream.Record) error {
 }
 
 // odd takes a feedback that is not the next expected, which f.buf has if there is one.
-func (f *fateCheck) odd(r *stream.Record, want *codec.Feedback) error {
+func (f *fateCheck) odd(ctx context.Context, r *stream.Record, want *codec.Feedback) error {
 	v, got := f.v, &f.got
 	if err := codec.ParseFeedback(got, r.Value); err != nil {
 		if want != nil && !codec.Foreign(err) {
@@ -198,6 +203,9 @@ func (f *fateCheck) odd(r *stream.Record, want *codec.Feedback) error {
 			f.first = got.N
 		}
 		f.checked.TooOld++
+		if !f.begun {
+			return f.copies.check(ctx, r, got, wrong)
+		}
 		return nil
 	case want == nil:
 		wrong("round", "no feedback: the cuts before it have theirs", got.Round)
