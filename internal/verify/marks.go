@@ -92,6 +92,7 @@ func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.Feed
 		return f.fail(ctx, r, err)
 	}
 	f.heart, f.lost, f.met = heart, false, m.Cut
+	f.copies.close()
 	if f.spans != nil {
 		f.spans.Close()
 	}
