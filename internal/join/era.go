@@ -251,8 +251,8 @@ func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark,
 		return err
 	}
 	m := &codec.FeedbackMark{N: l.n, Cut: l.cut, Time: max(l.time, c.heart.Now()), Era: era, From: from.at,
-		FromCut: from.m.Cut, Memory: last.Memory, Rejects: c.through, Limits: c.cfg.Limits, LostTails: lost, Epochs: c.cfg.Epochs.Refs(),
-		Guard: last.Guard, Candidates: last.Candidates, Delays: last.Delays}
+		FromCut: from.m.Cut, Memory: last.Memory, Rejects: c.through, Limits: c.cfg.Limits, LostTails: lost,
+		Epochs: c.cfg.Epochs.Refs(), Guard: last.Guard, Candidates: last.Candidates, Delays: last.Delays}
 	if from.at < 0 {
 		m.FromCut = -1
 	}
