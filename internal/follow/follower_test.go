@@ -284,6 +284,8 @@ func TestSegments(t *testing.T) {
 			[]segment{{since: 5, epoch: 5, from: 41, to: 45, paused: true}}, nil},
 		"goes on": {codec.Epoch{Epoch: 6, Through: 50, Continues: 5},
 			[]segment{{since: 5, epoch: 5, from: 41, to: 50, paused: true}}, nil},
+		"goes on after one": {codec.Epoch{Epoch: 6, Through: 41, Continues: 5},
+			[]segment{{since: 5, epoch: 5, from: 41, to: 41, paused: true}}, nil},
 		"goes on at once": {codec.Epoch{Epoch: 6, Through: 40, Continues: 5}, nil, nil},
 		"with another":    {codec.Epoch{Epoch: 6, Through: 50, Continues: 4}, nil, stream.ErrTruncated},
 		"of itself":       {codec.Epoch{Epoch: 6, WarmTo: 45, WarmEpoch: 6}, nil, codec.ErrCorrupt},

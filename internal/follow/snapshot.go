@@ -211,8 +211,7 @@ func readSnapshots(ctx context.Context, log stream.Log, topic string, last *code
 			p = &partial{offset: r.Offset, bytes: make([]byte, 0, parts*len(c.Bytes))}
 			open[key] = p
 		}
-		if p == nil || c.Part != p.next {
-			delete(open, key)
+		if p == nil || c.Part != p.next { // of one whose first part is gone, or a part that came twice
 			return nil
 		}
 		p.bytes = append(p.bytes, c.Bytes...)

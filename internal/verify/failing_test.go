@@ -21,6 +21,7 @@ type failingLog struct {
 	mu    sync.Mutex
 	calls int
 	n     int // 0: never
+	open  int // readers
 }
 
 func (l *failingLog) fail() error {
@@ -51,12 +52,31 @@ func (l *failingLog) Read(ctx context.Context, topic string, partition int, from
 		return nil, err
 	}
 	r, err := l.Log.Read(ctx, topic, partition, from)
-	return &failingReader{r, l}, err
+	if err != nil {
+		return nil, err
+	}
+	l.count(1)
+	return &failingReader{Reader: r, log: l}, nil
+}
+
+func (l *failingLog) count(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open += n
 }
 
 type failingReader struct {
 	stream.Reader
-	log *failingLog
+	log    *failingLog
+	closed bool
+}
+
+func (r *failingReader) Close() error {
+	if !r.closed {
+		r.log.count(-1)
+	}
+	r.closed = true
+	return r.Reader.Close()
 }
 
 func (r *failingReader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record, error) {
@@ -68,7 +88,7 @@ func (r *failingReader) Next(ctx context.Context, dst []stream.Record) ([]stream
 
 // TestVerifyFailingLog holds that a log that fails once, in whichever call, ends the verification with its
 // error, or changes nothing of the report: of a log that is whole, and where recomputing begins at a snapshot
-// or at an epoch.
+// or at an epoch. All readers are closed then.
 func TestVerifyFailingLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one call after the other fails")
@@ -95,6 +115,9 @@ func TestVerifyFailingLog(t *testing.T) {
 		for n := 1; n <= calls; n++ {
 			log := &failingLog{Log: w.log, n: n}
 			r, err := run(log)
+			if log.open != 0 {
+				t.Fatalf("from %s: the log failed in call %d of %d: %d readers are open", start, n, calls, log.open)
+			}
 			if err == nil && r.Marks.TooOld == whole.Marks.TooOld+1 && r.Marks.TooOld > 1 {
 				continue // where a mark cannot be restored and the log has lost its beginning, the next one is tried
 			}
