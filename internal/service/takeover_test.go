@@ -24,7 +24,7 @@ type takeover struct {
 	now    int64
 	parts  int
 	n      []int64            // decisions, by partition
-	most   int                // rounds that may wait
+	most   int                // rounds that may wait, and are remembered
 	asked  func(topic string) // before a joiner hears where a topic ends; nil: nothing happens
 }
 
@@ -59,7 +59,7 @@ func (k *takeover) joiner() *Joiner {
 			ep, err := testBuild(rec, files)
 			ep.Rules = &k.rules
 			return ep, err
-		}, MaxPending: k.most, Dedup: 100, MarkEvery: 100, Logger: slog.New(slog.DiscardHandler)})
+		}, MaxPending: k.most, Dedup: k.most, MarkEvery: 100, Logger: slog.New(slog.DiscardHandler)})
 	must(k.T, j, err)
 	k.Cleanup(j.Close)
 	return j
