@@ -120,6 +120,9 @@ func TestKeysReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if strings.Contains(string(text), "\n\n") {
+		t.Errorf("an empty line before a key: %s", text)
+	}
 	_, rest, _ := strings.Cut(string(text), "\n")
 	if err := os.WriteFile(file, []byte(rest), 0o600); err != nil {
 		t.Fatal(err)

@@ -215,3 +215,18 @@ func TestRejectsAndStrict(t *testing.T) {
 		t.Errorf("%v %v", all, err)
 	}
 }
+
+// TestDsjsonDepth: what is passed over may be nested as deep as JSON that is read, about.
+func TestDsjsonDepth(t *testing.T) {
+	for key, most := range map[string]int{"f": scan.MaxDepth - 3, "_hidden": scan.MaxDepth - 2, "_slot_id": scan.MaxDepth - 2} {
+		for _, deep := range []int{most, most + 1} {
+			text := `{"_label_cost":0,"a":[1],"p":[1],"c":{"_multi":[{"` + key + `":` + strings.Repeat("[", deep) +
+				strings.Repeat("]", deep) + `}]}}`
+			r := openText(t, text, Options{Format: Dsjson})
+			_, err := readAll(t, r)
+			if a := r.Account(); err != nil || (a.Malformed > 0) != (deep > most) {
+				t.Errorf("%s %d deep: %+v, %v", key, deep, a, err)
+			}
+		}
+	}
+}

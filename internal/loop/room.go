@@ -51,17 +51,16 @@ type pendingPool struct {
 
 // alloc returns a fresh round whose record has n bytes; 0: unknown.
 func (l *pendingPool) alloc(n int) *pending {
-	k := len(l.free)
-	if k == 0 {
-		p := new(pending)
-		p.reset()
-		return p
-	}
-	p := l.free[k-1]
-	l.free[k-1], l.free = nil, l.free[:k-1]
-	l.spare -= p.room()
-	if n > 0 && wasteful(cap(p.raw), n, 64) {
-		p.raw = nil
+	var p *pending
+	if k := len(l.free) - 1; k < 0 {
+		p = new(pending)
+	} else {
+		p = l.free[k]
+		l.free[k], l.free = nil, l.free[:k]
+		l.spare -= p.room()
+		if n > 0 && wasteful(cap(p.raw), n, 64) {
+			p.raw = nil
+		}
 	}
 	p.reset()
 	return p

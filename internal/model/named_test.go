@@ -163,6 +163,11 @@ func TestNamedDiffering(t *testing.T) {
 	}
 }
 
+// A window of one round is one in rounds.
+func TestNamedWindows(t *testing.T) {
+	mustParse(t, "reward: q\noutcomes: {q: {window: 1r}, z: {window: 5r}, x: {window: 1r}}")
+}
+
 // The example of the page and the kit's model are right.
 func TestNamedExamples(t *testing.T) {
 	page, err := os.ReadFile("../../docs/named-outcomes.md")

@@ -109,6 +109,17 @@ func TestBinomial(t *testing.T) {
 	}
 }
 
+// TestOneBlock: as many rows as a block has are read once.
+func TestOneBlock(t *testing.T) {
+	read, done := 0, 0
+	r := resampling{row: func(int) terms { read++; return terms{} }, done: func() { done++ }, rng: rand.NewPCG(1, 2),
+		sums: make([]terms, 1)}
+	r.draw(0, blockRows, []int{1})
+	if read != blockRows || done != 1 {
+		t.Errorf("%d rows in %d blocks", read, done)
+	}
+}
+
 // TestBlocksOfABootstrap: samples over several blocks have the spread of their estimate.
 func TestBlocksOfABootstrap(t *testing.T) {
 	if testing.Short() {

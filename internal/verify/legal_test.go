@@ -190,6 +190,11 @@ func TestReplayLegal(t *testing.T) {
 					}
 				} else if test.field != "" || v.report.First != nil {
 					t.Errorf("seed %d: found as %+v", seed, v.report.First)
+				} else if wrong := func(m *codec.FeedbackMark) bool { m.FromCut++; return m.From < 0 }; editMark(wrong)(log) {
+					if d := replayLog(t, w, log).report.First; d == nil || d.Field != "from_cut" {
+						t.Errorf("seed %d: a mark that refers to none: %+v", seed, d)
+					}
+					found++
 				}
 			}
 			t.Log(found, "of", changed)

@@ -83,3 +83,48 @@ func (w *world) oldDecision(ruled bool) (found codec.Decision, offset int64) {
 	w.Fatalf("no such decision, ruled %v", ruled)
 	return found, offset
 }
+
+// TestVerifyQuietPartition: where the feedback that is kept begins with an epoch, a snapshot alone tells
+// the last round of a partition that had no feedback since; all else in it is compared.
+func TestVerifyQuietPartition(t *testing.T) {
+	w := newWorld(t, 2, 7)
+	w.useModel(warmBase + "version: 1\n")
+	w.rounds(60)
+	w.idle()
+	w.useModel(warmBase + "version: 2\nactions: [a, b]\n") // a fresh learner
+	for i := range 60 {
+		_, err := w.in[0].Append(w.ctx, &stream.Record{
+			Value: fmt.Appendf(nil, `{"id":"quiet%d","features":{"x":%d},"actions":["a","b"]}`, i, i%5)})
+		w.no(err)
+		w.pump()
+		w.answer()
+	}
+	w.pump()
+	for _, r := range w.records(w.ts.Feedback, 0) {
+		if r.Type == codec.TypeEpoch {
+			w.no(w.log.Truncate(w.ts.Feedback, 0, r.Offset)) // the last is kept
+		}
+	}
+	if r := w.verify(); r.ExitCode() != TooOld || r.Snapshots.Checked == 0 {
+		t.Errorf("%+v\n%s", r.First, r.text())
+	}
+}
+
+// TestVerifyFirstKept: a reject of the first record that is kept can be compared with it, one of the last
+// that is gone cannot.
+func TestVerifyFirstKept(t *testing.T) {
+	w := liveWorld(t, 1, 5, 20)
+	const dropped = 5
+	contexts := w.records(w.ts.Contexts, 0)
+	w.drop(w.ts.Contexts, 0, dropped)
+	for i, field := range map[int]string{dropped - 1: "", dropped: "offset"} {
+		r := contexts[i]
+		restore := w.insert(w.ts.Rejects, 0, 0, stream.Record{Value: codec.AppendReject(nil, &codec.Reject{
+			Topic: "contexts", Offset: r.Offset, Time: r.Time + 1, Reason: codec.ReasonMalformed})})
+		report := w.verify()
+		if d := report.First; (d != nil) != (field != "") || d != nil && (d.Topic != w.ts.Rejects || d.Field != field) {
+			t.Errorf("%d: %+v\n%s", i, d, report.text())
+		}
+		restore()
+	}
+}

@@ -341,12 +341,17 @@ func encodedWorld(t testing.TB, encoding codec.Encoding, parts int, seed uint64,
 		}
 		w.overflow = 1000
 	}
-	for range 300 { // log time passes
+	w.idle()
+	return w
+}
+
+// idle lets log time pass until no round waits.
+func (w *world) idle() {
+	for range 300 {
 		_, err := w.out[0].Append(w.ctx, &stream.Record{Type: "noise"})
 		w.no(err)
 	}
 	w.tick()
-	return w
 }
 
 func (w *world) verify() *Report {

@@ -52,7 +52,7 @@ func playEarly(l *learner.DAFA, early bool, rounds int, between func(t int, x *o
 	}
 }
 
-// TestEarlySnapshot: a snapshot taken anywhere holds what waits, too.
+// TestEarlySnapshot: a snapshot taken anywhere holds what waits, too; also when statistics of columns are settled.
 func TestEarlySnapshot(t *testing.T) {
 	fresh := func() *learner.DAFA {
 		d := learner.NewDAFA(newAggregate(), learner.Root{C: learner.RootBalanced})
@@ -61,9 +61,10 @@ func TestEarlySnapshot(t *testing.T) {
 	}
 	one, two := fresh(), fresh()
 	restored := 0
-	playEarly(one, true, 200, func(int, *oracle.Input) {})
-	playEarly(two, true, 200, func(at int, _ *oracle.Input) {
-		if at%7 != 0 {
+	const rounds, settled = 9000, 8800
+	playEarly(one, true, rounds, func(int, *oracle.Input) {})
+	playEarly(two, true, rounds, func(at int, _ *oracle.Input) {
+		if at%7 != 0 || at > 200 && at < settled {
 			return
 		}
 		if two.Provisional() > 0 {
