@@ -43,7 +43,6 @@ type chooser struct {
 
 	take  []int  // by input: records in hand that the cut takes
 	short []bool // by partition: more decisions than those in hand lie before the end
-	known []int  // by input: so many outcomes in hand, the first, need no more decisions
 	time  int64  // that the cut reaches
 	ahead bool   // the cut takes decisions ahead of an outcome of an unknown round
 	probe loop.OutcomeEvent
@@ -52,7 +51,7 @@ type chooser struct {
 func newChooser(inputs []*intake.Input, heart *loop.Joiner, skew int64) *chooser {
 	n := len(inputs) / 2
 	return &chooser{inputs: inputs, partitions: n, heart: heart, skew: skew, take: make([]int, 2*n),
-		short: make([]bool, n), known: make([]int, 2*n)}
+		short: make([]bool, n)}
 }
 
 // reached returns the log time to which the records of an input are lifted.
@@ -188,14 +187,10 @@ func (c *chooser) firstUnknown(limit int64) (at int64, found bool) {
 			if reached = max(reached, r.Time); reached > limit {
 				break
 			}
-			if k < c.known[i] {
-				continue
-			}
 			if c.probe.Parse(r.Type, r.Value, ""); !c.heart.Knows(&c.probe) {
 				at, found, limit = reached, true, reached
 				break
 			}
-			c.known[i] = k + 1
 		}
 	}
 	return at, found
@@ -262,7 +257,6 @@ func (c *chooser) taken() {
 		c.lead, c.leadBytes = 0, 0
 	}
 	for i, in := range c.inputs {
-		c.known[i] = max(0, c.known[i]-c.take[i])
 		if c.ahead && i < c.partitions {
 			c.lead += c.take[i]
 			for k := range c.take[i] {
