@@ -80,11 +80,11 @@ func startIn(b testing.TB, dir, window string) *system {
 // startOn starts a system on a log, which its stop closes.
 func startOn(b testing.TB, e *engine.Engine, source *follow.Source) *system {
 	b.Helper()
-	return startLimited(b, e, source, 0)
+	return startWith(b, e, source, func(*service.SystemConfig) {})
 }
 
-// startLimited is startOn with a limit on the requests a second of each client.
-func startLimited(b testing.TB, e *engine.Engine, source *follow.Source, clientRate int) *system {
+// startWith is startOn with a configuration that tune changes.
+func startWith(b testing.TB, e *engine.Engine, source *follow.Source, tune func(*service.SystemConfig)) *system {
 	b.Helper()
 	if err := topics.Create(b.Context(), e.Log, source.Name, 1, topics.Retention{}); err != nil {
 		b.Fatal(err)
@@ -92,12 +92,11 @@ func startLimited(b testing.TB, e *engine.Engine, source *follow.Source, clientR
 	ctx, cancel := context.WithCancel(b.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	registry := prometheus.NewRegistry()
-	go func() {
-		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source,
-			Build: model.Epoch,
-			Seed:  replay.SecretSeed(1), Partitions: 1, Owned: []int{0}, ClientRate: clientRate, Owner: "bench",
-			Metrics: watch.NewMetrics(registry, nil), Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
-	}()
+	config := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source, Build: model.Epoch,
+		Seed: replay.SecretSeed(1), Partitions: 1, Owned: []int{0}, Owner: "bench",
+		Metrics: watch.NewMetrics(registry, nil), Logger: slog.New(slog.DiscardHandler)}
+	tune(&config)
+	go func() { done <- service.RunSystem(ctx, config, func() { close(ready) }) }()
 	select {
 	case <-ready:
 	case err := <-done:
@@ -203,6 +202,11 @@ func (s *system) play(b *testing.B, rounds int) (time.Duration, [4]int) {
 }
 
 func writeContexts(b *testing.B, log stream.Log, topic string, p, rounds int) (size int) {
+	return writeFrom(b, log, topic, p, p*rounds, rounds, func() {})
+}
+
+// writeFrom writes contexts from the n-th on, and calls before before each.
+func writeFrom(b *testing.B, log stream.Log, topic string, p, n, rounds int, before func()) (size int) {
 	w, err := log.Writer(b.Context(), topic, p, nil)
 	if err != nil {
 		b.Error(err)
@@ -210,8 +214,9 @@ func writeContexts(b *testing.B, log stream.Log, topic string, p, rounds int) (s
 	}
 	defer w.Close()
 	var buf []byte
-	for n := range rounds {
-		buf = contextRecord(buf[:0], p*rounds+n)
+	for i := range rounds {
+		before()
+		buf = contextRecord(buf[:0], n+i)
 		if _, err := w.Append(b.Context(), &stream.Record{Value: buf}); err != nil {
 			b.Error(err)
 			return 0

@@ -3,13 +3,16 @@ package engine_test
 import (
 	"testing"
 	"time"
+
+	"hindsight/internal/service"
 )
 
 // TestClientRate lets one client ask for more than it may, while another asks for less:
 // the one is refused beyond its rate, the other is not.
 func TestClientRate(t *testing.T) {
 	const rate = 50
-	s := startLimited(t, open(t, t.TempDir()), benchSource(t, "100 rounds"), rate)
+	s := startWith(t, open(t, t.TempDir()), benchSource(t, "100 rounds"),
+		func(c *service.SystemConfig) { c.ClientRate = rate })
 	defer s.stop()
 	greedy, modest := newFlood(t, s.URL, s.name), newFlood(t, s.URL, s.name)
 	greedy.next, modest.next = 0, 1_000_000 // different contexts

@@ -109,7 +109,7 @@ func TestManyRepeats(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		rounds, size, asked = 50_000, 500, 100_000
 	}
-	s := startLimited(t, open(t, t.TempDir()), benchSource(t, fmt.Sprint(window, " rounds")), 0)
+	s := startOn(t, open(t, t.TempDir()), benchSource(t, fmt.Sprint(window, " rounds")))
 	defer s.stop()
 	r := newRepeats(t, s, size)
 	r.decide(rounds)

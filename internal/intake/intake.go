@@ -136,6 +136,9 @@ func (in *Input) FetchEnd(ctx context.Context) (err error) {
 // Complete reports whether all that lies before the end last fetched is in hand.
 func (in *Input) Complete() bool { return in.Next >= in.end && len(in.rest) == 0 }
 
+// Behind returns how many offsets lie between what was read and the end last fetched.
+func (in *Input) Behind() int64 { return in.end - in.Next }
+
 // Expect waits for the next batch if nothing is in hand and the log holds more.
 func (in *Input) Expect(ctx context.Context) error {
 	if len(in.Batch) > 0 || in.Complete() {

@@ -16,8 +16,8 @@ import (
 // of servers of one cluster, which no cluster that works has seconds apart.
 const ClockSkew = int64(10 * time.Second)
 
-// maxLead and maxLeadBytes are how many decisions are read ahead of log time before outcomes are taken
-// that may, as far as log time tells, precede a decision that was not read.
+// maxLead and maxLeadBytes are how many decisions are read ahead of an outcome of an unknown round before
+// it is taken, if its decision may lie further ahead as far as log time tells.
 const (
 	maxLead      = 50_000
 	maxLeadBytes = 64 << 20
@@ -28,7 +28,8 @@ const (
 //   - Nothing is left out: of each input all is in hand that the log held when its end was fetched, or
 //     else log time stops at the last record in hand.
 //   - Decisions are read to ends that are fetched when the outcomes are in hand, with those of outcomes
-//     unless more come. An outcome of an unknown round then has no round.
+//     unless more come. An outcome of an unknown round then has no round. One whose round is known need
+//     not wait for decisions behind it.
 //   - Log time is told by a record: one that the cut takes, or an earlier one of the feedback log.
 type chooser struct {
 	inputs     []*intake.Input // decisions by partition, then outcomes
@@ -37,13 +38,14 @@ type chooser struct {
 	skew       int64
 	patient    bool  // [Config.Patient]
 	told       int64 // the largest log time that a taken record or the feedback log has told
-	lead       int   // decisions taken since log time moved
+	lead       int   // decisions taken while an outcome waits for its own
 	leadBytes  int   // that they have
 
 	take  []int  // by input: records in hand that the cut takes
 	short []bool // by partition: more decisions than those in hand lie before the end
 	time  int64  // that the cut reaches
-	alone bool   // the cut takes decisions only
+	ahead bool   // the cut takes decisions ahead of an outcome of an unknown round
+	probe loop.OutcomeEvent
 }
 
 func newChooser(inputs []*intake.Input, heart *loop.Joiner, skew int64) *chooser {
@@ -114,13 +116,14 @@ func (c *chooser) choose(ctx context.Context) (bool, error) {
 	c.takeDecisions(now)
 	c.takeOutcomes(limit)
 	c.tell()
-	c.time = now
-	if !c.alone {
-		c.time = max(now, min(limit, c.told))
-	}
+	c.time = max(now, min(limit, c.told))
 	at, known := c.heart.Due()
 	return slices.Max(c.take) > 0 || known && at < c.time, nil
 }
+
+// manyOutcomes is how many outcomes the log holds behind those in hand from which on a cut waits for more: live they
+// are taken as they come, and a backlog is taken in few cuts.
+const manyOutcomes = 1000
 
 // completeOutcomes makes sure that no outcome up to the limit is left out, which it lowers to the last
 // one in hand of a partition that holds more. It reports whether any came.
@@ -129,6 +132,11 @@ func (c *chooser) completeOutcomes(ctx context.Context, limit int64) (_ int64, c
 		had := len(in.Batch)
 		if err := in.Expect(ctx); err != nil {
 			return 0, false, err
+		}
+		if in.Behind() > manyOutcomes {
+			if err := in.Fill(ctx); err != nil {
+				return 0, false, err
+			}
 		}
 		if t, ok := in.Last(c.heart.Now()); ok && !in.Complete() {
 			limit = min(limit, t)
@@ -140,26 +148,52 @@ func (c *chooser) completeOutcomes(ctx context.Context, limit int64) (_ int64, c
 
 // completeDecisions makes sure that all decisions are in hand which may precede an outcome up to the
 // limit; came says that outcomes came after the ends were fetched. Where more lie before the end than
-// those in hand, it has the cut take decisions alone; when those are far ahead, log time follows them at a
-// distance.
+// those in hand, it lowers the limit to these, and further if the round of an outcome is unknown: decisions
+// are read ahead of it, and when those are far ahead, log time follows them at a distance.
 func (c *chooser) completeDecisions(ctx context.Context, limit int64, came bool) (int64, error) {
 	inputs := c.inputs[:c.partitions]
 	if err := c.fill(ctx, inputs, came); err != nil {
 		return 0, err
 	}
-	c.alone = false
+	horizon, room := int64(math.MaxInt64), c.lead < maxLead && c.leadBytes < maxLeadBytes
 	for i, in := range inputs {
 		t, ok := in.Last(c.reached(i))
-		if c.short[i] = ok && !in.Complete(); !c.short[i] {
-			continue
+		if c.short[i] = ok && !in.Complete(); c.short[i] {
+			horizon, room = min(horizon, t), room && c.heart.Room() > len(in.Batch)
 		}
-		if c.lead < maxLead && c.leadBytes < maxLeadBytes && c.heart.Room() > len(in.Batch) {
-			c.alone = true
-			continue
-		}
-		limit = min(limit, t-c.skew-1)
+	}
+	limit = min(limit, horizon)
+	at, unknown := int64(0), false
+	if horizon < math.MaxInt64 {
+		at, unknown = c.firstUnknown(limit)
+	}
+	c.ahead = unknown && room
+	switch {
+	case c.ahead:
+		limit = at - 1
+	case unknown:
+		limit = min(limit, max(at-1, horizon-c.skew-1))
 	}
 	return limit, nil
+}
+
+// firstUnknown returns the log time of the first outcome in hand up to a limit whose decision was not taken, if
+// there is one. An outcome of a unit is one: a later draw of the unit may precede it.
+func (c *chooser) firstUnknown(limit int64) (at int64, found bool) {
+	for i := c.partitions; i < len(c.inputs); i++ {
+		reached := c.heart.Now()
+		for k := range c.inputs[i].Batch {
+			r := &c.inputs[i].Batch[k]
+			if reached = max(reached, r.Time); reached > limit {
+				break
+			}
+			if c.probe.Parse(r.Type, r.Value, ""); !c.heart.Knows(&c.probe) {
+				at, found, limit = reached, true, reached
+				break
+			}
+		}
+	}
+	return at, found
 }
 
 // fill reads on to the ends of partitions, which it fetches again if they are stale, and until that brings
@@ -204,10 +238,7 @@ func (c *chooser) takeDecisions(now int64) {
 
 func (c *chooser) takeOutcomes(limit int64) {
 	for i, in := range c.inputs[c.partitions:] {
-		c.take[c.partitions+i] = 0
-		if !c.alone {
-			c.take[c.partitions+i] = in.Before(c.heart.Now(), limit)
-		}
+		c.take[c.partitions+i] = in.Before(c.heart.Now(), limit)
 	}
 }
 
@@ -222,11 +253,11 @@ func (c *chooser) tell() {
 
 // taken notes that the cut was taken.
 func (c *chooser) taken() {
-	if !c.alone {
+	if !c.ahead {
 		c.lead, c.leadBytes = 0, 0
 	}
 	for i, in := range c.inputs {
-		if c.alone {
+		if c.ahead && i < c.partitions {
 			c.lead += c.take[i]
 			for k := range c.take[i] {
 				c.leadBytes += len(in.Batch[k].Value)

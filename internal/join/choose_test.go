@@ -87,8 +87,8 @@ func TestDecisionsNeverCease(t *testing.T) {
 			last := int64(0)
 			for cut := range 10 {
 				log.choose(c)
-				if c.alone || c.time <= last {
-					t.Fatalf("cut %d: log time %d, was %d, decisions alone: %t", cut, c.time, last, c.alone)
+				if c.ahead || c.time <= last {
+					t.Fatalf("cut %d: log time %d, was %d, decisions alone: %t", cut, c.time, last, c.ahead)
 				}
 				last = c.time
 				c.taken()

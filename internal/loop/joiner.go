@@ -351,6 +351,12 @@ func (j *Joiner) takeOutcome(partition int, e *OutcomeEvent) {
 	}
 }
 
+// Knows reports whether no decision behind those that were taken matters to an outcome: it is of a round that waits
+// or is remembered, or no outcome.
+func (j *Joiner) Knows(e *OutcomeEvent) bool {
+	return e.Pass || e.Err != nil || e.O.ID != "" && j.rounds.get(e.O.ID) >= 0
+}
+
 // errTakenBefore tells of an outcome that may have been rejected in an earlier era, and its reject lost, or may be
 // one of several that counted: feedback names only the last.
 var errTakenBefore = errors.New("it was taken before, in an earlier era, and its round was closed there")

@@ -24,6 +24,7 @@ type takeover struct {
 	now    int64
 	parts  int
 	n      []int64            // decisions, by partition
+	most   int                // rounds that may wait, and are remembered
 	asked  func(topic string) // before a joiner hears where a topic ends; nil: nothing happens
 }
 
@@ -41,7 +42,7 @@ func (l askedLog) Bounds(ctx context.Context, topic string, partition int) (firs
 }
 
 func newTakeover(t *testing.T, parts int, window loop.Window) *takeover {
-	k := &takeover{T: t, parts: parts, n: make([]int64, parts)}
+	k := &takeover{T: t, parts: parts, n: make([]int64, parts), most: 100}
 	k.rules = loop.Rules{Range: loop.Range{Max: 1}, Window: window}
 	k.log = mem.New(mem.Options{Clock: func() int64 { return k.now }})
 	k.topics = createTopics(t, k.log, "m", parts)
@@ -58,7 +59,7 @@ func (k *takeover) joiner() *Joiner {
 			ep, err := testBuild(rec, files)
 			ep.Rules = &k.rules
 			return ep, err
-		}, MaxPending: 100, Dedup: 100, MarkEvery: 100, Logger: slog.New(slog.DiscardHandler)})
+		}, MaxPending: k.most, Dedup: k.most, MarkEvery: 100, Logger: slog.New(slog.DiscardHandler)})
 	must(k.T, j, err)
 	k.Cleanup(j.Close)
 	return j
@@ -108,6 +109,20 @@ func (k *takeover) wake(j *Joiner) {
 // outcomes by their partitions and offsets.
 func (k *takeover) holds(want map[string]string) {
 	k.Helper()
+	got := k.fates()
+	for key := range want {
+		got[key] += "" // there or not
+	}
+	for key, fate := range got {
+		if fate != want[key] {
+			k.Errorf("the logs hold %q of %s, want %q", fate, key, want[key])
+		}
+	}
+}
+
+// fates returns what the logs hold of rounds and rejected outcomes.
+func (k *takeover) fates() map[string]string {
+	k.Helper()
 	got := map[string]string{}
 	look := func(topic string, f func(r *stream.Record) error) {
 		_, end, err := k.log.Bounds(k.Context(), topic, 0)
@@ -130,14 +145,7 @@ func (k *takeover) holds(want map[string]string) {
 		got[fmt.Sprintf("outcome %d@%d", x.Partition, x.Offset)] = x.Reason
 		return err
 	})
-	for key := range want {
-		got[key] += "" // there or not
-	}
-	for key, fate := range got {
-		if fate != want[key] {
-			k.Errorf("the logs hold %q of %s, want %q", fate, key, want[key])
-		}
-	}
+	return got
 }
 
 // TestTakeoverClock: the log's clock goes back after an outcome, so that the decision that
