@@ -51,8 +51,8 @@ func (hedge) check(m *Model, add adder) {
 	}
 }
 
-func (hedge) cost(m *Model) costs {
-	return costs{Oracle: Hedge, Why: named, State: "one weight a function of " + m.Oracle.Class}
+func (hedge) cost(m *Model) []string {
+	return []string{named, "one weight a function of " + m.Oracle.Class}
 }
 
 func (hedge) build(m *Model, files map[string][]byte) (oracle.Regressor, error) {
