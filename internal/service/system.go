@@ -131,7 +131,7 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	g, ctx := errgroup.WithContext(ctx)
 	c.complete()
 	c.setDefaults()
-	c.Metrics.LogTo(c.Logger)
+	c.Metrics.Log = c.Logger
 	if b, ok := c.Bus.(stream.Refuser); ok {
 		b.OnRefused(c.Metrics.RefuseReply)
 	}
