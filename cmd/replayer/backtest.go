@@ -267,7 +267,7 @@ func (b *backtest) trials(env *replay.Rounds) ([]*replay.Trial, error) {
 	var trials []*replay.Trial
 	var said []string
 	for _, p := range policies {
-		if cost := p.model.Cost().String(); !slices.Contains(said, cost) {
+		if cost := p.model.Cost(); !slices.Contains(said, cost) {
 			said = append(said, cost)
 			fmt.Fprintln(b.env.Stderr, cost)
 		}

@@ -278,7 +278,7 @@ func (in *injection) prepare() ([]byte, error) {
 			return nil, err
 		}
 	}
-	return seed, os.WriteFile(filepath.Join(in.dir, engine.ModelName), in.policy.model.Canonical(), 0o644)
+	return seed, os.WriteFile(filepath.Join(in.dir, engine.ModelName), in.policy.model.File(), 0o644)
 }
 
 // remote reports whether the log lies with servers or brokers.

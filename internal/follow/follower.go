@@ -17,6 +17,7 @@ import (
 	"hindsight/internal/intake"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
+	"hindsight/internal/model"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
@@ -331,8 +332,8 @@ func (f *Follower) match() {
 // changed the very one at work goes on, and not a copy of its state.
 func (f *Follower) begin(ep loop.Epoch) error {
 	now := f.heart.Epoch()
-	if ep.Since > 0 && now != nil && ep.Learner != nil &&
-		sameLearner(f.Epoch(now.Number).Rec.Model, f.Epoch(ep.Number).Rec.Model) {
+	if ep.Since > 0 && now != nil && ep.Learner != nil && !differ(f.Epoch(now.Number).Rec.Model,
+		f.Epoch(ep.Number).Rec.Model, "actions", "warm", model.Worth) {
 		ep.Learner = nil
 	}
 	return f.heart.Begin(ep)

@@ -242,7 +242,8 @@ func (e *LoggedEpochs) planWarm(ctx context.Context, s *Source, rec *codec.Epoch
 		rec.Model = s.Earlier
 	}
 	state := fmt.Sprintf("warm: %d is a state of version %d (epoch %d), ", n, was.Version, was.Epoch)
-	if k, _ := model.Differing(rec.Model, was.Model, stateKeys()...); k != "" {
+	if k, _ := model.Differing(rec.Model, was.Model, "actions", "features", "max_features", "loss", "reward", "learner",
+		"explore", "oracle"); k != "" {
 		return refuse("%sof which %s: differs; make it equal, or use warm: refit", state, k)
 	}
 	if classFile(rec) != classFile(was) {
@@ -263,11 +264,6 @@ func classFile(rec *codec.Epoch) (ref codec.FileRef) {
 		ref = rec.Files[0]
 	}
 	return ref
-}
-
-// stateKeys are the keys that a state of a learner depends on.
-func stateKeys() []string {
-	return []string{"actions", "features", "max_features", "loss", "reward", "learner", "explore", "oracle"}
 }
 
 // keeps returns the first of the keys that make a learner in which an epoch differs from the last, and what the last
@@ -429,9 +425,6 @@ func checkCold(rec *codec.Epoch) (field, want, got string) {
 	}
 	return "", "", ""
 }
-
-// sameLearner reports whether the learner of one model can be that of another as it is.
-func sameLearner(a, b []byte) bool { return !differ(a, b, "actions", "warm", model.Worth) }
 
 // differ reports whether two models differ in any of some keys.
 func differ(a, b []byte, keys ...string) bool {

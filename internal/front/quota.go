@@ -90,7 +90,7 @@ func (q *quota) measure(ctx context.Context) bool {
 	left := limit/quotaParts - held
 	q.again.Store(left - limit/quotaSteps)
 	was := q.left.Swap(left)
-	if log := q.metrics.Log(); log != nil && (was > 0) != (left > 0) {
+	if log := q.metrics.Log; log != nil && (was > 0) != (left > 0) {
 		log.Warn("outcomes and rejects hold half of the store, or do no more", "outcomes_are_taken", left > 0,
 			"mib", held>>20, "limit_mib", limit>>20)
 	}

@@ -29,7 +29,7 @@ func (aggregate) memory(m *Model) float64 {
 	return oracle.AggregateBytes(m.mostActions(), m.MaxFeatures+1, int(m.Oracle.Fourier.Value), m.Places())
 }
 
-func (aggregate) cost(m *Model) costs {
+func (aggregate) cost(m *Model) []string {
 	o := m.Oracle
 	if m.follows() {
 		random := ""

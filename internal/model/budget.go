@@ -169,10 +169,6 @@ func (m *Model) budgetProblems(add adder) {
 	for i := range m.Budgets {
 		b := &m.Budgets[i]
 		key := "budget." + b.Name
-		if b.Of == nil {
-			add(key, "it has no formula; for example: budget: %s", budgetExample)
-			continue
-		}
 		if b.About != nil && m.Actions == nil {
 			add(key, "about needs the list of actions; for example: actions: [llama, pro]")
 		}

@@ -151,11 +151,7 @@ func (m *Model) Judging(files map[string][]byte) (*loop.Rules, error) {
 
 // judged returns the policies of a file that are judged.
 func (m *Model) judged(file string, files map[string][]byte) (namedPolicies, error) {
-	b, ok := files[file]
-	if !ok {
-		return nil, fmt.Errorf("policies %q: %w", file, errNoFile)
-	}
-	policies, _, err := parsePolicyClass(file, b)
+	policies, _, err := parsePolicyClass(file, files)
 	if err != nil {
 		return nil, err
 	}

@@ -1,42 +1,27 @@
 package model
 
-import "fmt"
-
-// costs says which oracle a model has, why, and what it costs at most: for one line at the
-// start of a program.
-type costs struct {
-	Oracle   string // kind
-	Why      string
-	State    string // what is kept, in columns and bytes
-	Decision string // what a decision reads and an update moves, in numbers of state
-}
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // named is the reason of an oracle that is never the default.
 const named = "the model names it"
 
-// String returns all of it in one line.
-func (c costs) String() string {
-	s := "oracle " + c.Oracle
-	for _, part := range []string{c.Why, c.State, c.Decision} {
-		if part != "" {
-			s += "; " + part
-		}
-	}
-	return s
-}
-
-// Cost describes the oracle of a model. d is the number of columns that the oracle
-// expects, or what the model lists, or else its limit; K is the most actions that it allows.
-func (m *Model) Cost() costs {
+// Cost says in one line, for the start of a program, which oracle a model has, why, and what it costs at most. d is the
+// number of columns that the oracle expects, or what the model lists, or else its limit; K is the most actions that it
+// allows.
+func (m *Model) Cost() string {
 	if !m.UsesOracle() {
-		return costs{Oracle: "none", Why: "the learner " + m.Learner.Kind + " does not regress"}
+		return "oracle none; the learner " + m.Learner.Kind + " does not regress"
 	}
 	c := m.resolved()
-	out := c.Oracle.kind().cost(c)
+	parts := c.Oracle.kind().cost(c)
 	if m.Named != nil {
-		out.State += "; " + m.headsText()
+		parts = slices.Insert(parts, min(2, len(parts)), m.headsText())
 	}
-	return out
+	return "oracle " + m.Oracle.Kind + "; " + strings.Join(parts, "; ")
 }
 
 // mostMemory returns how many bytes the matrices of a learner take at most.

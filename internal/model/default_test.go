@@ -125,7 +125,7 @@ func TestCost(t *testing.T) {
 	} {
 		m := mustParseLogged(t, c.text)
 		before := m.Clone()
-		if got := m.Cost().String(); got != c.want {
+		if got := m.Cost(); got != c.want {
 			t.Errorf("%q:\n got %s\nwant %s", c.text, got, c.want)
 		}
 		if !reflect.DeepEqual(m, before) {
@@ -147,7 +147,7 @@ func TestCostOfFollowing(t *testing.T) {
 			"regression an action, as large as the columns seen; at most 1.2 MB in all: actions and columns beyond " +
 			"are counted and not learned"},
 	} {
-		if got := mustParse(t, c.text).Cost().String(); got != c.want {
+		if got := mustParse(t, c.text).Cost(); got != c.want {
 			t.Errorf("%q:\n got %s\nwant %s", c.text, got, c.want)
 		}
 	}

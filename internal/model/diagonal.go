@@ -21,10 +21,10 @@ func (diagonal) memory(m *Model) float64 {
 	return min(MaxMemory, oracle.DiagonalBytes(m.mostActions(), m.MaxFeatures+1+m.Places()))
 }
 
-func (diagonal) cost(m *Model) costs {
-	state := fmt.Sprintf("1 diagonal regression an action of the columns seen and %d places of texts and vectors; "+
-		"at most %s in all: actions beyond are counted and not learned", m.Places(), bytesText(m.Memory()))
-	return costs{Oracle: Diagonal, Why: named, State: state}
+func (diagonal) cost(m *Model) []string {
+	return []string{named, fmt.Sprintf("1 diagonal regression an action of the columns seen and %d places of texts "+
+		"and vectors; at most %s in all: actions beyond are counted and not learned", m.Places(),
+		bytesText(m.Memory()))}
 }
 
 func (diagonal) build(m *Model, _ map[string][]byte) (oracle.Regressor, error) {

@@ -99,11 +99,7 @@ var errPolicies = errors.New("neither a policy file nor a class file")
 
 // build returns the learner of a model.
 func (x *exp4) build(m *Model, files map[string][]byte) (learner.Learner, error) {
-	b, ok := files[x.Policies]
-	if !ok {
-		return nil, fmt.Errorf("policies %q: %w", x.Policies, errNoFile)
-	}
-	policies, prior, err := parsePolicyClass(x.Policies, b)
+	policies, prior, err := parsePolicyClass(x.Policies, files)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +136,11 @@ type namedPolicies interface {
 
 // parsePolicyClass reads policies from a policy file, or from a class file: those that
 // play the best action by each of its functions.
-func parsePolicyClass(name string, b []byte) (namedPolicies, []float64, error) {
+func parsePolicyClass(name string, files map[string][]byte) (namedPolicies, []float64, error) {
+	b, ok := files[name]
+	if !ok {
+		return nil, nil, fmt.Errorf("policies %q: %w", name, errNoFile)
+	}
 	f, err := ParsePolicies(name, b)
 	if err == nil {
 		lists, err := f.Class()

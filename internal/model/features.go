@@ -86,19 +86,17 @@ func (m *Model) learnedActions() int {
 }
 
 // costOfFollowing describes an oracle that sizes itself by the actions and columns that come.
-func (m *Model) costOfFollowing(why, regressions, random string) costs {
-	state := fmt.Sprintf("%s an action, as large as the columns seen%s; at most %s in all: "+
-		"actions and columns beyond are counted and not learned", regressions, random, bytesText(m.mostMemory()))
-	return costs{Oracle: m.Oracle.Kind, Why: why, State: state}
+func (m *Model) costOfFollowing(why, regressions, random string) []string {
+	return []string{why, fmt.Sprintf("%s an action, as large as the columns seen%s; at most %s in all: "+
+		"actions and columns beyond are counted and not learned", regressions, random, bytesText(m.mostMemory()))}
 }
 
 // costOfSize describes an oracle with a regression of each of some numbers of columns, n of the last being random
 // features. An action takes the bytes given.
-func (m *Model) costOfSize(why, regressions string, bytes float64, n, d int, columns ...int) costs {
+func (m *Model) costOfSize(why, regressions string, bytes float64, n, d int, columns ...int) []string {
 	each, most := bytesText(int64(bytes)), bytesText(m.Memory())
 	state := fmt.Sprintf("%s an action, %s each; at most %s in all", regressions, each, most)
-	decision := work(m.mostActions(), n*(d-1), m.Oracle.Beta.Value > 0, columns...)
-	return costs{Oracle: m.Oracle.Kind, Why: why, State: state, Decision: decision}
+	return []string{why, state, work(m.mostActions(), n*(d-1), m.Oracle.Beta.Value > 0, columns...)}
 }
 
 // checkListed reports names that statistics of texts have, and vectors that the oracle would not learn. Of texts all

@@ -81,6 +81,24 @@ func modelFiles(t *testing.T) (singles, pairs []string) {
 	return slices.Concat(wholes, lines, oracles()), pairs
 }
 
+// A model reads back from its file, and as a log has it from the canonical form.
+func TestModelsReadBack(t *testing.T) {
+	singles, pairs := modelFiles(t)
+	for _, text := range slices.Concat(singles, pairs) {
+		m, err := model.Parse("m.yaml", []byte(text))
+		if err != nil {
+			continue
+		}
+		want := m.Canonical()
+		if back, err := model.Parse("m.yaml", m.File()); err != nil || !bytes.Equal(back.Canonical(), want) {
+			t.Fatalf("%q: its file\n%s%v", text, m.File(), err)
+		}
+		if back, err := model.ParseLogged("m.yaml", want); err != nil || !bytes.Equal(back.Canonical(), want) {
+			t.Fatalf("%q: its canonical form\n%s%v", text, want, err)
+		}
+	}
+}
+
 const goldenClass = `{"hindsight_class":1,"kind":"linear","features":["age"],"actions":["a","b"]}
 {"prior":2,"w":[[0.5,0.25],[-1,1]]}
 {"w":[[0,0.75],[0,2]]}

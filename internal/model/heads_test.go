@@ -110,7 +110,7 @@ func TestNamedBuildOfProducts(t *testing.T) {
 	if got := worth("a", y[:1]); got.Known {
 		t.Errorf("a product is known by one factor: %+v", got)
 	}
-	if cost := m.Cost().String(); !strings.HasSuffix(cost,
+	if cost := m.Cost(); !strings.HasSuffix(cost,
 		"at most 24.3 MB in all: actions and columns beyond are counted and not learned; "+
 			"once for each of quality, tokens, budget.c, the reward, which the total counts") {
 		t.Errorf("cost: %s", cost)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
 
@@ -51,8 +52,8 @@ func (hedge) check(m *Model, add adder) {
 	}
 }
 
-func (hedge) cost(m *Model) costs {
-	return costs{Oracle: Hedge, Why: named, State: "one weight a function of " + m.Oracle.Class}
+func (hedge) cost(m *Model) []string {
+	return []string{named, "one weight a function of " + m.Oracle.Class}
 }
 
 func (hedge) build(m *Model, files map[string][]byte) (oracle.Regressor, error) {
@@ -82,13 +83,20 @@ func (hedge) build(m *Model, files map[string][]byte) (oracle.Regressor, error) 
 		Outstanding: o.Outstanding})
 }
 
-// knownActions returns the only actions of which an oracle knows anything, nil if it
+// knownActions returns the only actions of which a learner knows anything, nil if it
 // takes any: a context that lists another is refused rather than guessed at.
-func knownActions(reg oracle.Regressor) []string {
-	if h, ok := reg.(*oracle.Hedge); ok {
-		if c, ok := h.Class().(interface{ Actions() []string }); ok {
-			return c.Actions()
+func knownActions(l learner.Learner) []string {
+	var from any
+	switch l := l.(type) {
+	case *learner.EXP4:
+		from = l.Policies()
+	case interface{ Oracle() oracle.Regressor }:
+		if h, ok := l.Oracle().(*oracle.Hedge); ok {
+			from = h.Class()
 		}
+	}
+	if known, ok := from.(interface{ Actions() []string }); ok {
+		return known.Actions()
 	}
 	return nil
 }

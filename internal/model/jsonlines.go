@@ -49,12 +49,6 @@ type lineReader struct {
 	err  error // of what JSON alone does not tell
 }
 
-func newLineReader(file string, line int, text []byte) *lineReader {
-	r := &lineReader{file: file, line: line, body: text}
-	r.Reset(text)
-	return r
-}
-
 // fail keeps the first error, at a column that counts bytes from 1.
 func (r *lineReader) fail(column int, format string, args ...any) {
 	if r.Ok() {

@@ -56,13 +56,26 @@ func (m *Model) fields() []field {
 // worst says what a loss is that is a number of a model.
 const worst = "a loss, on the scale where 1 is worst,"
 
-// Canonical returns the model file with every default written out. Equal models
-// have equal bytes, Parse reads back an equal model, and the canonical form of
-// that is the same again.
-func (m *Model) Canonical() []byte {
-	var b []byte
-	for _, f := range m.fields() {
-		if !f.omit {
+// Canonical returns the model file with every default written out, as logs have it. Equal models have equal bytes,
+// [ParseLogged] reads back an equal model, and the canonical form of that is the same again.
+func (m *Model) Canonical() []byte { return lines(m.fields()) }
+
+// File is [Model.Canonical] for people: [Parse] reads back an equal model, too, for it says version 1 of an oracle,
+// which logs leave out.
+func (m *Model) File() []byte {
+	fields, oracle := m.fields(), m.Oracle.keys()
+	for i := range oracle {
+		oracle[i].omit = oracle[i].omit && oracle[i].key != "version"
+	}
+	at := slices.IndexFunc(fields, func(f field) bool { return f.key == "oracle" })
+	fields[at].into = group{rows: func() []field { return oracle }}
+	return lines(fields)
+}
+
+// lines writes a field a line.
+func lines(fields []field) (b []byte) {
+	for i := range fields {
+		if f := &fields[i]; !f.omit {
 			b = append(append(b, f.line()...), '\n')
 		}
 	}

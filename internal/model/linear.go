@@ -61,7 +61,7 @@ func (linear) memory(m *Model) float64 {
 	return oracle.LinearBytes(m.mostActions(), m.MaxFeatures+1+int(m.Oracle.Fourier.Value))
 }
 
-func (linear) cost(m *Model) costs {
+func (linear) cost(m *Model) []string {
 	if m.follows() {
 		return m.costOfFollowing(named, "1 regression", "")
 	}

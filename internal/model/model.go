@@ -219,11 +219,8 @@ func Epoch(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 	if rec.Shares() {
 		rules.HoldOut = max(rules.HoldOut, 1-rules.Promote.Share)
 	}
-	if c, ok := l.(interface{ Oracle() oracle.Regressor }); ok && rules.Actions == nil {
-		rules.Actions = knownActions(c.Oracle())
-	}
-	if e, ok := l.(*learner.EXP4); ok && rules.Actions == nil {
-		rules.Actions = e.Policies().(namedPolicies).Actions()
+	if rules.Actions == nil {
+		rules.Actions = knownActions(l)
 	}
 	return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: l, Since: rec.Continues}, nil
 }

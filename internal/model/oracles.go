@@ -70,7 +70,7 @@ type doings interface {
 	resolve(m *Model, columns, actions int) // see [Model.Resolve]
 	// The model of these is resolved. memory is the most bytes, 0 where files decide.
 	memory(m *Model) float64
-	cost(m *Model) costs
+	cost(m *Model) []string // why it is the oracle, its state, what a decision and an update cost
 	build(m *Model, files map[string][]byte) (oracle.Regressor, error)
 }
 
@@ -316,9 +316,7 @@ func (environment) check(m *Model, add adder) {
 	}
 }
 
-func (environment) cost(m *Model) costs {
-	return costs{Oracle: m.Oracle.Kind, Why: "the environment brings it"}
-}
+func (environment) cost(*Model) []string { return []string{"the environment brings it"} }
 
 func (environment) build(m *Model, _ map[string][]byte) (oracle.Regressor, error) {
 	return nil, fmt.Errorf("%s is the oracle of an environment: it is for backtests only", m.Oracle.Kind)

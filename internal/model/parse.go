@@ -191,29 +191,22 @@ func (p *parser) finish(m *Model) {
 // mapping calls f for each key of n that is in allowed, and reports the others
 // and repeats. where is the path of n: "" for the root.
 func (p *parser) mapping(n *yaml.Node, where string, allowed []string, f func(key string, value *yaml.Node)) {
-	seen := map[string]bool{}
+	seen, path := map[string]bool{}, strings.TrimPrefix(where+": ", ": ")
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			p.errorf(key, "%sexpected a key, found %s", prefix(where), describe(key))
+			p.errorf(key, "%sexpected a key, found %s", path, describe(key))
 		case allowed != nil && !slices.Contains(allowed, key.Value):
-			p.errorf(key, "%sunknown key %q%s; expected one of %s", prefix(where), key.Value, didYouMean(key.Value, allowed),
+			p.errorf(key, "%sunknown key %q%s; expected one of %s", path, key.Value, didYouMean(key.Value, allowed),
 				strings.Join(allowed, ", "))
 		case seen[key.Value]:
-			p.errorf(key, "%sthe key %q is there twice", prefix(where), key.Value)
+			p.errorf(key, "%sthe key %q is there twice", path, key.Value)
 		default:
 			seen[key.Value] = true
 			f(key.Value, value)
 		}
 	}
-}
-
-func prefix(where string) string {
-	if where == "" {
-		return ""
-	}
-	return where + ": "
 }
 
 func describe(n *yaml.Node) string {

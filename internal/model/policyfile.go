@@ -41,7 +41,8 @@ func ParsePolicies(name string, b []byte) (*PolicyFile, error) {
 	var f *PolicyFile
 	size := 0
 	lines, err := jsonLines(name, "policy", policyHeaderExample, b, func(line int, text []byte) error {
-		r := newLineReader(name, line, text)
+		r := &lineReader{file: name, line: line, body: text}
+		r.Reset(text)
 		if f == nil {
 			f = &PolicyFile{}
 			f.readHeader(r)

@@ -47,7 +47,7 @@ func (certified) memory(m *Model) float64 {
 	return oracle.LinearBytes(m.mostActions(), len(m.Features)+1)
 }
 
-func (certified) cost(m *Model) costs {
+func (certified) cost(m *Model) []string {
 	d := len(m.Features) + 1
 	return m.costOfSize(named, fmt.Sprintf("1 regression of %d columns", d), oracle.LinearBytes(1, d), 0, d, d)
 }

@@ -26,11 +26,10 @@ func (shared) resolve(m *Model, _, actions int) {
 
 func (shared) memory(m *Model) float64 { return oracle.LinearBytes(1, int(m.Oracle.Hashed)) }
 
-func (shared) cost(m *Model) costs {
+func (shared) cost(m *Model) []string {
 	columns := int(m.Oracle.Hashed)
-	return costs{Oracle: m.Oracle.Kind, Why: named,
-		State:    fmt.Sprintf("1 regression of %d columns, %s", columns, bytesText(m.Memory())),
-		Decision: work(m.mostActions(), 0, m.Oracle.Beta.Value > 0, columns)}
+	return []string{named, fmt.Sprintf("1 regression of %d columns, %s", columns, bytesText(m.Memory())),
+		work(m.mostActions(), 0, m.Oracle.Beta.Value > 0, columns)}
 }
 
 func (shared) build(m *Model, _ map[string][]byte) (oracle.Regressor, error) {

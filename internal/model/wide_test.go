@@ -62,7 +62,7 @@ func TestWideMember(t *testing.T) {
 	if got, want := m.Oracle.canonical(), "{kind: diagonal, version: 2, beta: auto, lambda: auto}"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if cost := m.Cost().String(); !strings.Contains(cost, "4099 places") {
+	if cost := m.Cost(); !strings.Contains(cost, "4099 places") {
 		t.Error(cost)
 	}
 	l, err := m.Build(nil)

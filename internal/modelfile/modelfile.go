@@ -137,6 +137,5 @@ func Announce(logger *slog.Logger, s *follow.Source) {
 		logger.Warn("oracle", "error", err) // not of a source made here
 		return
 	}
-	c := m.Cost()
-	logger.Info("oracle", "kind", c.Oracle, "why", c.Why, "state", c.State, "cost", c.Decision, "memory", m.Peak())
+	logger.Info("oracle", "cost", m.Cost(), "memory", m.Peak())
 }

@@ -77,11 +77,6 @@ func guardPage(g *loop.Guard, raised int64) GuardPage {
 	return p
 }
 
-func modePage(d *follow.Definition) ModePage {
-	return ModePage{Mode: d.Rules.Mode.String(), Epoch: d.Rec.Epoch, Version: d.Rec.Version, Learner: d.Lineage(),
-		Cause: d.Rec.Cause}
-}
-
 // Mode answers GET /mode.
 func (c *Control) Mode(w http.ResponseWriter, _ *http.Request) { answerSeen(c, w, &c.mode) }
 

@@ -375,7 +375,7 @@ func TestRefusedRequestsAreLogged(t *testing.T) {
 	r.must(r.settle())
 	var b bytes.Buffer
 	for _, level := range []slog.Level{slog.LevelInfo, slog.LevelDebug} {
-		r.m.LogTo(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: level})))
+		r.m.Log = slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: level}))
 		r.request(`{"id":"seven","features":{%q:%q},"actions":["a","a"]}`, plantedText, plantedText)
 		if got := b.String(); (level == slog.LevelDebug) != strings.Contains(got,
 			`msg="request refused" subject=decide code=400`) || strings.Contains(got, plantedText) {

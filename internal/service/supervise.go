@@ -25,7 +25,6 @@ const (
 // a new one, which recovers from the log. Only a refused model ends it. ready is
 // called each time it is at work; it may be nil.
 func runJoiner(ctx context.Context, cfg SystemConfig, ready func()) error {
-	cfg.complete()
 	return cfg.supervise(ctx, watch.RoleJoiner, watch.RoleJoiner, func(ctx context.Context, part *watch.Part) (worker,
 		error) {
 		cfg.note(ctx)
@@ -45,7 +44,6 @@ func runJoiner(ctx context.Context, cfg SystemConfig, ready func()) error {
 // runDecider keeps a decider at work in the same way. ready is called when it has a
 // model to decide with.
 func runDecider(ctx context.Context, cfg SystemConfig, ready func()) error {
-	cfg.complete()
 	name := fmt.Sprintf("decider of partition %d", cfg.Partition)
 	return cfg.supervise(ctx, watch.RoleDecider, name, func(ctx context.Context, part *watch.Part) (worker, error) {
 		d, err := OpenDecider(ctx, cfg)
@@ -73,6 +71,7 @@ type worker interface {
 // supervise opens a worker and runs it, and again after an error, until the context ends.
 func (c *SystemConfig) supervise(ctx context.Context, role, name string,
 	open func(ctx context.Context, part *watch.Part) (worker, error)) error {
+	c.complete()
 	part := c.Health.Join(role, name)
 	defer part.Leave()
 	defer context.AfterFunc(ctx, part.End)()

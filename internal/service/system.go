@@ -129,11 +129,9 @@ func (c *SystemConfig) seedHash() string {
 // Sharing, when the first decider is.
 func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	g, ctx := errgroup.WithContext(ctx)
-	if c.Metrics == nil {
-		c.Metrics = watch.NewMetrics(nil, nil)
-	}
+	c.complete()
 	c.setDefaults()
-	c.Metrics.LogTo(c.Logger)
+	c.Metrics.Log = c.Logger
 	if b, ok := c.Bus.(stream.Refuser); ok {
 		b.OnRefused(c.Metrics.RefuseReply)
 	}

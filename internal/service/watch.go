@@ -193,13 +193,16 @@ const showEvery = 250 * time.Millisecond
 
 // showControl publishes the mode, and now and then what the guard has seen.
 func (j *Joiner) showControl(now time.Time) {
-	if j.epochs.Last == nil || now.Sub(j.shownAt) < showEvery {
+	last := j.epochs.Last
+	if last == nil || now.Sub(j.shownAt) < showEvery {
 		return
 	}
 	j.shownAt = now
 	guard := j.Heart().Guard()
-	page := guardPage(guard, j.epochs.Last.Rec.Alarm())
-	j.cfg.Control.see(modePage(j.epochs.Last), page, j.showCandidates())
+	page := guardPage(guard, last.Rec.Alarm())
+	mode := ModePage{Mode: last.Rules.Mode.String(), Epoch: last.Rec.Epoch, Version: last.Rec.Version,
+		Learner: last.Lineage(), Cause: last.Rec.Cause}
+	j.cfg.Control.see(mode, page, j.showCandidates())
 	j.m.Guard(guard, page.Alarm)
 }
 

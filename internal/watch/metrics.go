@@ -70,7 +70,9 @@ type Metrics struct {
 
 	scope *Scope
 	store atomic.Pointer[StoreUsage]
-	log   *slog.Logger // of refused requests; nil: they are not logged
+	// Log takes refused requests at level debug, by code and round id and without their content. It is set before the
+	// services start; nil: they are not logged.
+	Log *slog.Logger
 }
 
 // Scope returns what the services of the process saw of their loop.
@@ -238,15 +240,11 @@ func (m *Metrics) AppendError(kind string, err error) {
 	}
 }
 
-// LogTo logs refused requests at level debug, by code and round id and without their content. Call it before
-// the services start.
-func (m *Metrics) LogTo(l *slog.Logger) { m.log = l }
-
 // RefuseID is Refuse of a request whose round has an id.
 func (m *Metrics) RefuseID(subject string, code int, id string) {
 	m.Refuse(subject, code)
-	if m != nil && m.log != nil && m.log.Enabled(context.Background(), slog.LevelDebug) {
-		m.log.Debug("request refused", "subject", subject, "code", code, "id", id)
+	if m != nil && m.Log != nil && m.Log.Enabled(context.Background(), slog.LevelDebug) {
+		m.Log.Debug("request refused", "subject", subject, "code", code, "id", id)
 	}
 }
 
@@ -257,6 +255,3 @@ func (m *Metrics) Restart(role string, fenced bool) {
 		m.fences.WithLabelValues(role).Inc()
 	}
 }
-
-// Log returns where [Metrics.LogTo] said that requests are logged; nil: nowhere.
-func (m *Metrics) Log() *slog.Logger { return m.log }
