@@ -519,7 +519,7 @@ type markAt struct {
 
 // markFrom returns what a mark log keeps of a mark.
 func (l *markLog) markFrom(seq uint64, offset int64, m *codec.FeedbackMark) markAt {
-	return markAt{seq, offset, m.Cut, m.N, l.forgot(m)}
+	return markAt{seq, offset, loop.CutOf(m), m.N, l.forgot(m)}
 }
 
 // forgot returns the last feedback that need not be remembered at a mark. One of a joiner without cuts does not say it.

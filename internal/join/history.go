@@ -73,11 +73,15 @@ func (h *History) Restore(ctx context.Context, at int64, m *codec.FeedbackMark, 
 			return nil, err
 		}
 	}
+	rejected, err := p.rejectedBefore()
+	if err != nil {
+		return nil, err
+	}
 	p.spans = h.Spans(ctx, func(i int) int64 { return h.rangeAt(p.from, i).next })
 	defer p.spans.Close()
 	heart := h.Heart(m.Limits)
 	if err := heart.Restore(&loop.History{From: p.from, Mark: m, Opens: opens, Feedback: p.feedback(m),
-		Steps: p.steps(m)}); err != nil {
+		Steps: p.steps(m), Rejected: rejected}); err != nil {
 		return nil, err
 	}
 	return heart, nil
@@ -109,9 +113,9 @@ func (h *past) findFrom(m *codec.FeedbackMark) error {
 	if err != nil {
 		return err
 	}
-	if from.Cut != m.FromCut {
+	if loop.CutOf(&from) != m.FromCut {
 		return fmt.Errorf("%s[0]@%d: the mark says cut %d, and the last mark says %d: %w", h.Topics.Feedback, m.From,
-			from.Cut, m.FromCut, ErrHistory)
+			loop.CutOf(&from), m.FromCut, ErrHistory)
 	}
 	if len(from.Positions) != h.Partitions {
 		return fmt.Errorf("%s[0]@%d: a mark of %d partitions where there are %d: %w", h.Topics.Feedback, m.From,
@@ -172,6 +176,7 @@ func (h *past) feedback(m *codec.FeedbackMark) func(func(*codec.Feedback, error)
 // is lost, its cuts have no more.
 func (h *past) steps(m *codec.FeedbackMark) func(func(*loop.Step, error) bool) {
 	return func(yield func(*loop.Step, error) bool) {
+		h.addCutZero(m)
 		for k := range h.passed {
 			s := &h.passed[k]
 			var err error

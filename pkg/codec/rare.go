@@ -30,21 +30,22 @@ func AppendClass(dst []byte, x *Class) []byte { return appendRare(dst, classReco
 // ParseClass parses one piece of a class file.
 func ParseClass(b []byte) (Class, error) { return parsed[Class](classRecord, b) }
 
-// AppendFeedbackMark appends a mark of the joiner.
+// AppendFeedbackMark appends a mark of the joiner: of version 4 if it has limits, else of its own.
 func AppendFeedbackMark(dst []byte, x *FeedbackMark) []byte {
-	return appendRare(dst, feedbackMarkRecord, cutMarkVersion, x)
+	if x.Limits.Heart > 0 {
+		return appendRare(dst, cutMarkRecord, cutMarkVersion, x)
+	}
+	return appendRare(dst, feedbackMarkRecord, max(x.V, Version), x)
 }
 
-// ParseFeedbackMark parses a mark of the joiner, of any version.
-func ParseFeedbackMark(b []byte) (FeedbackMark, error) {
+// ParseFeedbackMark parses a mark of the joiner, of any version: of version 4 it has limits.
+func ParseFeedbackMark(b []byte) (x FeedbackMark, err error) {
 	if versionOf(b) >= cutMarkVersion {
-		return parsed[FeedbackMark](feedbackMarkRecord, b)
+		err = parseRare(cutMarkRecord, b, &x)
+	} else if err = parseRare(feedbackMarkRecord, b, &x); err == nil {
+		err = x.unpack()
 	}
-	x, err := parsed[OldMark](oldMarkRecord, b)
-	if err != nil {
-		return FeedbackMark{}, err
-	}
-	return x.mark()
+	return x, err
 }
 
 // AppendDecisionMark appends a mark of a decider.
@@ -89,20 +90,20 @@ type field struct {
 }
 
 var (
-	epochRecord        = &record{"epoch", Newest, false, fieldsOf(reflect.TypeFor[Epoch]())}
-	classRecord        = &record{"class", Newest, false, fieldsOf(reflect.TypeFor[Class]())}
-	cutRecord          = &record{"cut", Newest, true, fieldsOf(reflect.TypeFor[Cut]())}
-	oldMarkRecord      = &record{"feedback mark", Newest, false, fieldsOf(reflect.TypeFor[OldMark]())}
-	feedbackMarkRecord = &record{"feedback mark", cutMarkVersion, true, fieldsOf(reflect.TypeFor[FeedbackMark]())}
-	decisionMarkRecord = &record{"decision mark", Newest, false, fieldsOf(reflect.TypeFor[DecisionMark]())}
-	snapshotRecord     = &record{"snapshot", Newest, false, fieldsOf(reflect.TypeFor[Snapshot]())}
-	rejectRecord       = &record{"reject", Newest, false, fieldsOf(reflect.TypeFor[Reject]())}
+	epochRecord        = &record{"epoch", Newest, false, fieldsOf(reflect.TypeFor[Epoch](), "msgpack")}
+	classRecord        = &record{"class", Newest, false, fieldsOf(reflect.TypeFor[Class](), "msgpack")}
+	cutRecord          = &record{"cut", Newest, true, fieldsOf(reflect.TypeFor[Cut](), "msgpack")}
+	feedbackMarkRecord = &record{"feedback mark", Newest, false, fieldsOf(reflect.TypeFor[FeedbackMark](), "msgpack")}
+	cutMarkRecord      = &record{"feedback mark", cutMarkVersion, true, fieldsOf(reflect.TypeFor[FeedbackMark](), "v4")}
+	decisionMarkRecord = &record{"decision mark", Newest, false, fieldsOf(reflect.TypeFor[DecisionMark](), "msgpack")}
+	snapshotRecord     = &record{"snapshot", Newest, false, fieldsOf(reflect.TypeFor[Snapshot](), "msgpack")}
+	rejectRecord       = &record{"reject", Newest, false, fieldsOf(reflect.TypeFor[Reject](), "msgpack")}
 )
 
-// fieldsOf returns the fields of a struct that have a key.
-func fieldsOf(t reflect.Type) (fields []field) {
+// fieldsOf returns the fields of a struct that have a tag.
+func fieldsOf(t reflect.Type, tag string) (fields []field) {
 	for i := range t.NumField() {
-		key, option, _ := strings.Cut(t.Field(i).Tag.Get("msgpack"), ",")
+		key, option, _ := strings.Cut(t.Field(i).Tag.Get(tag), ",")
 		if key == "" || key == "-" {
 			continue
 		}
@@ -112,7 +113,7 @@ func fieldsOf(t reflect.Type) (fields []field) {
 			inside = inside.Elem()
 		}
 		if inside.Kind() == reflect.Struct {
-			f.inside = fieldsOf(inside)
+			f.inside = fieldsOf(inside, tag)
 		}
 		fields = append(fields, f)
 	}

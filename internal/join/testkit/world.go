@@ -300,7 +300,7 @@ func (w *World) announceGap(p int, alive map[string]bool) {
 			told = max(told, f.Round)
 		}
 		if m, err := codec.ParseFeedbackMark(r.Value); r.Type == codec.TypeMark && err == nil {
-			told = max(told, m.Positions[p].Round)
+			told = max(told, m.Positions[p].Round, m.Positions[p].Released)
 		}
 	}
 	if w.N[p] = max(last, told); told > last {
