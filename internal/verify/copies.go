@@ -6,12 +6,14 @@ import (
 	"context"
 	"slices"
 
+	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
 
-// copyCheck checks the feedback of a joiner that did not log its cuts: it is a copy of its decision, one
-// for each round, in order. Why it has its fate is not known.
+// copyCheck checks feedback that lies before the first mark at which the heart can be restored, and so that of a
+// joiner that did not log its cuts: it is a copy of its decision, one for each round, and in order where the model
+// asks for that. Records of a round's stages, which come before it, are copies too.
 type copyCheck struct {
 	f     *fateCheck
 	lanes []copyLane
@@ -80,10 +82,6 @@ func (l *copyLane) read(ctx context.Context, d *codec.Decision, round int64) err
 // check checks a feedback.
 func (k *copyCheck) check(ctx context.Context, r *stream.Record, got *codec.Feedback,
 	wrong func(field string, want, have any)) error {
-	if got.Stage > 0 {
-		wrong("stage", "none: a joiner without cuts knew no stages", got.Stage)
-		return nil
-	}
 	if string(r.Key) != got.ID {
 		wrong("key", got.ID, string(r.Key))
 	}
@@ -108,16 +106,10 @@ func (k *copyCheck) check(ctx context.Context, r *stream.Record, got *codec.Feed
 	if err := codec.ParseDecision(d, c.raw); err != nil {
 		return err
 	}
-	if rules := k.f.rules(d.Epoch); rules != nil && rules.Waits(d.N, d.LearnedThrough) && i > 0 {
-		if !k.f.feedback.cut() {
-			wrong("round", l.waiting[0].n, got.Round)
+	if got.Stage == 0 {
+		if first := l.done(i, k.f.rules(d.Epoch), d); first != got.Round && !k.f.feedback.cut() {
+			wrong("round", first, got.Round)
 		}
-		l.waiting, i = l.waiting[i:], 0
-	}
-	if i == 0 {
-		l.waiting = l.waiting[1:]
-	} else {
-		l.waiting = slices.Delete(l.waiting, i, i+1)
 	}
 	if l.c.cut() && got.Time > c.time {
 		c.time = got.Time // the running maximum may have begun with a record that is gone
@@ -126,10 +118,25 @@ func (k *copyCheck) check(ctx context.Context, r *stream.Record, got *codec.Feed
 	w := &k.want
 	w.ID, w.Epoch, w.LearnedThrough, w.Gamma, w.Time = d.ID, d.Epoch, d.LearnedThrough, d.Gamma, c.time
 	w.Actions, w.Propensities, w.Action, w.Context = d.Actions, d.Propensities, d.Action, d.Context
-	w.Mode, w.Would, w.Unknown = d.Mode, d.Would, d.Unknown
+	w.Mode, w.Would, w.Unknown, w.Unit, w.First = d.Mode, d.Would, d.Unknown, d.Unit, d.First
 	if k.buf = codec.Like(r.Value, codec.AppendFeedback(k.buf[:0], w)); !bytes.Equal(k.buf, r.Value) {
 		field, want, have := differs(w, got, k.buf, r.Value)
 		wrong(field, want, have)
 	}
 	return nil
+}
+
+// done takes out the decision that has its feedback, and returns the round whose turn it was.
+func (l *copyLane) done(i int, rules *loop.Rules, d *codec.Decision) (turn int64) {
+	turn = d.N
+	if rules != nil && rules.Waits(d.N, d.LearnedThrough) {
+		turn = l.waiting[0].n
+		l.waiting, i = l.waiting[i:], 0 // those before it had theirs in what is gone
+	}
+	if i == 0 {
+		l.waiting = l.waiting[1:]
+		return turn
+	}
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	return turn
 }

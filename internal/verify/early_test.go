@@ -91,3 +91,35 @@ func (s *shopRig) editProvisional(change func(f *codec.Feedback)) (was []stream.
 	}))
 	return was
 }
+
+// TestEarlyCut: of a log that has lost its beginning, provisional records before the first mark are copies of
+// their decisions too, as feedback is, and the round's feedback follows.
+func TestEarlyCut(t *testing.T) {
+	s := newShop(t, mem.New(mem.Options{}), "name: m\nversion: 1\nactions: [a, b, c]\nmissing: impute\nwindow: 12 "+
+		"rounds\noracle: linear\nearly: {after: 2}\n")
+	s.rng = rand.New(rand.NewPCG(5, 1))
+	s.rounds(40)
+	s.open()
+	s.rounds(80)
+	s.end()
+	defer s.shut()
+	stages := 0
+	s.no(s.log.(*mem.Log).Edit(s.ts.Feedback, 0, func(recs []stream.Record) []stream.Record {
+		first := slices.IndexFunc(recs, func(r stream.Record) bool { return r.Type == codec.TypeMark && r.Offset > 60 })
+		recs = slices.Clone(recs[first+1:])
+		for i := range recs {
+			var f codec.Feedback
+			if recs[i].Type == codec.TypeMark {
+				break
+			}
+			if recs[i].Type == "" && codec.ParseFeedback(&f, recs[i].Value) == nil && f.Stage > 0 {
+				stages++
+			}
+		}
+		return recs
+	}))
+	r := s.verify()
+	if stages == 0 || r.Differences > 0 {
+		t.Errorf("%d provisional records before the first mark, %+v\n%s", stages, r.First, r.text())
+	}
+}
