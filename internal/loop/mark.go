@@ -18,12 +18,8 @@ func (j *Joiner) Mark(dst *codec.FeedbackMark) {
 		q := &j.parts[i]
 		pos := codec.Position{Partition: i, Round: q.next - 1, Time: q.time,
 			Decisions: q.decisions.next, DecisionsSince: q.decisions.since, DecisionsSum: q.decisions.sum,
-			Outcomes: q.outcomes.next, OutcomesSince: q.outcomes.since, OutcomesSum: q.outcomes.sum}
-		for _, r := range q.done {
-			if r.To >= q.next {
-				pos.Done = append(pos.Done, codec.Run{From: max(r.From, q.next), To: r.To})
-			}
-		}
+			Outcomes: q.outcomes.next, OutcomesSince: q.outcomes.since, OutcomesSum: q.outcomes.sum,
+			Done: q.doneBehind()}
 		if q.again > q.outcomes.next {
 			pos.Again = q.again
 		}

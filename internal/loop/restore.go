@@ -233,7 +233,7 @@ func (j *Joiner) arrive(h *History, era bool) error {
 		pos, q := &m.Positions[i], &j.parts[i]
 		switch {
 		case h.Opens:
-			q.done = j.doneBehind(i)
+			q.done = q.doneWith(j.past.released[i])
 		case q.next-1 != pos.Round || q.time != pos.Time:
 			return fmt.Errorf("mark behind round %d of partition %d at log time %d, and the cuts lead to %d at %d: %w",
 				pos.Round, i, pos.Time, q.next-1, q.time, ErrHistory)
@@ -247,17 +247,20 @@ func (j *Joiner) arrive(h *History, era bool) error {
 	return nil
 }
 
-// doneBehind returns the rounds of a partition behind the last one taken that have their feedback:
-// those released since the older mark, and those of which that mark says so.
-func (j *Joiner) doneBehind(partition int) (runs []codec.Run) {
-	q := &j.parts[partition]
-	var rounds []codec.Run
+// doneBehind returns the rounds behind the last one taken of which a mark says that they have their feedback.
+func (q *joinPart) doneBehind() (runs []codec.Run) {
 	for _, r := range q.done {
 		if r.To >= q.next {
-			rounds = append(rounds, codec.Run{From: max(r.From, q.next), To: r.To})
+			runs = append(runs, codec.Run{From: max(r.From, q.next), To: r.To})
 		}
 	}
-	for _, n := range j.past.released[partition] {
+	return runs
+}
+
+// doneWith returns those and the rounds behind the last one taken that were released since that mark.
+func (q *joinPart) doneWith(released []int64) (runs []codec.Run) {
+	rounds := q.doneBehind()
+	for _, n := range released {
 		if n >= q.next {
 			rounds = append(rounds, codec.Run{From: n, To: n})
 		}

@@ -92,15 +92,14 @@ func textBytes(d *codec.Decision, listed bool) int {
 
 // trim gives back memory of larger rounds that had been at this place.
 func (p *pending) trim() {
-	if wasteful(cap(p.d.Actions), len(p.d.Actions), 8) {
-		p.d.Actions = slices.Clone(p.d.Actions)
+	p.d.Actions, p.d.Propensities, p.d.Would = trimmed(p.d.Actions), trimmed(p.d.Propensities), trimmed(p.d.Would)
+}
+
+func trimmed[T any](s []T) []T {
+	if wasteful(cap(s), len(s), 8) {
+		return slices.Clone(s)
 	}
-	if wasteful(cap(p.d.Propensities), len(p.d.Propensities), 8) {
-		p.d.Propensities = slices.Clone(p.d.Propensities)
-	}
-	if wasteful(cap(p.d.Would), len(p.d.Would), 8) {
-		p.d.Would = slices.Clone(p.d.Would)
-	}
+	return s
 }
 
 // wasteful reports whether room for have is much more than what is needed: rounds of one
