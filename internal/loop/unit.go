@@ -92,9 +92,6 @@ func (u *Units) Last(unit string) int64 {
 	return 0
 }
 
-// Len returns how many draws are remembered.
-func (u *Units) Len() int { return u.draws.live }
-
 // checkUnit checks the unit of a valid context.
 func (d *Decider) checkUnit(c *codec.Context) error {
 	if d.replica.epoch.Rules.Sticky == 0 || c.Unit == "" || d.Partitions < 2 {

@@ -118,8 +118,8 @@ func TestStickyDraw(t *testing.T) {
 		t.Errorf("a request without a unit: %+v", d)
 	}
 	w.repeats(1099, unit, first.N)
-	if w.restart(); w.decider.Units.Len() != 1 {
-		t.Fatalf("%d draws are remembered", w.decider.Units.Len())
+	if w.restart(); w.decider.Units.draws.live != 1 {
+		t.Fatalf("%d draws are remembered", w.decider.Units.draws.live)
 	}
 	w.log = w.log[:0]
 	w.repeats(1099, unit, first.N)
@@ -127,7 +127,7 @@ func TestStickyDraw(t *testing.T) {
 	w.repeats(1199, unit, second.N)
 	w.repeats(1250, unit, 0)
 	w.repeats(1400, `"unit":"user-8"`, 0)
-	if n := w.decider.Units.Len(); n != 1 {
+	if n := w.decider.Units.draws.live; n != 1 {
 		t.Errorf("%d draws are remembered, and those of one unit hold", n)
 	}
 }
