@@ -127,9 +127,9 @@ func (p *formulaParser) factor() *term {
 
 // inWord reports whether the text goes on with the word that began at from: a number may have a sign after its e.
 func (p *formulaParser) inWord(from int) bool {
-	c, first := p.text[p.at], p.text[from]
+	c := p.text[p.at]
 	if c == '+' || c == '-' {
-		return p.at > from && p.text[p.at-1]|0x20 == 'e' && (first == '.' || first <= '9')
+		return p.at > from && p.text[p.at-1]|0x20 == 'e' && p.text[from] <= '9' // a digit, or a point
 	}
 	return c == '_' || c == '.' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
