@@ -72,6 +72,9 @@ func goldenRecords(t *testing.T, format, text string, columns []string) string {
 	}
 	records, err := readAll(t, r)
 	for i := range records {
+		if n, ok := r.EventOf(records[i].ID); ok {
+			fmt.Fprint(&out, " event ", n)
+		}
 		said(&records[i])
 	}
 	a := r.Account()
