@@ -121,9 +121,6 @@ func TestEpoch(t *testing.T) {
 	}
 }
 
-// TestBoundsReachTheOracle holds that a number with bounds is scaled by them. A
-// number without bounds that never varied reads 0, so that the law depends on it
-// only with bounds.
 // TestEpochOfClassListsItsActions: of other actions the class knows nothing, so a
 // context that lists one must be refused.
 func TestEpochOfClassListsItsActions(t *testing.T) {
@@ -144,6 +141,9 @@ func TestEpochOfClassListsItsActions(t *testing.T) {
 	}
 }
 
+// TestBoundsReachTheOracle holds that a number with bounds is scaled by them. A
+// number without bounds that never varied reads 0, so that the law depends on it
+// only with bounds.
 func TestBoundsReachTheOracle(t *testing.T) {
 	differs := func(features string) bool {
 		l := build(t, "features: "+features)
@@ -162,5 +162,25 @@ func TestBoundsReachTheOracle(t *testing.T) {
 	}
 	if !differs("{age: {number: [0, 100]}}") {
 		t.Error("the bounds have no effect")
+	}
+}
+
+// TestEpochOfPartitions: models in the order of arrival are certified where the order of decisions is known.
+func TestEpochOfPartitions(t *testing.T) {
+	const class = `{"hindsight_class":1,"kind":"linear","features":["x"],"actions":["a","b"]}` + "\n" + `{"w":[[0,1],[1,0]]}`
+	for _, c := range []struct {
+		order      string
+		partitions int
+		watched    bool
+	}{{"fifo", 1, true}, {"fifo", 2, true}, {"arrival", 1, true}, {"arrival", 2, false}} {
+		m := mustParse(t, "actions: [a, b]\noracle: {kind: hedge, class: f}\norder: "+c.order)
+		e, err := Epoch(&codec.Epoch{Epoch: 1, Partitions: c.partitions, Model: m.Canonical()},
+			map[string][]byte{"f": []byte(class)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if watched := e.Learner.(*learner.DAFA).Models() != nil; watched != c.watched {
+			t.Errorf("%+v: %v", c, watched)
+		}
 	}
 }
