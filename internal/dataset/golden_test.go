@@ -4,14 +4,13 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
+	"hindsight/internal/testkit/golden"
 	"hindsight/pkg/codec"
 )
 
@@ -20,30 +19,9 @@ var update = flag.Bool("update", false, "write what testdata/tables.golden shoul
 // TestGoldenTables: the table that is made of a log. A block of the file is == name format, the log, --, and
 // the table: what it says of itself, its outcomes, and its rows.
 func TestGoldenTables(t *testing.T) {
-	const file = "testdata/tables.golden"
-	all, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	for _, block := range strings.Split(string(all), "== ")[1:] {
-		head, rest, _ := strings.Cut(block, "\n")
-		text, want, ok := strings.Cut(rest, "\n--\n")
-		words := strings.Fields(head)
-		if !ok || len(words) < 2 {
-			t.Fatalf("%s: no block: %q", file, block)
-		}
-		got := goldenTable(words[1], text+"\n", words[2:])
-		if got != want && !*update {
-			t.Errorf("%s:\n%s\nwant\n%s", head, got, want)
-		}
-		fmt.Fprintf(&out, "== %s\n%s\n--\n%s", head, text, got)
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(out.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	golden.Blocks(t, *update, "testdata/tables.golden", func(words []string, log string) string {
+		return goldenTable(words[1], log, words[2:])
+	})
 }
 
 // goldenTable describes the table of a log. Options are dedup=N, min=X, max=X and actions=A,B.
@@ -51,7 +29,8 @@ func goldenTable(format, text string, options []string) string {
 	o := Options{Dedup: 10}
 	in := logs.Options{Stdin: strings.NewReader(text), Format: format, Dedup: 10, Inactive: true, Typed: true}
 	if format == logs.Bandit {
-		in.Mapping = logs.Mapping{Action: "who", Reward: "paid", ID: "id", Propensity: "p", Features: []string{"x", "y", "z"}}
+		in.Mapping = logs.Mapping{Action: "who", Reward: "paid", ID: "id", Propensity: "p",
+			Features: []string{"x", "y", "z"}}
 	}
 	for _, s := range options {
 		name, value, _ := strings.Cut(s, "=")
@@ -79,13 +58,13 @@ func goldenTable(format, text string, options []string) string {
 		return err.Error() + "\n"
 	}
 	var out strings.Builder
-	describe(&out, "", b.Intake)
-	describe(&out, "", &b.Intake.Account)
+	out.WriteString(golden.Fields(b.Intake) + golden.Fields(&b.Intake.Account, "Shown"))
 	for _, note := range b.Intake.Notes() {
 		fmt.Fprintln(&out, note)
 	}
-	describe(&out, "table", b)
-	fmt.Fprintln(&out, "features", b.Features(), b.OutcomeNames(), "fits", b.Fits(), "sets", b.Sets(), "ids", b.HasIDs())
+	fmt.Fprint(&out, "table", golden.Fields(b, "Intake"))
+	fmt.Fprintln(&out, "features", b.Features(), b.OutcomeNames(), "fits", b.Fits(), "sets", b.Sets(), "ids",
+		b.HasIDs())
 	var c codec.Context
 	for t := range b.Action {
 		if fmt.Fprint(&out, t); b.HasIDs() {
@@ -105,26 +84,14 @@ func goldenTable(format, text string, options []string) string {
 	return out.String()
 }
 
-// describe says the fields of a struct that say something.
-func describe(out *strings.Builder, name string, of any) {
-	out.WriteString(name)
-	x := reflect.ValueOf(of).Elem()
-	for i := range x.NumField() {
-		f := x.Type().Field(i)
-		if v := x.Field(i); f.IsExported() && !f.Anonymous && f.Name != "Intake" && f.Name != "Shown" && !v.IsZero() {
-			fmt.Fprintf(out, " %s:%v", f.Name, v)
-		}
-	}
-	out.WriteString("\n")
-}
-
 // TestLossScale: losses are on [0,1], of the recorded action alone.
 func TestLossScale(t *testing.T) {
 	for _, c := range []struct {
 		kind codec.OutcomeKind
 		v, w float64
 	}{{codec.Loss, 3, .75}, {codec.Reward, 3, .25}, {codec.Loss, 0, 0}, {codec.Reward, 4, 0}} {
-		b := Table{Kind: c.kind, Scale: loop.Range{Max: 4}, Action: []int32{1}, Value: []float64{c.v}, Actions: []string{"a", "b"}}
+		b := Table{Kind: c.kind, Scale: loop.Range{Max: 4}, Action: []int32{1}, Value: []float64{c.v},
+			Actions: []string{"a", "b"}}
 		if got := []float64{b.Loss(0, 0), b.Loss(0, 1)}; !math.IsNaN(got[0]) || !slices.Equal(got[1:], []float64{c.w}) {
 			t.Errorf("%+v: %v", c, got)
 		}

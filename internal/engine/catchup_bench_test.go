@@ -26,8 +26,9 @@ const catchUpLead = 900
 // contexts (HINDSIGHT_ROWS changes that), and as many decided rounds with their outcomes, which came in time while
 // the joiner was down. rounds/s is of the later of two: the contexts are decided; the rounds are joined and learned,
 // every one with its outcome. decided/s and joined/s are of each. append/tool is records appended a second, two for
-// each of the rounds, by those of kafka-producer-perf-test. cpu-µs is processor time of this process a round, both ways.
-// resident-MB is the most memory that the process had, and resident/quarter its ratio to that of a backlog of a quarter.
+// each of the rounds, by those of kafka-producer-perf-test. cpu-µs is processor time of this process a round, both
+// ways. resident-MB is the most memory that the process had, and resident/quarter its ratio to that of a backlog of a
+// quarter.
 func BenchmarkKafkaRealCatchUp(b *testing.B) {
 	rounds := 1_000_000
 	if text := os.Getenv("HINDSIGHT_ROWS"); text != "" {

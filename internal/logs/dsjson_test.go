@@ -218,7 +218,8 @@ func TestRejectsAndStrict(t *testing.T) {
 
 // TestDsjsonDepth: what is passed over may be nested as deep as JSON that is read, about.
 func TestDsjsonDepth(t *testing.T) {
-	for key, most := range map[string]int{"f": scan.MaxDepth - 3, "_hidden": scan.MaxDepth - 2, "_slot_id": scan.MaxDepth - 2} {
+	const passed = scan.MaxDepth - 2
+	for key, most := range map[string]int{"f": passed - 1, "_hidden": passed, "_slot_id": passed} {
 		for _, deep := range []int{most, most + 1} {
 			text := `{"_label_cost":0,"a":[1],"p":[1],"c":{"_multi":[{"` + key + `":` + strings.Repeat("[", deep) +
 				strings.Repeat("]", deep) + `}]}}`

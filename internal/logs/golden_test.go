@@ -3,10 +3,10 @@ package logs
 import (
 	"flag"
 	"fmt"
-	"os"
-	"reflect"
 	"strings"
 	"testing"
+
+	"hindsight/internal/testkit/golden"
 )
 
 var update = flag.Bool("update", false, "write what testdata/records.golden should say")
@@ -14,30 +14,9 @@ var update = flag.Bool("update", false, "write what testdata/records.golden shou
 // TestGoldenRecords: what a log says, by format, to the last field. A block of the file is == name format,
 // the log, -- and what was read of it: records with the fields that say something, its account, errors.
 func TestGoldenRecords(t *testing.T) {
-	const file = "testdata/records.golden"
-	all, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	for _, block := range strings.Split(string(all), "== ")[1:] {
-		head, rest, _ := strings.Cut(block, "\n")
-		text, want, ok := strings.Cut(rest, "\n--\n")
-		words := strings.Fields(head)
-		if !ok || len(words) < 2 {
-			t.Fatalf("%s: no block: %q", file, block)
-		}
-		got := goldenRecords(t, words[1], text+"\n", words[2:])
-		if got != want && !*update {
-			t.Errorf("%s:\n%s\nwant\n%s", head, got, want)
-		}
-		fmt.Fprintf(&out, "== %s\n%s\n--\n%s", head, text, got)
-	}
-	if *update {
-		if err := os.WriteFile(file, []byte(out.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	golden.Blocks(t, *update, "testdata/records.golden", func(words []string, log string) string {
+		return goldenRecords(t, words[1], log, words[2:])
+	})
 }
 
 // goldenRecords says what is read of a log. Columns are those of a mapping, as KEY=COLUMN.
@@ -56,15 +35,6 @@ func goldenRecords(t *testing.T, format, text string, columns []string) string {
 		}
 	}
 	var out strings.Builder
-	said := func(v any) {
-		x := reflect.Indirect(reflect.ValueOf(v))
-		for i := range x.NumField() {
-			if f := x.Type().Field(i); f.IsExported() && f.Name != "File" && f.Name != "Shown" && !x.Field(i).IsZero() {
-				fmt.Fprintf(&out, " %s:%v", f.Name, x.Field(i))
-			}
-		}
-		out.WriteString("\n")
-	}
 	o.Stdin = strings.NewReader(text)
 	r, err := Open(Stdin, o)
 	if err != nil {
@@ -75,10 +45,10 @@ func goldenRecords(t *testing.T, format, text string, columns []string) string {
 		if n, ok := r.EventOf(records[i].ID); ok {
 			fmt.Fprint(&out, " event ", n)
 		}
-		said(&records[i])
+		out.WriteString(golden.Fields(&records[i], "File"))
 	}
 	a := r.Account()
-	said(a)
+	out.WriteString(golden.Fields(a, "Shown"))
 	for _, e := range append(a.Errors(), fmt.Sprint(err)) {
 		out.WriteString(e + "\n")
 	}

@@ -95,6 +95,7 @@ func (p *pending) trim() {
 	p.d.Actions, p.d.Propensities, p.d.Would = trimmed(p.d.Actions), trimmed(p.d.Propensities), trimmed(p.d.Would)
 }
 
+// trimmed returns a list in room of its own where it has much more than it needs.
 func trimmed[T any](s []T) []T {
 	if wasteful(cap(s), len(s), 8) {
 		return slices.Clone(s)

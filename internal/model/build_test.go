@@ -167,7 +167,8 @@ func TestBoundsReachTheOracle(t *testing.T) {
 
 // TestEpochOfPartitions: models in the order of arrival are certified where the order of decisions is known.
 func TestEpochOfPartitions(t *testing.T) {
-	const class = `{"hindsight_class":1,"kind":"linear","features":["x"],"actions":["a","b"]}` + "\n" + `{"w":[[0,1],[1,0]]}`
+	const class = `{"hindsight_class":1,"kind":"linear","features":["x"],"actions":["a","b"]}` + "\n" +
+		`{"w":[[0,1],[1,0]]}`
 	for _, c := range []struct {
 		order      string
 		partitions int

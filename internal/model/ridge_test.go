@@ -16,8 +16,8 @@ func TestRidge(t *testing.T) {
 	if again := mustParse(t, string(m.Canonical())); string(again.Canonical()) != string(m.Canonical()) || m.Early {
 		t.Errorf("%s", m.Canonical())
 	}
-	if cost := m.Cost(); !strings.HasSuffix(cost, "1 regression of 3 columns an action, 72 bytes each; at most 144 bytes "+
-		"in all; a decision among 2 actions reads 6 numbers of state, an update moves 9") { // 2·3, 3 + 3·4/2
+	if cost := m.Cost(); !strings.HasSuffix(cost, "1 regression of 3 columns an action, 72 bytes each; at most "+
+		"144 bytes in all; a decision among 2 actions reads 6 numbers of state, an update moves 9") { // 2·3, 3 + 3·4/2
 		t.Error(cost)
 	}
 	d := build(t, head+key).(*learner.DAFA)

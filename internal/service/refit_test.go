@@ -109,7 +109,8 @@ func (x *refitted) askFor() codec.Decision {
 	x.t.Helper()
 	ctx := x.t.Context()
 	for _, r := range [...]struct{ topic, format string }{
-		{"m.contexts", `{"id":"c%d","features":{"x":1},"actions":["a","b"]}`}, {"m.outcomes", `{"id":"c%d","loss":0.5}`}} {
+		{"m.contexts", `{"id":"c%d","features":{"x":1},"actions":["a","b"]}`},
+		{"m.outcomes", `{"id":"c%d","loss":0.5}`}} {
 		w, err := x.log.Writer(ctx, r.topic, 0, nil)
 		must(x.t, 0, err)
 		_, err = w.Append(ctx, &stream.Record{Value: fmt.Appendf(nil, r.format, x.asked)})

@@ -104,20 +104,11 @@ func TestEarlyCut(t *testing.T) {
 	s.end()
 	defer s.shut()
 	stages := 0
-	s.no(s.log.(*mem.Log).Edit(s.ts.Feedback, 0, func(recs []stream.Record) []stream.Record {
-		first := slices.IndexFunc(recs, func(r stream.Record) bool { return r.Type == codec.TypeMark && r.Offset > 60 })
-		recs = slices.Clone(recs[first+1:])
-		for i := range recs {
-			var f codec.Feedback
-			if recs[i].Type == codec.TypeMark {
-				break
-			}
-			if recs[i].Type == "" && codec.ParseFeedback(&f, recs[i].Value) == nil && f.Stage > 0 {
-				stages++
-			}
+	for _, f := range s.dropToMark(60) {
+		if f.Stage > 0 {
+			stages++
 		}
-		return recs
-	}))
+	}
 	r := s.verify()
 	if stages == 0 || r.Differences > 0 {
 		t.Errorf("%d provisional records before the first mark, %+v\n%s", stages, r.First, r.text())

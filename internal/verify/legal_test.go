@@ -190,7 +190,7 @@ func TestReplayLegal(t *testing.T) {
 					}
 				} else if test.field != "" || v.report.First != nil {
 					t.Errorf("seed %d: found as %+v", seed, v.report.First)
-				} else if wrong := func(m *codec.FeedbackMark) bool { m.FromCut++; return m.From < 0 }; editMark(wrong)(log) {
+				} else if editMark(func(m *codec.FeedbackMark) bool { m.FromCut++; return m.From < 0 })(log) {
 					if d := replayLog(t, w, log).report.First; d == nil || d.Field != "from_cut" {
 						t.Errorf("seed %d: a mark that refers to none: %+v", seed, d)
 					}

@@ -104,6 +104,52 @@ func TestVerifyFindsWrongRepeats(t *testing.T) {
 	undo()
 }
 
+// dropToMark drops the feedback through the first mark behind an offset, and returns that up to the next mark.
+func (s *shopRig) dropToMark(offset int64) (copies []codec.Feedback) {
+	s.Helper()
+	s.no(s.log.(*mem.Log).Edit(s.ts.Feedback, 0, func(recs []stream.Record) []stream.Record {
+		mark := func(r stream.Record) bool { return r.Type == codec.TypeMark && r.Offset > offset }
+		recs = slices.Clone(recs[slices.IndexFunc(recs, mark)+1:])
+		for i := 0; i < len(recs) && !mark(recs[i]); i++ {
+			var f codec.Feedback
+			if recs[i].Type == "" && codec.ParseFeedback(&f, recs[i].Value) == nil {
+				copies = append(copies, f)
+			}
+		}
+		return recs
+	}))
+	return copies
+}
+
+// TestVerifyCopiesOfUnits: feedback before the first mark that is kept names the unit of its decision, and the round
+// whose draw a repeat has.
+func TestVerifyCopiesOfUnits(t *testing.T) {
+	s := stickyShop(t, "linear")
+	copies := s.dropToMark(40)
+	i := slices.IndexFunc(copies, func(f codec.Feedback) bool { return f.First.N > 0 })
+	if r := s.verify(); i < 0 || r.Differences > 0 {
+		t.Fatalf("repeat %d before the first mark, %+v\n%s", i, r.First, r.text())
+	}
+	for field, change := range map[string]func(f *codec.Feedback){
+		"unit":  func(f *codec.Feedback) { f.Unit = "another" },
+		"first": func(f *codec.Feedback) { f.First.N-- },
+	} {
+		bad := copies[i]
+		change(&bad)
+		var was []stream.Record
+		s.no(s.log.(*mem.Log).Edit(s.ts.Feedback, 0, func(recs []stream.Record) []stream.Record {
+			was, recs = recs, slices.Clone(recs)
+			at := slices.IndexFunc(recs, func(r stream.Record) bool { return r.Type == "" && string(r.Key) == bad.ID })
+			recs[at].Value = codec.AppendFeedback(nil, &bad)
+			return recs
+		}))
+		if d := s.verify().First; d == nil || d.Topic != s.ts.Feedback || d.Field != field {
+			t.Errorf("%s: %+v", field, d)
+		}
+		s.no(s.log.(*mem.Log).Edit(s.ts.Feedback, 0, func([]stream.Record) []stream.Record { return was }))
+	}
+}
+
 // TestVerifyUnitsOfACutLog: where retention has dropped a draw, its repeats are taken at their word, and must agree
 // with each other.
 func TestVerifyUnitsOfACutLog(t *testing.T) {

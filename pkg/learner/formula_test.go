@@ -75,7 +75,8 @@ func TestFormulaValue(t *testing.T) {
 
 // A sign behind a name that ends in e is no exponent.
 func TestFormulaNames(t *testing.T) {
-	f, err := learner.NewFormula("cause-1+cause*.5e+1", &learner.Scope{Outcomes: []learner.Variable{{Name: "cause", Hi: 1}}})
+	f, err := learner.NewFormula("cause-1+cause*.5e+1", &learner.Scope{
+		Outcomes: []learner.Variable{{Name: "cause", Hi: 1}}})
 	if err != nil || f.String() != "cause - 1 + cause*5" {
 		t.Errorf("%v, %v", f, err)
 	}
