@@ -17,7 +17,7 @@ func TestRidge(t *testing.T) {
 		t.Errorf("%s", m.Canonical())
 	}
 	if cost := m.Cost(); !strings.HasSuffix(cost, "1 regression of 3 columns an action, 72 bytes each; at most "+
-		"144 bytes in all; a decision among 2 actions reads 6 numbers of state, an update moves 9") { // 2·3, 3 + 3·4/2
+		"144 bytes in all; a decision among 2 actions reads 6 numbers of state, an update moves 9") {
 		t.Error(cost)
 	}
 	d := build(t, head+key).(*learner.DAFA)
