@@ -88,7 +88,7 @@ func TestDecisionsNeverCease(t *testing.T) {
 			for cut := range 10 {
 				log.choose(c)
 				if c.ahead || c.time <= last {
-					t.Fatalf("cut %d: log time %d, was %d, decisions alone: %t", cut, c.time, last, c.ahead)
+					t.Fatalf("cut %d: log time %d, was %d, decisions ahead: %t", cut, c.time, last, c.ahead)
 				}
 				last = c.time
 				c.taken()
