@@ -40,11 +40,8 @@ func (s *Sequence) Add(x, level float64) {
 	s.variance += float64((-oracle.Log(1-rate) - rate) * ((x - mean) * (x - mean)))
 }
 
-// Low returns the lower end after the scores so far. It may be below 0; −∞ without scores.
+// Low returns the lower end after the scores so far. It may be below 0; −∞, a level divided by 0, without scores.
 func (s *Sequence) Low(level float64) float64 {
-	if s.N == 0 {
-		return math.Inf(-1)
-	}
 	return (s.weighted - level - s.variance) / s.rate
 }
 
