@@ -24,17 +24,12 @@ func newOnThreeKafka(t *testing.T, o kafkatest.Options) *onThreeKafka {
 		beside: natstest.Start(t, natstest.Options{})}}
 }
 
-// onWeakKafka makes two copies, of which one must have a record. Its users do not mind that records vanish.
-type onWeakKafka struct{ *onThreeKafka }
+// onLossyKafka has users who do not mind that records vanish.
+type onLossyKafka struct{ *onThreeKafka }
 
-func (p *onWeakKafka) loses() {}
+func (p *onLossyKafka) loses() {}
 
-func (p *onWeakKafka) flags() []string {
-	return []string{"--log", fmt.Sprintf("kafka://%s/?session=%v&replication=2&min_isr=1",
-		strings.Join(p.cluster.Brokers(), ","), p.session)}
-}
-
-func (p *onWeakKafka) dial() (stream.Log, stream.Bus) {
+func (p *onLossyKafka) dial() (stream.Log, stream.Bus) {
 	c, err := kafka.Dial(p.t.Context(), kafka.Options{Brokers: p.cluster.Brokers()})
 	if err != nil {
 		p.t.Fatal(err)
@@ -46,6 +41,14 @@ func (p *onWeakKafka) dial() (stream.Log, stream.Bus) {
 	}
 	p.t.Cleanup(func() { user.Close() })
 	return c.Log(), user.Bus()
+}
+
+// onWeakKafka makes two copies, of which one must have a record.
+type onWeakKafka struct{ *onLossyKafka }
+
+func (p *onWeakKafka) flags() []string {
+	return []string{"--log", fmt.Sprintf("kafka://%s/?session=%v&replication=2&min_isr=1",
+		strings.Join(p.cluster.Brokers(), ","), p.session)}
 }
 
 // each calls f for all partitions of the model's topics.
@@ -150,38 +153,155 @@ func (p *onThreeKafka) auditMinute(c *chaos) {
 	}
 }
 
+// checkpoints are the files that a broker syncs by any setting: the log of the cluster's metadata, votes and offsets
+// of checkpoints. It leaves records to the system.
+func checkpoints(path string) bool {
+	return strings.HasPrefix(path, "__cluster_metadata-") || strings.HasSuffix(path, "-checkpoint") ||
+		!strings.Contains(path, "-") || filepath.Base(path) == "partition.metadata"
+}
+
+// flushed are the files that it syncs with flush.messages=1 on the model's topics.
+func flushed(path string) bool { return checkpoints(path) || strings.HasPrefix(path, "shop.") }
+
+// cut takes the power of brokers, whose disks then lack some rounds.
+func (p *onThreeKafka) cut(c *chaos, synced func(string) bool, brokers ...int) {
+	p.inSync()
+	images := map[int]string{}
+	for _, i := range brokers {
+		p.cluster.Pause(i)
+		images[i] = imageOf(c.t, p.cluster.DataDir(i))
+		p.cluster.Resume(i)
+	}
+	c.goesOn()
+	p.inSync()
+	c.goesOn()
+	for _, i := range brokers {
+		p.cluster.Kill(i)
+	}
+	for _, i := range brokers {
+		if lost := unsync(c.t, p.cluster.DataDir(i), images[i], synced); lost == 0 {
+			c.t.Errorf("broker %d had synced all that it has", i)
+		}
+	}
+}
+
+// again starts brokers that have lost their power.
+func (p *onThreeKafka) again(brokers ...int) {
+	for _, i := range brokers {
+		p.cluster.Launch(i)
+	}
+	for _, i := range brokers {
+		p.cluster.Await(i)
+	}
+}
+
+// powerOfOne cuts the power of each broker in turn; it comes back at once, and the next time when the others lead.
+func (p *onThreeKafka) powerOfOne(c *chaos) {
+	for i := range 6 {
+		broker := i%3 + 1
+		p.cut(c, checkpoints, broker)
+		if i >= 3 {
+			c.goesOn()
+		}
+		p.again(broker)
+		c.goesOn()
+	}
+}
+
+// powerOfTwo leaves the third at work.
+func (p *onThreeKafka) powerOfTwo(c *chaos) {
+	for i := range 3 {
+		two := []int{i + 1, (i+1)%3 + 1}
+		p.cut(c, checkpoints, two...)
+		p.again(two...)
+		c.goesOn()
+	}
+}
+
+// powerOfTwoFirst has these two start without the third, which then may not know better.
+func (p *onThreeKafka) powerOfTwoFirst(c *chaos) {
+	p.cut(c, checkpoints, 1, 2)
+	p.cluster.Kill(3)
+	p.again(1, 2)
+	c.wait(true)
+	p.cluster.Restart(3)
+	c.goesOn()
+}
+
+// skew is between the clocks of two brokers: more than two log times may differ by for verify, less than patience.
+const skew = 15 * time.Second
+
+// clocks gives the brokers clocks that differ, and has each of them lead in turn.
+func (p *onThreeKafka) clocks(c *chaos) {
+	for turn := range 2 {
+		for i := 1; i <= 3; i++ {
+			if turn == 0 {
+				p.cluster.SetClock(i, time.Duration(2-i)*skew)
+			}
+			p.inSync()
+			p.cluster.Kill(i)
+			c.goesOn()
+			p.cluster.Restart(i)
+			c.goesOn()
+		}
+	}
+}
+
+// powerOfAll leaves nobody.
+func (p *onThreeKafka) powerOfAll(c *chaos) {
+	p.cut(c, checkpoints, 1, 2, 3)
+	p.again(1, 2, 3)
+	c.goesOn()
+}
+
+// powerOfFlushed leaves nobody either, and every record was synced before it was acknowledged.
+func (p *onThreeKafka) powerOfFlushed(c *chaos) {
+	for _, topic := range shopTopics {
+		p.cluster.SetTopic("shop."+topic, "flush.messages", "1")
+	}
+	p.cut(c, flushed, 1, 2, 3)
+	p.again(1, 2, 3)
+	c.goesOn()
+}
+
 // TestKafkaRealForeign strikes three brokers.
 func TestKafkaRealForeign(t *testing.T) {
 	kafkatest.Heavy(t)
 	if long(0, 1) == 0 {
 		t.Skip("HINDSIGHT_LONG=1 runs it")
 	}
+	strict := func(p *onThreeKafka) chaosPlace { return p }
+	lossy := func(p *onThreeKafka) chaosPlace { return &onLossyKafka{p} }
+	weak := func(p *onThreeKafka) chaosPlace { return &onWeakKafka{&onLossyKafka{p}} }
+	loss := func(_ *onThreeKafka, c *chaos) { c.auditLoss() }
 	for _, f := range []struct {
 		name   string
 		o      kafkatest.Options
-		weak   bool
+		place  func(p *onThreeKafka) chaosPlace
 		strike func(p *onThreeKafka, c *chaos)
 		audit  func(p *onThreeKafka, c *chaos)
 	}{
-		{"unclean leader election", kafkatest.Options{}, true, (*onThreeKafka).unclean,
-			func(_ *onThreeKafka, c *chaos) { c.auditLoss() }},
-		{"a disk fills on one", kafkatest.Options{DiskMB: 96}, false, (*onThreeKafka).diskFull, nil},
-		{"coordinators are killed", kafkatest.Options{}, false, (*onThreeKafka).coordinators, nil},
-		{"partitions are added", kafkatest.Options{}, false, (*onThreeKafka).raised, nil},
-		{"retention is cut to a minute", kafkatest.Options{}, false, (*onThreeKafka).minute,
+		{"unclean leader election", kafkatest.Options{}, weak, (*onThreeKafka).unclean, loss},
+		{"power cut of one", kafkatest.Options{}, strict, (*onThreeKafka).powerOfOne, nil},
+		{"power cut of two", kafkatest.Options{}, strict, (*onThreeKafka).powerOfTwo, nil},
+		{"power cut of two and the third comes last", kafkatest.Options{}, lossy, (*onThreeKafka).powerOfTwoFirst, loss},
+		{"clocks apart", kafkatest.Options{}, strict, (*onThreeKafka).clocks,
+			func(_ *onThreeKafka, c *chaos) { auditClocks(c) }},
+		{"power cut of all", kafkatest.Options{}, lossy, (*onThreeKafka).powerOfAll, loss},
+		{"power cut of all with flush.messages=1", kafkatest.Options{}, strict, (*onThreeKafka).powerOfFlushed, nil},
+		{"a disk fills on one", kafkatest.Options{DiskMB: 96}, strict, (*onThreeKafka).diskFull, nil},
+		{"coordinators are killed", kafkatest.Options{}, strict, (*onThreeKafka).coordinators, nil},
+		{"partitions are added", kafkatest.Options{}, strict, (*onThreeKafka).raised, nil},
+		{"retention is cut to a minute", kafkatest.Options{}, strict, (*onThreeKafka).minute,
 			(*onThreeKafka).auditMinute},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			p := newOnThreeKafka(t, f.o)
-			place := chaosPlace(p)
-			if f.weak {
-				place = &onWeakKafka{p}
-			}
 			fault := &foreignFault{name: f.name, strike: func(c *chaos) { f.strike(p, c) }}
 			if f.audit != nil {
 				fault.audit = func(c *chaos) { f.audit(p, c) }
 			}
-			runForeign(t, place, fault)
+			runForeign(t, f.place(p), fault)
 		})
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,55 +97,22 @@ func (p *onThreeNATS) openings(topic string, partition int) (names []string) {
 func (p *onThreeNATS) disk(i int) (image string) {
 	p.t.Helper()
 	s := p.servers[i]
-	image = p.t.TempDir()
 	s.Pause()
 	defer s.Resume()
-	if err := os.CopyFS(image, os.DirFS(s.Dir())); err != nil {
-		p.t.Fatal(err)
-	}
-	return image
+	return imageOf(p.t, s.Dir())
 }
 
 // powerCut kills a server and takes from its disk what was written since the image and not synced.
 func (p *onThreeNATS) powerCut(i int, image string, synced func(path string) bool) {
 	p.t.Helper()
-	s := p.servers[i]
-	s.Kill()
-	each(p.t, s.Dir(), func(path string) {
-		if _, err := os.Stat(filepath.Join(image, path)); err != nil && !synced(path) {
-			p.must(os.Remove(filepath.Join(s.Dir(), path)))
-		}
-	})
-	each(p.t, image, func(path string) {
-		if synced(path) {
-			return
-		}
-		data, err := os.ReadFile(filepath.Join(image, path))
-		p.must(err)
-		p.must(os.MkdirAll(filepath.Dir(filepath.Join(s.Dir(), path)), 0o700))
-		p.must(os.WriteFile(filepath.Join(s.Dir(), path), data, 0o600))
-	})
+	p.servers[i].Kill()
+	unsync(p.t, p.servers[i].Dir(), image, synced)
 }
 
 func (p *onThreeNATS) must(err error) {
 	p.t.Helper()
 	if err != nil {
 		p.t.Fatal(err)
-	}
-}
-
-// each walks the files of a folder.
-func each(t *testing.T, dir string, f func(path string)) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			path, err = filepath.Rel(dir, path)
-			f(path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

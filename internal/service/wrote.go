@@ -25,7 +25,7 @@ type wrote struct {
 // cannot know of it if it is gone by then.
 type claim struct {
 	n, offset int64
-	sum       uint32
+	sum       uint32    // of the record; 0: it was too large to be remembered
 	due       time.Time // of the next look
 }
 
@@ -38,9 +38,18 @@ func (d *Decider) leave() {
 	if n == 0 {
 		return
 	}
-	if value, offset, ok := d.recent.get(n); ok && offset >= 0 {
-		d.cfg.wrote.left.Store(&claim{n: n, offset: offset, sum: codec.Sum(0, offset, 0, "", value)})
+	value, offset, ok := d.recent.get(n)
+	if !ok || offset < 0 {
+		return
 	}
+	was := &claim{n: n, offset: offset}
+	if len(value) > 0 {
+		if !codec.IsJSON(value) { // what this process made is remembered before it is encoded
+			value = codec.Stored(nil, d.cfg.Encoding, "", value)
+		}
+		was.sum = codec.Sum(0, offset, 0, "", value)
+	}
+	d.cfg.wrote.left.Store(was)
 }
 
 // witness looks whether what this process wrote to partitions that it has left since is still there.
@@ -78,7 +87,9 @@ func (w *claim) look(ctx context.Context, log stream.Log, topic string, p int) (
 	}
 	gone = true
 	err = stream.Scan(ctx, log, topic, p, w.offset, w.offset+1, func(r *stream.Record) error {
-		gone = r.Type != "" || codec.Sum(0, r.Offset, 0, "", r.Value) != w.sum
+		var d codec.Decision
+		gone = r.Type != "" || codec.ParseDecision(&d, r.Value) != nil || d.N != w.n ||
+			w.sum != 0 && codec.Sum(0, r.Offset, 0, "", r.Value) != w.sum
 		return nil
 	})
 	return false, gone, err

@@ -72,9 +72,10 @@ func TestLostTail(t *testing.T) {
 // owner cannot know of them and uses their numbers again, and the old one says so. What was not lost it says nothing
 // of.
 func TestLostTailOfAnother(t *testing.T) {
-	for _, lost := range []int64{0, 2} {
-		t.Run(fmt.Sprint("lost=", lost), func(t *testing.T) {
-			r := newRig(t, nil)
+	for i, lost := range []int64{0, 2, 0, 2, 0} {
+		encoding, large := codec.Encoding(i/2%2), i == 4
+		t.Run(fmt.Sprint(encoding, " lost=", lost, " large=", large), func(t *testing.T) {
+			r := newRig(t, func(r *rig) { r.dc.Encoding = encoding })
 			c := r.dc
 			c.Partitions, c.written = 1, make([]wrote, 1)
 			r.dc.wrote = &c.written[0]
@@ -82,11 +83,15 @@ func TestLostTailOfAnother(t *testing.T) {
 			var err error
 			r.d, err = OpenDecider(t.Context(), r.dc)
 			r.must(err)
+			if large {
+				r.d.recent.most = 1
+			}
 			r.contexts("a", "b", "c")
 			r.must(r.settle())
 			r.d.Close()
 			_, end, err := r.log.Bounds(t.Context(), "m.decisions", 0)
 			r.must(err)
+			c.witness(t.Context())                    // of what it made itself; what it read back comes next
 			r.d, err = OpenDecider(t.Context(), r.dc) // and loses it again
 			r.must(err)
 			r.d.Close()

@@ -25,6 +25,7 @@ type broker struct {
 	cmd                          *exec.Cmd
 	done                         chan struct{} // closed when the process has ended
 	proxy                        *Proxy        // nil: clients reach it directly
+	classes                      string        // a folder of classes that are found first, after SetClock
 }
 
 // address returns where clients reach it.
@@ -53,7 +54,11 @@ func (b *broker) run(c *Cluster) error {
 	if !c.o.Optimized {
 		options = append(options, quick...)
 	}
-	cmd := c.jars.command(options, "kafka.Kafka", filepath.Join(b.dir, "properties"))
+	jars := c.jars
+	if b.classes != "" {
+		jars.path, jars.archive = b.classes+":"+jars.path, ""
+	}
+	cmd := jars.command(options, "kafka.Kafka", filepath.Join(b.dir, "properties"))
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := begin(cmd); err != nil {
 		return err
