@@ -96,6 +96,12 @@ func (b *backtest) run(ctx context.Context) error {
 	if b.policies.trained.log != "" && b.source.data == "" && !b.envNamed {
 		b.source.data = b.policies.trained.log
 	}
+	for _, spec := range b.learners { // a slip is told before the data are read
+		p := &policy{label: spec, model: &model.Model{Oracle: model.Oracle{Kind: model.Hedge}}}
+		if err := b.source.setLearner(p, 1); err != nil {
+			return err
+		}
+	}
 	env, err := b.source.open(ctx)
 	if err != nil {
 		return err

@@ -401,7 +401,7 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	if got := execute(t.Context(), "verify", "--log", "embedded:"+t.TempDir()); got.code != verify.CouldNotRun ||
-		!strings.Contains(got.stderr, "holds no log") {
+		!strings.Contains(got.stderr, "holds no log: name the folder") {
 		t.Errorf("verify of an empty folder: %+v", got)
 	}
 }

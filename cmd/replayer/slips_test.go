@@ -23,6 +23,14 @@ func TestSlips(t *testing.T) {
 	}
 }
 
+// TestSlipBeforeData holds that a wrong learner is told as what it is, before a log is read that may be long.
+func TestSlipBeforeData(t *testing.T) {
+	got := execute(t.Context(), "backtest", "--data", "../../compose/clients/personalizer/log.dsjson", "--learner", "magic")
+	if got.code != daemon.WrongUsage || !strings.HasPrefix(got.stderr, `replayer: --learner: unknown learner "magic"`) {
+		t.Errorf("exit code %d, %s", got.code, got.stderr)
+	}
+}
+
 // TestInjectInShort holds that inject begins with what was played, lost and possible.
 func TestInjectInShort(t *testing.T) {
 	got := execute(t.Context(), "inject", "--rounds", "40", "--log", "mem:")

@@ -79,7 +79,7 @@ func (s *system) open(ctx context.Context) (*engine.Engine, error) {
 			"in memory", s.log)
 	}
 	if spec.Kind == "embedded" && !engine.Exists(spec.Dir) {
-		return nil, fmt.Errorf("%s holds no log", spec.Dir)
+		return nil, fmt.Errorf("%s holds no log: name the folder of a decider's log", spec.Dir)
 	}
 	if s.seedFile == "" {
 		s.seedFile = spec.SeedFile()
