@@ -18,8 +18,11 @@ func TestMomentsByHand(t *testing.T) {
 	if !math.IsNaN(m.Mean()) || !math.IsNaN(m.SE()) {
 		t.Error("nothing has a mean")
 	}
-	for _, x := range []float64{0, 1, 1, 0, 1} {
+	for i, x := range []float64{0, 1, 1, 0, 1} {
 		m.Add(x)
+		if math.IsNaN(m.SE()) != (i == 0) || i == 1 && m.SE() != 0.5 {
+			t.Errorf("%d numbers: ± %v", m.N, m.SE())
+		}
 	}
 	// Σ(x−0.6)² = 3·0.16 + 2·0.36 = 1.2; √(1.2/(5·4)) = 0.2449…
 	if m.N != 5 || math.Abs(m.Mean()-0.6) > 1e-15 || math.Abs(m.SE()-math.Sqrt(0.06)) > 1e-15 {
@@ -320,4 +323,52 @@ func TestFollowUnits(t *testing.T) {
 	if want("forgotten", 3, .5); len(w.rounds) != 1 { // it may be of a draw to come
 		t.Errorf("%d keys are kept", len(w.rounds))
 	}
+}
+
+// TestFollowKeeps: of a round without feedback the first eight losses are kept, and those of a round count once. The
+// named outcomes of a unit are those of its last draw.
+func TestFollowKeeps(t *testing.T) {
+	rules := &loop.Rules{Range: loop.Range{Max: 1}, Named: []loop.OutcomeRule{{Name: "a", Range: loop.Range{Max: 1}},
+		{Name: "b", Range: loop.Range{Max: 1}}}}
+	w := NewFollow(100, func(int64) *loop.Rules { return rules })
+	late := func(id, unit, name string, x float64) {
+		o := codec.Outcome{ID: id, Unit: unit, Kind: codec.Named, Values: []codec.Value{{Name: name, X: x}}}
+		w.AddReject(&codec.Reject{Reason: codec.ReasonLate, ID: id, Bytes: codec.AppendOutcome(nil, &o)})
+	}
+	silent := func(id, unit string) {
+		w.AddFeedback(&codec.Feedback{N: w.n + 1, ID: id, Unit: unit, Epoch: 1, Fate: codec.Skipped,
+			Outcomes: []codec.Closed{{Name: "a", Fate: codec.Skipped}, {Name: "b", Fate: codec.Skipped}}})
+	}
+	want := func(what, name string, n int64) {
+		t.Helper()
+		if got := w.Losses.Of(name).Late.N; got != n {
+			t.Errorf("%s: %d late, want %d", what, got, n)
+		}
+	}
+	for i := range 9 {
+		late("r1", "", "a", 2) // out of range
+		if i == 6 {
+			late("r2", "", "a", 1)
+			late("r1", "", "b", 2)
+		}
+	}
+	late("r1", "", "a", 1) // the tenth
+	for range 7 {
+		late("r2", "", "b", 2)
+	}
+	late("r2", "", "b", 1) // the eighth
+	silent("r1", "")
+	want("the tenth of a round", "a", 0)
+	silent("r2", "")
+	want("the first of another", "a", 1)
+	want("the eighth", "b", 1)
+	silent("draw", "u")
+	late("", "u", "a", 1)
+	late("", "u", "b", 1)
+	late("", "u", "b", 1)
+	want("of a unit", "a", 2)
+	want("of a unit", "b", 2)
+	silent("draw2", "u")
+	late("", "u", "a", 1)
+	want("of the next draw of the unit", "a", 3)
 }
