@@ -1,0 +1,219 @@
+package learner
+
+import (
+	"math"
+	"testing"
+
+	"hindsight/pkg/oracle"
+)
+
+// constants is a class whose functions have a loss of each of two actions, whatever the context.
+func constants(t *testing.T, of ...[2]float64) oracle.Class {
+	t.Helper()
+	var w [][][]float64
+	for _, v := range of {
+		w = append(w, [][]float64{{v[0]}, {v[1]}})
+	}
+	class, err := oracle.NewLinearClass(nil, []string{"a", "b"}, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return class
+}
+
+func ab() *oracle.Input { return &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}} }
+
+func modelsOf(t *testing.T, o ModelsOptions, of ...[2]float64) *Models {
+	t.Helper()
+	m, err := NewModels(constants(t, of...), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestMixtureByHand: weights of 1, ½ and ¼, of an even and of an odd number of functions; of none it is the middle.
+func TestMixtureByHand(t *testing.T) {
+	m := modelsOf(t, ModelsOptions{}, [2]float64{0.5, 0}, [2]float64{0.5, 0}, [2]float64{0.5, 0})
+	copy(m.weight, []float64{1, 0.5, 0.25})
+	m.total = 1.75
+	if got, want := m.mixture([]float64{0.2, 0.4, 0.8}), (0.2+0.2+0.2)/1.75; math.Abs(got-want) > 1e-15 {
+		t.Errorf("mixture %v, want %v", got, want)
+	}
+	m.total = 1.5
+	if got, want := m.mixture([]float64{0.2, 0.4}), (0.2+0.2)/1.5; math.Abs(got-want) > 1e-15 {
+		t.Errorf("mixture %v, want %v", got, want)
+	}
+	Refute(m, 0)
+	m.judge(1)
+	if got := m.mixture(nil); got != 0.5 {
+		t.Errorf("without any model it is %v", got)
+	}
+}
+
+// TestWeightsByHand: e^−½(L−min L), which from e^−16 on is nothing.
+func TestWeightsByHand(t *testing.T) {
+	m := modelsOf(t, ModelsOptions{Alpha: 1e-300}, [2]float64{}, [2]float64{}, [2]float64{}, [2]float64{})
+	copy(m.loss, []float64{5, 5 + 2, 5 + 2*forgotten, 5 + 2*forgotten - 1e-9})
+	m.judge(1)
+	for i, want := range []float64{1, math.Exp(-1), 0, math.Exp(-forgotten)} {
+		if got := m.weight[i]; math.Abs(got-want) > 1e-12*want+1e-16 {
+			t.Errorf("weight %d is %v, want %v", i, got, want)
+		}
+	}
+	if want := 1 + math.Exp(-1) + math.Exp(-forgotten); math.Abs(m.total-want) > 1e-12 {
+		t.Errorf("the weights sum to %v, want %v", m.total, want)
+	}
+}
+
+// TestNothingLeft: where no function survives nothing may be played but the baseline, and bounds are infinite.
+func TestNothingLeft(t *testing.T) {
+	d := NewDAFA(nil, Anytime{C: Balanced})
+	d.models = modelsOf(t, ModelsOptions{}, [2]float64{0.5, 0.25}, [2]float64{0.75, 0.25})
+	none := func(func(*Round) bool) {}
+	law, base := []float64{1, 0}, []float64{0, 1}
+	d.Conserve(0.2, 0.05)
+	// the second gives up ¾ − ¼ of the gain and may ⅕ of ¾: 0.15/0.5
+	if got := d.Share(law, base, ab()); math.Abs(got-0.3) > 1e-15 {
+		t.Errorf("share %v", got)
+	}
+	if p := d.Decided(none); p.Surviving != 2 || math.IsInf(p.Bound, 0) || math.IsInf(p.Random, 0) {
+		t.Errorf("%+v", p)
+	}
+	for i := range d.models.top {
+		d.models.top[i] = oracle.Log(1 / 0.05)
+	}
+	if got := d.Share(law, base, ab()); got != 0 {
+		t.Errorf("nothing left: share %v", got)
+	}
+	if p := d.Decided(none); p.Surviving != 0 || !math.IsInf(p.Bound, 1) || !math.IsInf(p.Random, 1) {
+		t.Errorf("%+v", p)
+	}
+	n, bound, random := d.models.bound(oracle.Log(1 / 0.05))
+	if n != 0 || !math.IsInf(bound, 1) || !math.IsInf(random, 1) {
+		t.Errorf("%d functions, bounds %v and %v", n, bound, random)
+	}
+	if p := NewDAFA(nil, Anytime{C: Balanced}).Decided(none); p != (Plausible{}) {
+		t.Errorf("without models: %+v", p)
+	}
+}
+
+// TestDecidedByHand: a decided round costs what it would lose under each function, one that another law played nothing.
+func TestDecidedByHand(t *testing.T) {
+	d := NewDAFA(nil, Anytime{C: Balanced})
+	d.models = modelsOf(t, ModelsOptions{}, [2]float64{0.5, 0.25}, [2]float64{0.125, 0.25})
+	p := d.Decided(func(yield func(*Round) bool) {
+		for n, borrowed := range []bool{false, true, false} {
+			if !yield(&Round{Input: ab(), Action: 1, Propensities: []float64{0.25, 0.75}, Decision: int64(n + 1),
+				Borrowed: borrowed}) {
+				return
+			}
+		}
+	})
+	// under the first ¼·½ + ¾·¼ − ¼ = 1/16 each, under the second ¼·⅛ + ¾·¼ − ⅛ = 3/32
+	if want := 2 * 3. / 32; p.Ahead != 3 || math.Abs(p.Bound-want) > 1e-15 || math.Abs(p.Random-want) > 1e-15 {
+		t.Errorf("%+v, want a bound of %v", p, want)
+	}
+	if got := d.Turn(); got != 0 {
+		t.Errorf("in the order of decisions it is the turn of %d", got)
+	}
+	d.BeginAfter(9)
+	if d.ordered != nil {
+		t.Error("the order of arrival has come of itself")
+	}
+}
+
+func TestWagerIsBounded(t *testing.T) {
+	for x, want := range map[float64]float64{-40: math.Exp(-40), -40.001: 0, 0: 1, 600: math.Exp(600),
+		601: math.Exp(600), math.Inf(1): math.Exp(600), math.Inf(-1): 0} {
+		if got := wager(x); math.Abs(got-want) > 1e-12*want {
+			t.Errorf("wager of %v: %v, want %v", x, got, want)
+		}
+	}
+}
+
+// TestAlarmActions: by its place where its name stands there, by its name elsewhere; of an action that no function
+// knows nothing is counted.
+func TestAlarmActions(t *testing.T) {
+	m := modelsOf(t, ModelsOptions{Alarm: true}, [2]float64{0.5, 0.25}, [2]float64{0.75, 0.25})
+	for _, c := range []struct {
+		at   int
+		name string
+		want int
+	}{{0, "a", 0}, {1, "b", 1}, {0, "b", 1}, {1, "a", 0}, {2, "b", 1}, {0, "c", -1}, {7, "a", 0}} {
+		if got := m.alarm.action(c.at, c.name); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+	strange := &oracle.Input{Actions: []oracle.Action{{Name: "c"}}}
+	m.alarm.observe(&Round{Input: strange, Loss: 1}, []float64{0.5, 0.75}, 0.5)
+	if a := m.alarm; a.played[0]+a.played[1] != 0 || a.rival != [rivals]float64{} {
+		t.Errorf("played %d, rivals lost %v", a.played, a.rival)
+	}
+	m.alarm.observe(&Round{Input: ab(), Action: 1, Loss: 1}, []float64{0.5, 0.75}, 0.25)
+	if a := m.alarm; a.played[0] != 0 || a.played[1] != 1 || a.bias[1] != 0.75 || a.z[1][0] != 0.5 ||
+		a.z[1][1] != 0.25 || a.rival != [rivals]float64{0.5625, 0.5625, 0.5625} {
+		t.Errorf("%+v", a.alarmSums)
+	}
+	if m.Evidence() == 0 || math.IsInf(m.Evidence(), 1) || modelsOf(t, ModelsOptions{}, [2]float64{}).Evidence() != 0 {
+		t.Errorf("evidence %v", m.Evidence())
+	}
+	m.alarm.raised = 3
+	if p := m.Plausible(); !math.IsInf(m.Evidence(), 1) || !p.Refuted() || p.Raised != 3 || !p.Alarm {
+		t.Errorf("raised: evidence %v, %+v", m.Evidence(), p)
+	}
+}
+
+// TestTargetByHand: what is asked of a budget by what was spent before, of a cost and of a good.
+func TestTargetByHand(t *testing.T) {
+	for _, c := range []struct {
+		atLeast bool
+		own     int64
+		debt    float64
+		want    float64
+	}{
+		{false, 0, 0, 1}, {false, 0, 250, 0.75}, {false, 0, -250, 1.25}, {false, 0, 900, 0.5},
+		{false, 0, -900, 1.5},
+		{false, 500, 250, 0.5}, {false, 2000, 500, 0.75}, {false, Never, 250, 1},
+		{true, 0, 0, -1}, {true, 0, 250, -1.25}, {true, 0, -250, -0.75}, {true, Never, 250, -1}, {true, 500, 125, -1.25},
+	} {
+		b := budgets{of: []Budget{{Mean: 2}, {Mean: 3, AtLeast: c.atLeast, PayBack: c.own}},
+			debt: []float64{77, c.debt}}
+		if got := b.target(1, 1000); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// watching is an oracle that tells of changes, silent one that does not.
+type watching struct{ oracle.Regressor }
+
+func (watching) Changes() (oracle.Changes, bool) { return oracle.Changes{Count: 7}, true }
+
+func TestChangesOfOracles(t *testing.T) {
+	for name, c := range map[string]struct {
+		l  Learner
+		n  int64
+		ok bool
+	}{"watches": {NewGreedy(watching{}), 7, true}, "does not": {NewGreedy(nil), 0, false},
+		"no oracle": {NewUniform(), 0, false}} {
+		if got, ok := Changes(c.l); ok != c.ok || int64(got.Count) != c.n {
+			t.Errorf("%s: %+v, %t", name, got, ok)
+		}
+	}
+}
+
+// TestDrawEnds: the last action of a width above 0 has what is left, for numbers beyond the law, too.
+func TestDrawEnds(t *testing.T) {
+	for _, c := range []struct {
+		law  []float64
+		u    uint64
+		want int
+	}{{[]float64{0.5, 0.5}, 0, 0}, {[]float64{0.5, 0.5}, 1<<52 - 1, 0}, {[]float64{0.5, 0.5}, 1 << 52, 1},
+		{[]float64{0, 1, 0}, 0, 1}, {[]float64{0, 1, 0}, 1<<53 - 1, 1}, {[]float64{0.25, 0.25, 0}, 1<<53 - 1, 1},
+		{[]float64{0.25, 0, 0.75}, 1 << 51, 2}} {
+		if got := Draw(c.law, c.u); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
