@@ -9,6 +9,7 @@ import (
 	"sort"
 	"testing"
 
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/oracle"
 	"hindsight/pkg/oracle/oracletest"
 )
@@ -20,19 +21,28 @@ func must[T any](v T, err error) T {
 	return v
 }
 
+// turns takes turns among the places in which a snapshot is damaged, for kinds of oracles whose states have what
+// those of others have, in which all are.
+func turns(t *testing.T) func(i int) bool {
+	return func(i int) bool { return daily.Turn(t, i, 6) }
+}
+
 func TestLinearContract(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pure and long: the race detector has nothing to find here")
 	}
-	for _, o := range []oracle.LinearOptions{
+	for i, o := range []oracle.LinearOptions{
 		{},
 		{Beta: 0.5, Lambda: 1.7},
 		{Beta: 1, MaxFeatures: 4, MaxActions: 3},
 		{Beta: 0.5, Schema: []oracle.FeatureSpec{{Name: "x1", Lo: -2, Hi: 2}}},
 	} {
 		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
-			oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(o)) },
-				oracletest.Options{Reference: func() oracle.Regressor { return newSlowLinear(o) }})
+			options := oracletest.Options{Reference: func() oracle.Regressor { return newSlowLinear(o) }}
+			if i > 0 {
+				options.Part = turns(t)
+			}
+			oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(o)) }, options)
 		})
 	}
 	for name, input := range map[string]func(rng *rand.Rand) *oracle.Input{
@@ -54,18 +64,18 @@ func TestLinearContract(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
 			oracletest.Test(t, func() oracle.Regressor {
 				return must(oracle.NewLinear(o))
-			}, oracletest.Options{Input: withActionFeatures})
+			}, oracletest.Options{Input: withActionFeatures, Part: turns(t)})
 		})
 	}
 	t.Run("sparse", func(t *testing.T) {
 		oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5})) },
-			oracletest.Options{Input: categories, Rounds: 150, Reference: func() oracle.Regressor {
+			oracletest.Options{Input: categories, Rounds: 150, Part: turns(t), Reference: func() oracle.Regressor {
 				return newSlowLinear(oracle.LinearOptions{Beta: 0.5})
 			}})
 	})
 	t.Run("action features", func(t *testing.T) {
 		oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5})) },
-			oracletest.Options{Input: withActionFeatures, Rounds: 150, Reference: func() oracle.Regressor {
+			oracletest.Options{Input: withActionFeatures, Rounds: 150, Part: turns(t), Reference: func() oracle.Regressor {
 				return newSlowLinear(oracle.LinearOptions{Beta: 0.5})
 			}})
 	})

@@ -36,7 +36,7 @@ func randomTerms(rng *rand.Rand) (terms []oracle.Term) {
 }
 
 func TestDiagonalContract(t *testing.T) {
-	for _, o := range []oracle.DiagonalOptions{
+	for i, o := range []oracle.DiagonalOptions{
 		{Places: places},
 		{Places: places, Beta: 0.5, Lambda: 1.7},
 		{Places: places, Beta: 1, MaxFeatures: 4, MaxActions: 3},
@@ -45,16 +45,19 @@ func TestDiagonalContract(t *testing.T) {
 		for name, input := range map[string]func(rng *rand.Rand) *oracle.Input{
 			"numbers": oracletest.Input, "terms": withTerms} {
 			t.Run(fmt.Sprintf("%+v/%s", o, name), func(t *testing.T) {
-				oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewDiagonal(o)) },
-					oracletest.Options{Input: input, Rounds: 150,
-						Reference: func() oracle.Regressor { return newSlowDiagonal(o) }})
+				options := oracletest.Options{Input: input, Rounds: 150,
+					Reference: func() oracle.Regressor { return newSlowDiagonal(o) }}
+				if i > 0 {
+					options.Part = turns(t)
+				}
+				oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewDiagonal(o)) }, options)
 			})
 		}
 	}
 	t.Run("newest", func(t *testing.T) { // the slow twin knows version 1 only
 		oracletest.Test(t, func() oracle.Regressor {
 			return must(oracle.NewDiagonal(oracle.DiagonalOptions{Places: places, Beta: 0.5, Version: oracle.Newest}))
-		}, oracletest.Options{Input: withTerms})
+		}, oracletest.Options{Input: withTerms, Part: turns(t)})
 	})
 }
 

@@ -59,7 +59,7 @@ func TestHeadsContract(t *testing.T) {
 	for name, kind := range headKinds {
 		t.Run(name, func(t *testing.T) {
 			oracletest.Test(t, func() oracle.Regressor { return linearly{newHeads(kind)} },
-				oracletest.Options{Input: withTerms, Rounds: 120})
+				oracletest.Options{Input: withTerms, Rounds: 120, Part: turns(t)})
 		})
 	}
 	t.Run("loss", func(t *testing.T) {

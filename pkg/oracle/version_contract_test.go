@@ -42,7 +42,7 @@ func TestNewestContract(t *testing.T) {
 			},
 		} {
 			t.Run(kind+"/"+name, func(t *testing.T) {
-				oracletest.Test(t, fresh, oracletest.Options{Input: input, Rounds: rounds})
+				oracletest.Test(t, fresh, oracletest.Options{Input: input, Rounds: rounds, Part: turns(t)})
 			})
 		}
 	}

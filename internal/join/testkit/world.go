@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -96,6 +97,7 @@ type World struct {
 	context      []byte
 	ticks        int
 	opens        int // attempts to open that failed, in a row
+	patience     int // so many may
 	// Rest is the feedback of the rounds that wait where a joiner without cuts stopped, if nothing more
 	// comes.
 	Rest [][]byte
@@ -166,12 +168,16 @@ func (w *World) create() {
 	o.OnAppend = func(topic string, partition int, r *stream.Record) mem.Fault {
 		w.at = map[string]int{"d": partition, "o": w.Partitions + partition, "f": 2 * w.Partitions,
 			"r": 2*w.Partitions + 1}[topic]
-		if !w.quiet && w.opens < 20 && w.at >= 2*w.Partitions && r.Type != stream.TypeOpen && rng.IntN(150) == 0 {
+		if !w.quiet && w.opens < w.patience && w.at >= 2*w.Partitions && r.Type != stream.TypeOpen && rng.IntN(150) == 0 {
 			return []mem.Fault{mem.StoredUnknown, mem.NotStoredUnknown}[rng.IntN(2)]
 		}
 		return mem.None
 	}
 	w.Log = &liveLog{Log: mem.New(o), live: w.live}
+	w.patience = 4 // each stores the rejects of the last cuts again, and all joiners behind it read them
+	if os.Getenv("HINDSIGHT_LONG") != "" {
+		w.patience = 20
+	}
 	ctx := context.Background()
 	w.quiet = true
 	for name, n := range map[string]int{"d": w.Partitions, "o": w.Partitions, "f": 1, "r": 1} {
