@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -89,6 +90,9 @@ const Worth = "worth"
 // key is "" if they differ in none. With named outcomes reward is what is learned of them, which another formula
 // leaves as it is if both are linear; [Worth] is the formula itself.
 func Differing(a, b []byte, keys ...string) (key, second string) {
+	if bytes.Equal(a, b) { // as where a mode is switched
+		return "", ""
+	}
 	x, y := loggedLines(a), loggedLines(b)
 	for _, key := range keys {
 		if x[key] != y[key] {
