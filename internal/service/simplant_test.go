@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"hindsight/internal/check"
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -210,7 +211,10 @@ func TestCheckerObjects(t *testing.T) {
 		s.log.Edit("m."+topic, 0, func(r []stream.Record) []stream.Record { recs = slices.Clone(r); return r })
 		step := 1 + len(recs)/60
 		for i := 0; i < len(recs); i += step {
-			for _, d := range damages {
+			for k, d := range damages {
+				if !daily.Turn(t, i/step+k, 2) {
+					continue
+				}
 				next := ""
 				if i+1 < len(recs) {
 					next = recs[i+1].Type

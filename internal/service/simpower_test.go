@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hindsight/internal/check"
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -42,6 +43,9 @@ func TestPowerLoss(t *testing.T) {
 			t.Run(fmt.Sprint("group", g), func(t *testing.T) {
 				t.Parallel()
 				for seed := g; seed < n && !t.Failed(); seed += groups {
+					if !daily.Turn(t, seed/groups, 2) {
+						continue
+					}
 					s := runPower(t, int64(seed))
 					mu.Lock()
 					for k, v := range s.counted {
@@ -70,8 +74,8 @@ func TestPowerLossAndClock(t *testing.T) {
 		t.Skip("the race detector has nothing to find in one goroutine")
 	}
 	seeds := []int64{55, 5928} // draws of lost epochs; a round that was told a stage, and then repeats an id
-	for seed := range int64(max(40, simSeeds(t)/5)) {
-		seeds = append(seeds, seed)
+	for seed := range daily.Seeds(t, max(40, simSeeds(t)/5), 2) {
+		seeds = append(seeds, int64(seed))
 	}
 	for _, seed := range seeds {
 		if s := playPower(t, seed, power{back: true}); len(s.broken) > 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hindsight/internal/service"
+	"hindsight/internal/testkit/daily"
 	"hindsight/internal/verify"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -31,8 +32,12 @@ func TestSimulationVerifies(t *testing.T) {
 	for g := range groups {
 		t.Run(fmt.Sprint("group", g), func(t *testing.T) {
 			t.Parallel()
-			equal, identical := 0, 0
+			played, equal, identical := 0, 0, 0
 			for seed := g; seed < n && !t.Failed(); seed += groups {
+				if !testing.Short() && !daily.Turn(t, seed/groups, 2) {
+					continue
+				}
+				played++
 				s := service.Simulate(t, int64(seed))
 				if s.Equal {
 					equal++
@@ -44,8 +49,8 @@ func TestSimulationVerifies(t *testing.T) {
 					identical++ // the others begin at offset 2, as after retention
 				}
 			}
-			if !t.Failed() && (equal < n/groups/8 || identical < n/groups/3) {
-				t.Errorf("of %d logs only %d had equal log times, only %d were checked from their beginning", n/groups,
+			if !t.Failed() && (equal < played/8 || identical < played/3) {
+				t.Errorf("of %d logs only %d had equal log times, only %d were checked from their beginning", played,
 					equal, identical)
 			}
 		})
@@ -80,8 +85,8 @@ func TestPowerLossVerifies(t *testing.T) {
 	}
 	codes := map[int]int{}
 	seeds := []int64{194, 512, 839, 942, 1151, 1733} // rejects of which only marks tell
-	for seed := range int64(n) {
-		seeds = append(seeds, seed)
+	for seed := range daily.Seeds(t, n, 2) {
+		seeds = append(seeds, int64(seed))
 	}
 	for _, seed := range seeds {
 		r, err := verified(t, service.SimulatePower(t, seed, powerTopics()))
@@ -103,9 +108,10 @@ func TestPowerLossMissesReject(t *testing.T) {
 	if seeds, err := strconv.Atoi(os.Getenv("HINDSIGHT_SEEDS")); err == nil {
 		n = seeds
 	}
-	dropped, announced := 0, 0
-	for seed := range int64(n) {
-		s := service.SimulatePower(t, seed, nil)
+	played, dropped, announced := 0, 0, 0
+	for seed := range daily.Seeds(t, n, 2) {
+		played++
+		s := service.SimulatePower(t, int64(seed), nil)
 		log := s.Log.(*mem.Log)
 		ranges, decided, told := lostRejects(t, s)
 		announced += told
@@ -133,8 +139,8 @@ func TestPowerLossMissesReject(t *testing.T) {
 		}
 	}
 	t.Logf("%d rejects were dropped, %d marks tell of lost ones", dropped, announced)
-	if dropped < n/4 || announced < n/40 {
-		t.Errorf("%d rejects were dropped, %d marks tell of lost ones", dropped, announced)
+	if dropped < played/4 || announced < played/40 {
+		t.Errorf("of %d runs %d rejects were dropped, %d marks tell of lost ones", played, dropped, announced)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"hindsight/internal/follow"
 	"hindsight/internal/model"
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -79,7 +80,7 @@ func TestVerifyDamage(t *testing.T) {
 		t.Fatal(r.text())
 	}
 	fates, rounds := w.fatesOf()
-	seen, found, excused := map[string]int{}, 0, map[string]int{}
+	seen, tried, found, excused := map[string]int{}, 0, 0, map[string]int{}
 	repeats := w.repeatedRejects()
 	for _, topic := range []string{w.ts.Contexts, w.ts.Decisions, w.ts.Outcomes, w.ts.Feedback, w.ts.Snapshots,
 		w.ts.Rejects} {
@@ -104,6 +105,9 @@ func TestVerifyDamage(t *testing.T) {
 					}
 					key := d.name + " " + kinds[i]
 					if seen[key]++; seen[key] > 12/every(12) {
+						continue
+					}
+					if tried++; !daily.Turn(t, tried, 2) {
 						continue
 					}
 					w.no(w.log.Edit(topic, p, func([]stream.Record) []stream.Record { return d.change(slices.Clone(recs), i) }))

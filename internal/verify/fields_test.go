@@ -290,14 +290,13 @@ func (p *fieldPlants) changed(value []byte, kind string, zero bool) (all []chang
 		}
 		return reflect.ValueOf(x).Elem()
 	}
-	for k := range fieldChanges(parsed(), "") {
-		x := parsed()
-		c := fieldChanges(x, "")[k]
+	for k, c := range fieldChanges(parsed(), "") {
 		path := kind + ": " + c.path
 		if c.zero != zero || p.planted[path] || unchecked[path] != "" {
 			continue
 		}
-		c.set()
+		x := parsed()
+		fieldChanges(x, "")[k].set()
 		b, ok := f.bytes(x)
 		if _, err := f.parse(b); !ok || err != nil {
 			p.refused[path] = true

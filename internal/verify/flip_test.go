@@ -312,9 +312,9 @@ func TestVerifyFlips(t *testing.T) {
 		t.Skip("pure and long: the race detector has nothing to find here")
 	}
 	for parts := every(2); parts <= 2; parts++ { // the long test has one partition too
-		t.Run(fmt.Sprint(parts, " partitions"), func(t *testing.T) { testFlips(t, codec.MessagePack, parts, 8) })
+		t.Run(fmt.Sprint(parts, " partitions"), func(t *testing.T) { testFlips(t, codec.MessagePack, parts, 16) })
 	}
-	t.Run("JSON", func(t *testing.T) { testFlips(t, codec.JSON, 1, 60) })
+	t.Run("JSON", func(t *testing.T) { testFlips(t, codec.JSON, 1, 120) })
 }
 
 func testFlips(t *testing.T, encoding codec.Encoding, parts, step int) {
