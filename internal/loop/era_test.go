@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/codec"
 )
 
@@ -507,12 +508,12 @@ func (w *eraWorld) dump() (s string) {
 // by the one rule. Each decision that is left has one feedback, and an audit that replays the logs
 // finds nothing.
 func TestEras(t *testing.T) {
-	worlds := uint64(700)
+	worlds := 700
 	if long() {
 		worlds = 24_000
 	}
 	total := map[string]int{}
-	for seed := range worlds {
+	for seed := range daily.Seeds(t, worlds, 2) {
 		if only := os.Getenv("ERA"); only != "" && only != fmt.Sprint(seed) {
 			continue
 		}
@@ -535,6 +536,16 @@ func TestPlantedInHeart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector has nothing to find in one goroutine")
 	}
+	few := func(seed uint64, f fault) *eraWorld {
+		w := newEraWorld(seed, f)
+		w.limits.Dedup = 10
+		return w
+	}
+	for seed := range uint64(60) {
+		if err := few(seed, noFault).run(); err != nil {
+			t.Fatalf("world %d: %v", seed, err)
+		}
+	}
 	for f, name := range map[fault]string{
 		forgetsInside: "forgets inside a cut", repeatsCut: "uses the number of a cut twice",
 		goesBack: "a position goes back", eraWithoutDone: "begins an era without telling of rounds that are done",
@@ -542,12 +553,7 @@ func TestPlantedInHeart(t *testing.T) {
 	} {
 		found := 0
 		for seed := range uint64(60) {
-			sound, faulty := newEraWorld(seed, noFault), newEraWorld(seed, f)
-			sound.limits.Dedup, faulty.limits.Dedup = 10, 10
-			if err := sound.run(); err != nil {
-				t.Fatalf("world %d: %v", seed, err)
-			}
-			if faulty.run() != nil {
+			if few(seed, f).run() != nil {
 				found++
 			}
 		}
