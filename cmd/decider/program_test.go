@@ -24,7 +24,7 @@ func built(t testing.TB, pkg string) string {
 	if _, err := os.Stat(exe); err == nil {
 		return exe
 	}
-	if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", exe, pkg).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", exe, pkg).CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", pkg, err, out)
 	}
 	return exe

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"hindsight/internal/testkit/daily"
 )
 
 // TestOraclesLive plays each oracle over features live, the aggregate with random features,
@@ -15,7 +17,10 @@ func TestOraclesLive(t *testing.T) {
 	if testing.Short() {
 		oracles = oracles[:1] // the same goroutines run for each
 	}
-	for _, oracle := range oracles {
+	for i, oracle := range oracles {
+		if i > 0 && !daily.Turn(t, i, 2) {
+			continue
+		}
 		log := "embedded:" + filepath.Join(t.TempDir(), "log")
 		r := object(t, append([]string{"inject", "--json", "--log", log, "--listen", "127.0.0.1:0", "--oracle", oracle},
 			noClass...)...)

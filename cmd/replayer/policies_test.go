@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"hindsight/internal/testkit/daily"
 )
 
 const policyModel = `name: replay
@@ -37,7 +39,10 @@ func TestInjectPolicies(t *testing.T) {
 	if testing.Short() {
 		runs = runs[:1] // the same goroutines run for each
 	}
-	for _, args := range runs {
+	for i, args := range runs {
+		if !testing.Short() && !daily.Turn(t, i, 2) {
+			continue
+		}
 		log := "embedded:" + filepath.Join(t.TempDir(), "log")
 		r := object(t, append([]string{"inject", "--rounds", "200", "--json", "--log", log, "--listen", "127.0.0.1:0"},
 			args...)...)

@@ -277,7 +277,7 @@ func TestWrongAlgorithmsAreNoticed(t *testing.T) {
 				continue
 			}
 			found[name] = true
-			if !testing.Short() && !daily.Turn(t, i, 3) {
+			if !testing.Short() && !daily.Turn(t, i, 4) {
 				continue
 			}
 			t.Run(c.Name+"/"+name, func(t *testing.T) {

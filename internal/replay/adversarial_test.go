@@ -11,6 +11,7 @@ import (
 	"hindsight/internal/grammar"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/testkit/daily"
 	"hindsight/internal/world"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
@@ -264,7 +265,7 @@ func TestBlocks(t *testing.T) {
 // where outcomes come when the law has moved: trap with its D known, and cyc with a rate
 // that expects no delays. (With the rate for its D, cyc shows no difference.)
 func TestDelayAdapted(t *testing.T) {
-	for _, c := range []struct {
+	for i, c := range []struct {
 		spec   string
 		rounds int
 		d      string
@@ -273,7 +274,7 @@ func TestDelayAdapted(t *testing.T) {
 		{"trap:2,400,800,2000", many(8000, 20_000), "560000", many(8, 100)}, // D = 400·1400
 		{"cyc:1000,1000", 20_000, "0", many(4, 60)},
 	} {
-		if testing.Short() {
+		if testing.Short() || !daily.Turn(t, i, 2) {
 			continue
 		}
 		play := func(form string) (float64, float64) {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"hindsight/internal/testkit/daily"
 	"hindsight/internal/world"
 )
 
@@ -17,8 +18,11 @@ func TestArrivalOrder(t *testing.T) {
 	if testing.Short() {
 		seeds, rounds = 2, 500
 	}
-	for _, delays := range []string{"exp:50", "lognormal:20,1.5", "head:500,300"} {
-		for _, l := range []string{"dafa", "exp4dale"} {
+	for i, delays := range []string{"exp:50", "lognormal:20,1.5", "head:500,300"} {
+		for k, l := range []string{"dafa", "exp4dale"} {
+			if !testing.Short() && !daily.Turn(t, i+k, 2) {
+				continue
+			}
 			var regret, slack [2]float64
 			var square float64
 			var known [2]int64

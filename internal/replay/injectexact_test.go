@@ -17,6 +17,7 @@ import (
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/testkit/daily"
 	"hindsight/internal/verify"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -58,8 +59,8 @@ func TestInjectEqualsBacktest(t *testing.T) {
 			}},
 		}...)
 	}
-	for _, e := range engines {
-		for _, c := range []struct {
+	for i, e := range engines {
+		for k, c := range []struct {
 			learner, delays string
 			arrival, named  bool
 			early           *model.Hurry
@@ -67,6 +68,9 @@ func TestInjectEqualsBacktest(t *testing.T) {
 			{"egreedy:0.1", "exp:50", true, false, nil}, {"dafa", "exp:50,c=exp:5+never:0.1", false, true, nil},
 			{"dafa", "exp:50+never:0.1", false, false, &model.Hurry{After: loop.Window{Rounds: 20}}},
 			{"dafa", "exp:50+never:0.1", false, false, &model.Hurry{}}} {
+			if inMemory := i < 2; !inMemory && !testing.Short() && !daily.Turn(t, i+k, 3) {
+				continue
+			}
 			t.Run(fmt.Sprint(e.name, " ", c.delays, " arrival=", c.arrival, " early=", c.early), func(t *testing.T) {
 				t.Parallel()
 				var tr *Trial

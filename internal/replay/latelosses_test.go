@@ -3,6 +3,8 @@ package replay
 import (
 	"os"
 	"testing"
+
+	"hindsight/internal/testkit/daily"
 )
 
 // playSeed plays a learner to sigmoid with everything drawn from a seed.
@@ -30,7 +32,7 @@ func TestLateLossesOfAdversaries(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		seeds, chance = 200, 6
 	}
-	for _, c := range []struct {
+	for i, c := range []struct {
 		spec, window string
 		least, most  int // runs that warn
 	}{
@@ -39,6 +41,9 @@ func TestLateLossesOfAdversaries(t *testing.T) {
 		{"exp:50", "60", 0, chance},
 		{"lognormal:20,1.5", "60", 0, chance},
 	} {
+		if !daily.Turn(t, i, 2) {
+			continue
+		}
 		warned, late := 0, int64(0)
 		for seed := range uint64(seeds) {
 			r := playSeed(t, seed, rounds, c.window, c.spec)

@@ -13,6 +13,7 @@ import (
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/codec"
 )
 
@@ -210,10 +211,13 @@ func TestRegretOfPartitions(t *testing.T) {
 	if !(one.SE() <= 0.05*one.Mean()) {
 		t.Errorf("the standard error is above 5 %% of the mean: %v", one)
 	}
-	for _, c := range []struct {
+	for i, c := range []struct {
 		partitions int
 		apart      bool
 	}{{2, false}, {4, false}, {4, true}} {
+		if !c.apart && !daily.Turn(t, i, 2) {
+			continue
+		}
 		s := regrets(t, c.partitions, seeds, rounds, c.apart)
 		var paired latelosses.Moments // of the same contexts, losses and delays
 		for i, x := range s.all {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"hindsight/internal/testkit/daily"
 	_ "hindsight/internal/testkit/roomy"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
@@ -82,7 +83,7 @@ func TestAlarm(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		runs = 1000
 	}
-	for _, c := range []struct {
+	for i, c := range []struct {
 		name        string
 		rounds      int
 		wrong       misspecified
@@ -93,6 +94,9 @@ func TestAlarm(t *testing.T) {
 		{"shift .05", 4000, shifted(.05), .5, 1},
 		{"shift .4 on half of the contexts", 2000, half(.4), .9, 1},
 	} {
+		if !daily.Turn(t, i, 2) {
+			continue
+		}
 		share, at := power(runs, c.rounds, c.wrong)
 		room := 3 * math.Sqrt(.05*.95/float64(runs))
 		t.Logf("%s: raised in %.3f of %d runs of %d rounds, on average at round %.0f", c.name, share, runs,

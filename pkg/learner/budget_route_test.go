@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
@@ -195,7 +196,7 @@ func TestBudgetRoute(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		seeds = 8
 	}
-	for _, c := range []struct {
+	for i, c := range []struct {
 		mean            float64
 		late, costsLate int
 		quality         float64
@@ -204,7 +205,10 @@ func TestBudgetRoute(t *testing.T) {
 		{5e-4, 0, 0, .916}, {5e-4, 0, 100, .917}, {5e-4, 100, 100, .907},
 		{2e-3, 0, 0, .926}, {2e-3, 0, 100, .925}, {2e-3, 100, 100, .925},
 	} {
-		for _, kind := range []string{"linear", "auto"} {
+		for k, kind := range []string{"linear", "auto"} {
+			if !daily.Turn(t, i+k, 3) {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/%v/%d,%d", kind, c.mean, c.late, c.costsLate), func(t *testing.T) {
 				t.Parallel()
 				e := readExam(t)
@@ -226,7 +230,10 @@ func TestBudgetGood(t *testing.T) {
 		t.Skip("pure and long: the race detector has nothing to find here")
 	}
 	e := readExam(t)
-	for _, least := range []float64{.9, .92} {
+	for i, least := range []float64{.9, .92} {
+		if !daily.Turn(t, i, 2) {
+			continue
+		}
 		good := ofQuality(least)
 		cheap := e.route(onLoss("linear", []float64{0, 1}, good), 5e-4, 0, 0, nil, 1)
 		t.Logf("quality %.4f for at least %v, at %.6f a prompt", cheap.quality, least, cheap.cost*5e-4)

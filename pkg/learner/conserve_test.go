@@ -1,11 +1,14 @@
 package learner_test
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
@@ -234,8 +237,11 @@ func TestConserveKeeps(t *testing.T) {
 			rounds)
 		return share
 	}
-	for late := range latenesses() {
-		for _, world := range []string{"random", "trap"} {
+	for i, late := range slices.Sorted(maps.Keys(latenesses())) {
+		for k, world := range []string{"random", "trap"} {
+			if !daily.Turn(t, i+k, 2) {
+				continue
+			}
 			t.Run(world+" "+late, func(t *testing.T) {
 				if share := broken(t, world, late, false); share > delta+3*math.Sqrt(delta*(1-delta)/float64(seeds)) {
 					t.Errorf("broken in %.3f of runs, more than %v", share, delta)
@@ -258,7 +264,10 @@ func TestConserveRegret(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		seeds = 20
 	}
-	for _, name := range []string{"random", "linear"} {
+	for i, name := range []string{"random", "linear"} {
+		if !daily.Turn(t, i, 2) {
+			continue
+		}
 		var free, guarded, held, kept, least float64
 		for seed := range seeds {
 			w := worlds[name](seed)

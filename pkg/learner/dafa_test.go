@@ -2,10 +2,13 @@ package learner_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
@@ -128,7 +131,7 @@ func TestPathwiseInequality(t *testing.T) {
 	smallest := math.Inf(1)
 	for delays, wait := range waits {
 		for name, s := range schedules {
-			for seed := range uint64(3) {
+			for seed := range daily.Seeds(t, 3, 3) {
 				w := newWorld(seed)
 				l := dafaOver(w, oracle.HedgeOptions{}, s)
 				sum := 0.0
@@ -184,7 +187,11 @@ func TestMeasuredDriftCovers(t *testing.T) {
 		t.Skip("pure and long: the race detector has nothing to find here")
 	}
 	const runs, rounds = 12, 1500
-	for delays, wait := range waits {
+	for i, delays := range slices.Sorted(maps.Keys(waits)) {
+		if !daily.Turn(t, i, 2) {
+			continue
+		}
+		wait := waits[delays]
 		regret, measured, apriori := 0.0, 0.0, 0.0
 		for seed := range uint64(runs) {
 			w := newWorld(100 + seed)
