@@ -7,10 +7,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"hindsight/internal/join"
 	"hindsight/internal/topics"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -247,4 +249,126 @@ func TestPrinter(t *testing.T) {
 		back.Uniform != nil {
 		t.Errorf("%v, %s", err, &b)
 	}
+}
+
+// TestTailTakes: which records count, and how many decisions wait once each log was seen.
+func TestTailTakes(t *testing.T) {
+	tail := &Tail{topics: join.TopicsOf("m"), scope: watch.NewScope(), released: -1, decided: []int64{-1, -1},
+		ends: []int64{3, 5}, now: counts{fates: map[codec.Fate]int64{}, rejects: map[string]int64{}}}
+	tail.was = tail.now.clone()
+	give := func(partition int, n, offset int64) {
+		d := codec.Decision{N: n, Partition: partition, ID: "r", Epoch: 1, Actions: []string{"a", "b"},
+			Propensities: []float64{.75, .25}, Source: -1, Context: []byte(`{}`)}
+		if err := tail.decision(&stream.Record{Offset: offset, Value: codec.AppendDecision(nil, &d)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, c := range []struct {
+		partition               int
+		n, offset               int64
+		released                int64 // by then; 0: nothing
+		decided, appended, wait int64
+	}{{2, 9, 9, 0, 0, 0, -1}, {0, 4, 2, 0, 1, 0, -1}, {1, 3, 4, 0, 2, 0, -1}, {1, 4, 5, 0, 3, 1, -1}, {0, 5, 3, 2,
+		4, 2, 7},
+		{0, 6, 4, 20, 5, 3, 0}} {
+		give(c.partition, c.n, c.offset)
+		if c.released > 0 {
+			f := codec.Feedback{N: c.released, Round: 1, ID: "r", Epoch: 1, Actions: []string{"a", "b"}, Stage: i % 2,
+				Propensities: []float64{.75, .25}, Fate: codec.Skipped, Context: []byte(`{}`), OutcomePartition: -1,
+				OutcomeOffset: -1}
+			if f.Stage > 0 {
+				f.Fate, f.Outcomes = codec.Observed, []codec.Closed{{Name: "q", Fate: codec.Observed}}
+			}
+			if err := tail.feedback(&stream.Record{Value: codec.AppendFeedback(nil, &f)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if tail.now.decisions != c.decided || tail.now.appended != c.appended || tail.waiting() != c.wait {
+			t.Errorf("%d: %d decisions, %d appended, %d wait", i, tail.now.decisions, tail.now.appended, tail.waiting())
+		}
+	}
+	if tail.now.fates[codec.Skipped] != 1 || tail.now.fates[codec.Observed] != 0 {
+		t.Errorf("fates %v", tail.now.fates)
+	}
+	for _, want := range []bool{true, false} {
+		l := tail.Line()
+		if (l.Decisions == 5) != want || (l.Appended == 3) != want || (l.Fates["skipped"] == 1) != want ||
+			l.Waiting == nil || *l.Waiting != 0 || len(l.Fates) != 4 || l.Seconds < 0 {
+			t.Errorf("first %t: %+v", want, l)
+		}
+	}
+}
+
+// TestShown: numbers that there are none of, and durations with about three digits.
+func TestShown(t *testing.T) {
+	for x, want := range map[float64]string{0: "0s", 0.000123456: "123µs", 0.0123456: "12.3ms", 1.23456: "1.23s",
+		12.3456: "12.3s", 100: "1m40s", 1234.5: "20m30s"} {
+		if got := seconds(&x); got != want {
+			t.Errorf("%v is shown as %s, not %s", x, got, want)
+		}
+	}
+	if seconds(nil) != "–" || number(nil, "%v", 1) != "–" || rejects(nil) != "–" ||
+		rejects(map[string]int64{"b": 2, "a": 1}) != "a 1, b 2" {
+		t.Error("what is not there is shown as something")
+	}
+	var b bytes.Buffer
+	if err := (&Printer{W: &b}).Print(&progressLine{Appended: 5}); err != nil || !strings.Contains(b.String(),
+		" 0.0 ") ||
+		!strings.Contains(b.String(), " ? ") {
+		t.Errorf("%v, %s", err, &b)
+	}
+}
+
+// TestTailGoesOn: what retention dropped before it was read is passed over, and a log that is away is read again.
+func TestTailGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWritten(t)
+		for n := range int64(4) {
+			w.feedback(n+1, codec.Observed, 1)
+		}
+		log := &stumbling{Log: w.log}
+		tail, err := Open(t.Context(), Config{Log: log, Name: "m", Last: 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.errs, log.reads, log.nexts = []error{stream.ErrTruncated, stream.ErrUnavailable}, 0, 0
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := tail.Follow(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if l := tail.Line(); l.Fates["observed"] != 4 || log.reads != 2 || log.nexts > 10 {
+			t.Errorf("%d read in %d readers and %d calls", l.Fates["observed"], log.reads, log.nexts)
+		}
+	})
+}
+
+// stumbling is a log whose readers of feedback fail with these errors first.
+type stumbling struct {
+	stream.Log
+	errs         []error
+	reads, nexts int
+}
+
+func (l *stumbling) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
+	r, err := l.Log.Read(ctx, topic, partition, from)
+	if topic != "m.feedback" || err != nil {
+		return r, err
+	}
+	l.reads++
+	return &stumble{r, l}, nil
+}
+
+type stumble struct {
+	stream.Reader
+	of *stumbling
+}
+
+func (s *stumble) Next(ctx context.Context, dst []stream.Record) ([]stream.Record, error) {
+	if s.of.nexts++; len(s.of.errs) > 0 {
+		err := s.of.errs[0]
+		s.of.errs = s.of.errs[1:]
+		return dst, err
+	}
+	return s.Reader.Next(ctx, dst)
 }
