@@ -424,3 +424,15 @@ func TestFind(t *testing.T) {
 		t.Error("it judges contexts of another partition")
 	}
 }
+
+// TestSumsAreFinite: a sum that is infinite is refused where the range clips, too, on either side.
+func TestSumsAreFinite(t *testing.T) {
+	for x, want := range map[float64]float64{1e308: math.Inf(1), -1e308: math.Inf(-1), 5e307: 1, -5e307: -1} {
+		f := outcomeFate{count: 1, total: x, kind: codec.Named}
+		value, total, err := f.add(&Range{Min: -1, Max: 1, Clip: true}, codec.Named, x)
+		if infinite := math.IsInf(want, 0); errors.Is(err, errInfinite) != infinite || !infinite && (value != want ||
+			total != 2*x) {
+			t.Errorf("twice %v: %v of %v, %v", x, value, total, err)
+		}
+	}
+}
