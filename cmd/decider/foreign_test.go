@@ -182,8 +182,8 @@ func (c *chaos) auditLoss() {
 	verify := c.verify()
 	out, err := verify.CombinedOutput()
 	c.t.Logf("%d of %d decisions that were told are gone, %d of them named by no mark, %d contexts and %d outcomes; "+
-		"marks name %v and %v; %d lines of logs say so; %s\nreplayer verify: %v\n%s", lost, len(c.load.replies), unmarked,
-		contexts, outcomes, said.rounds, said.tails, logged, figures(r), err, lastLines(string(out), 4))
+		"marks name %v and %v; %d lines of logs say so; %s\nreplayer verify: %v\n%s", lost, len(c.load.replies),
+		unmarked, contexts, outcomes, said.rounds, said.tails, logged, figures(r), err, lastLines(string(out), 4))
 	if code := verify.ProcessState.ExitCode(); code != 0 && code != 3 { // 3: not all of it can be recomputed
 		c.t.Errorf("replayer verify: %v\n%s", err, out)
 	}

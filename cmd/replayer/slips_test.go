@@ -25,7 +25,8 @@ func TestSlips(t *testing.T) {
 
 // TestSlipBeforeData holds that a wrong learner is told as what it is, before a log is read that may be long.
 func TestSlipBeforeData(t *testing.T) {
-	got := execute(t.Context(), "backtest", "--data", "../../compose/clients/personalizer/log.dsjson", "--learner", "magic")
+	const data = "../../compose/clients/personalizer/log.dsjson"
+	got := execute(t.Context(), "backtest", "--data", data, "--learner", "magic")
 	if got.code != daemon.WrongUsage || !strings.HasPrefix(got.stderr, `replayer: --learner: unknown learner "magic"`) {
 		t.Errorf("exit code %d, %s", got.code, got.stderr)
 	}

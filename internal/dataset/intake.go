@@ -46,8 +46,8 @@ func (in *Intake) Notes() []string {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
-	note(in.Malformed, "malformed records left out: %d; figures are right only if what made them so has nothing to do with "+
-		"losses", in.Malformed)
+	note(in.Malformed, "malformed records left out: %d; figures are right only if what made them so has nothing to do "+
+		"with losses", in.Malformed)
 	note(in.Withdrawn, "events withdrawn: %d; nobody saw what was decided, and they are no rounds", in.Withdrawn)
 	note(in.Weighted, "events that stand for several, since others were dropped (pdrop): %d; every figure counts "+
 		"each for as many as it stands for, and a learner meets it once", in.Weighted)
