@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	"hindsight/internal/testkit/daily"
 	_ "hindsight/internal/testkit/roomy"
 )
 
@@ -239,8 +240,11 @@ func truth(x bool) float64 {
 
 func TestIntervalsHoldAtAllTimes(t *testing.T) {
 	n := seeds(100, 1000)
-	for _, c := range []study{{delay: blind}, {delay: byLoss}, {adaptive: true, delay: blind},
-		{adaptive: true, delay: byLoss}} {
+	for i, c := range []study{{delay: blind}, {delay: byLoss}, {adaptive: true, delay: byLoss},
+		{adaptive: true, delay: blind}} {
+		if !daily.Turn(t, i, 2) {
+			continue
+		}
 		c.rounds, c.window = 1500, 60
 		value, _, gain, independent := c.count(n)
 		t.Logf("adaptive %t: of %d logs ever wrong: value %.3f, gain %.3f, independent data %.3f", c.adaptive, n, value,
@@ -257,7 +261,10 @@ func TestIntervalsHoldAtAllTimes(t *testing.T) {
 
 func TestWorstCaseHoldsWhereTheWindowDropsByLoss(t *testing.T) {
 	n := seeds(50, 1000)
-	for _, adaptive := range []bool{false, true} {
+	for i, adaptive := range []bool{false, true} {
+		if !daily.Turn(t, i, 2) {
+			continue
+		}
 		c := study{adaptive: adaptive, delay: dropped, rounds: 3000, window: 60}
 		value, worst, _, _ := c.count(n)
 		t.Logf("adaptive %t: of %d logs ever wrong: as if at random %.3f, worst case %.3f", adaptive, n, value, worst)

@@ -204,7 +204,7 @@ func TestTextBesideNamed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")
 	}
-	const seeds = 3
+	seeds := uint64(many(2, 3))
 	p := twoModels(t, .1)
 	subject, text := p.over(t, -.1, "subject: text", "", seeds, 0), p.over(t, -.1, ngrams, "", seeds, 0)
 	both := p.over(t, -.1, ngrams+", subject: text", "", seeds, 0)
