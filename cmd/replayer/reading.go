@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -163,6 +164,7 @@ func (s *source) openLog(ctx context.Context, path string, o logs.Options) (*rec
 		o.Keys, o.Long = columns.Keys(o.Long)
 		o.Mapping = logs.Mapping{}
 	}
+	inCSV, _ := logs.CSVFormats()
 	switch named := !o.Mapping.IsZero(); {
 	case named && s.format != formatAuto && s.format != logs.Bandit:
 		return nil, daemon.Usagef("--format %s: columns are named for --format %s only", s.format, logs.Bandit)
@@ -175,9 +177,9 @@ func (s *source) openLog(ctx context.Context, path string, o logs.Options) (*rec
 	case s.format == formatAuto:
 	case s.format == logs.Labelled && !o.Labelled:
 		return nil, daemon.Usagef("%v", logs.ErrLabelled)
-	case !slices.Contains(append(logs.Formats(), logs.Labelled, logs.OpenBandit), s.format):
-		return nil, daemon.Usagef("--format %q: expected %s, %s, %s, %s, or one of %s", s.format, formatAuto,
-			logs.Labelled, logs.Bandit, logs.OpenBandit, logs.FormatNames())
+	case !slices.Contains(append(logs.Formats(), inCSV...), s.format):
+		return nil, daemon.Usagef("--format %q: expected %s, %s, or one of %s", s.format, formatAuto,
+			strings.Join(inCSV, ", "), logs.FormatNames())
 	default:
 		o.Format = s.format
 	}

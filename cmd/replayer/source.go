@@ -66,9 +66,9 @@ func (s *source) dataFlags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 // logFlags say how a log is read.
 func (s *source) logFlags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 	grouped(f, "Data", func() {
-		f.StringVar(&s.format, "format", formatAuto, "format of the log: auto (by content), multiclass "+
-			"(labelled CSV), bandit (CSV whose columns are named), obd (Open Bandit CSV or its folder), or one of "+
-			logs.FormatNames())
+		_, inCSV := logs.CSVFormats()
+		f.StringVar(&s.format, "format", formatAuto, "format of the log: auto (by content), "+
+			strings.Join(inCSV, ", ")+", or one of "+logs.FormatNames())
 		s.reading.flags(env, f, a)
 		s.columnFlags.flags(f)
 	})

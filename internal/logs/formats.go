@@ -29,7 +29,44 @@ const (
 	itemRows   = "items"      // of Open Bandit data
 )
 
-// Formats returns the names of the formats that are read.
+// csvFormat is a format in CSV.
+type csvFormat struct {
+	name, is string                            // is: what it is; "": no flag names it
+	has      func(columns []string) bool       // tells it by its columns; nil: they do not tell it
+	open     func(t *table, c *scan.CSV) error // reads the header
+}
+
+func csvFormats() []csvFormat {
+	return []csvFormat{
+		{Labelled, "labelled CSV", nil, (*table).labelled},
+		{Bandit, "CSV whose columns are named", nil, (*table).columns},
+		{OpenBandit, "Open Bandit CSV or its folder", isOpenBandit, (*table).openBandit},
+		{Times, "", nil, (*table).columns},
+		{itemRows, "", nil, (*table).columnsOfItems},
+	}
+}
+
+// csvFormatOf returns the format in CSV of a name, nil if there is none.
+func csvFormatOf(name string) *csvFormat {
+	for _, f := range csvFormats() {
+		if f.name == name {
+			return &f
+		}
+	}
+	return nil
+}
+
+// CSVFormats returns the formats in CSV that flags name, and what each is.
+func CSVFormats() (names, texts []string) {
+	for _, f := range csvFormats() {
+		if f.is != "" {
+			names, texts = append(names, f.name), append(texts, f.name+" ("+f.is+")")
+		}
+	}
+	return names, texts
+}
+
+// Formats returns the names of the other formats that are read.
 func Formats() []string { return []string{Dsjson, CB, CBADF, CCB, JSONL, Msgpack, Parquet} }
 
 // FormatNames lists them in a text.
@@ -80,18 +117,20 @@ func (r *Reader) newDecoder(in *input) (d decoder, format string, err error) {
 	case Parquet:
 		d, err := openParquet(in)
 		return d, format, err
-	case Labelled, Bandit, OpenBandit, Times, itemRows:
-		d, err := r.newRows(in, format)
-		return d, format, err
 	}
-	return nil, "", fmt.Errorf("%s: %w", in.name, errUnknownFormat)
+	d, err = r.newRows(in, format)
+	return d, format, err
 }
 
 // csvFormat tells CSV whose columns nobody named.
 func (r *Reader) csvFormat(head []byte) (string, error) {
+	columns := columnsOf(head)
+	for _, f := range csvFormats() {
+		if f.has != nil && f.has(columns) {
+			return f.name, nil
+		}
+	}
 	switch {
-	case isOpenBanditHead(head):
-		return OpenBandit, nil
 	case r.o.Labelled:
 		return Labelled, nil
 	case bytes.HasPrefix(head, []byte("label,")):

@@ -95,13 +95,16 @@ func isOpenBanditLog(path string) bool {
 	}
 	defer in.close()
 	head, err := in.head()
-	return err == nil && isOpenBanditHead(head)
+	return err == nil && isOpenBandit(columnsOf(head))
 }
 
-// isOpenBanditHead does so for the first bytes of a file.
-func isOpenBanditHead(head []byte) bool {
+// columnsOf returns the columns of a file in CSV by its first bytes, nil if it is none.
+func columnsOf(head []byte) []string {
 	header, err := scan.NewCSV("", bytes.NewReader(head)).Row()
-	return err == nil && isOpenBandit(header)
+	if err != nil {
+		return nil
+	}
+	return header
 }
 
 // openBandit reads the header of impressions. Without a file of items there are as many items as columns
@@ -120,7 +123,13 @@ func (t *table) openBandit(c *scan.CSV) error {
 	for a, features := range t.Items {
 		t.items = append(t.items, codec.Action{Name: strconv.Itoa(a), Features: features})
 	}
-	return nil
+	return t.columns(c)
+}
+
+// columnsOfItems reads the header of items.
+func (t *table) columnsOfItems(c *scan.CSV) error {
+	t.m = itemMapping
+	return t.columns(c)
 }
 
 // obdMapping names the columns of an Open Bandit file, and returns the number of items,

@@ -86,17 +86,13 @@ func Open(path string, o Options) (*Reader, error) {
 	if o.Format == "" && !o.Mapping.IsZero() {
 		o.Format = Bandit
 	}
-	switch o.Format {
-	case "", Labelled, Times, itemRows:
-	case Bandit:
+	if o.Format == Bandit {
 		if err := o.Mapping.Validate(); err != nil {
 			return nil, err
 		}
-	case OpenBandit:
-	default:
-		if !slices.Contains(Formats(), o.Format) {
-			return nil, fmt.Errorf("format %q: expected one of %s", o.Format, FormatNames())
-		}
+	}
+	if o.Format != "" && csvFormatOf(o.Format) == nil && !slices.Contains(Formats(), o.Format) {
+		return nil, fmt.Errorf("format %q: expected one of %s", o.Format, FormatNames())
 	}
 	if path != Stdin && (o.Format == OpenBandit || o.Format == "" && isOpenBanditLog(path)) {
 		var err error

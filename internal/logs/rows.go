@@ -28,9 +28,6 @@ func (r *Reader) newRows(in *input, format string) (decoder, error) {
 	if d.table == nil {
 		d.table = &table{o: &r.o, m: r.o.Mapping, ids: r.events, actions: map[string]struct{}{}, last: scan.NoTime}
 		d.Schema = Schema{Format: format, File: in.name, Actions: r.o.Actions, Items: r.o.items}
-		if format == itemRows {
-			d.m = itemMapping
-		}
 		if err := d.open(d.CSV); err != nil {
 			return nil, err
 		}

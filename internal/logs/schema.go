@@ -87,15 +87,7 @@ func (t *table) open(c *scan.CSV) error {
 	for _, name := range header {
 		t.header = append(t.header, strings.Clone(name))
 	}
-	switch t.Format {
-	case Labelled:
-		return t.labelled(c)
-	case OpenBandit:
-		if err := t.openBandit(c); err != nil {
-			return err
-		}
-	}
-	return t.columns(c)
+	return csvFormatOf(t.Format).open(t, c)
 }
 
 func (t *table) labelled(c *scan.CSV) error {
