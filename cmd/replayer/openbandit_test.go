@@ -143,6 +143,7 @@ func TestOpenBanditFlags(t *testing.T) {
 		{[]string{"--data", data, "--policy", "always:9"}, 2, `there is no action "9" in the log; there are 0, 1, 2`},
 		{[]string{"--data", data, "--policy", "learner:wizard"}, 2, "wizard"},
 		{[]string{"--data", data, "--policy", "model:/nowhere/m.yaml"}, 2, "/nowhere/m.yaml"},
+		{[]string{"--data", data, "--oracle", "wizard"}, 2, `replayer: --oracle: unknown oracle "wizard"`},
 		{[]string{"--data", data, "--lambda", "0"}, 2, `--lambda "0": expected`},
 		{[]string{"--data", data, "--crossfit", "1"}, 2, "--crossfit 1: expected"},
 		{[]string{"--data", data, "--bootstrap", "-1"}, 2, "--bootstrap -1"},

@@ -150,6 +150,15 @@ func (b *backtest) judgeBy(ctx context.Context, env *replay.Rounds, specs []stri
 	return b.judgeAll(ctx, off, specs, o)
 }
 
+// blame returns the error of a policy. If no flag names the policy, it is that of its own flag.
+func (p *policies) blame(spec string, err error) error {
+	var made *daemon.ExitError
+	if errors.As(err, &made) && !slices.Contains(p.specs, spec) {
+		return made
+	}
+	return daemon.Usagef("--policy: %v", err)
+}
+
 // judgeAll judges the policies that the journal does not have. Interrupted, it returns
 // those that are judged, and the context's error.
 func (b *backtest) judgeAll(ctx context.Context, off *judge.OffPolicy, specs []string,
@@ -162,7 +171,7 @@ func (b *backtest) judgeAll(ctx context.Context, off *judge.OffPolicy, specs []s
 			return nil, err
 		}
 		if err != nil && ctx.Err() == nil {
-			return nil, daemon.Usagef("--policy: %v", err)
+			return nil, b.policies.blame(spec, err)
 		}
 		if out.Policies[i] = e; e != nil {
 			before++
