@@ -38,9 +38,9 @@ var programs = []string{"chromium", "chromium-headless-shell", "chromium-browser
 var errNone = errors.New("no Chromium here; Debian has it: apt-get install chromium (.ci/browser does it and runs " +
 	"the tests)")
 
-// Find returns the path of the browser: that of HINDSIGHT_CHROMIUM, or the first of the
+// find returns the path of the browser: that of HINDSIGHT_CHROMIUM, or the first of the
 // usual names in PATH.
-func Find() (string, error) {
+func find() (string, error) {
 	if own := os.Getenv("HINDSIGHT_CHROMIUM"); own != "" {
 		path, err := exec.LookPath(own)
 		if err != nil {
@@ -64,7 +64,7 @@ type Browser struct{ ctx context.Context }
 // says.
 func Start(t testing.TB) *Browser {
 	t.Helper()
-	path, err := Find()
+	path, err := find()
 	switch wanted := os.Getenv("HINDSIGHT_BROWSER"); {
 	case wanted == "":
 		t.Skip("a browser takes seconds: .ci/browser runs this, or HINDSIGHT_BROWSER=try")

@@ -148,11 +148,11 @@ func TestBrowserPlaysTheReader(t *testing.T) {
 func TestFindSaysHow(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("HINDSIGHT_CHROMIUM", "")
-	if _, err := Find(); err == nil || !strings.Contains(err.Error(), "apt-get install chromium") {
+	if _, err := find(); err == nil || !strings.Contains(err.Error(), "apt-get install chromium") {
 		t.Errorf("%v", err)
 	}
 	t.Setenv("HINDSIGHT_CHROMIUM", "no-such-browser")
-	if _, err := Find(); err == nil || !strings.Contains(err.Error(), "no-such-browser") {
+	if _, err := find(); err == nil || !strings.Contains(err.Error(), "no-such-browser") {
 		t.Errorf("%v", err)
 	}
 }

@@ -2,9 +2,9 @@ package ledger
 
 import "math"
 
-// K bounds scores from below, as the package says: they are at least −K. A larger one keeps more of the predictions
+// k is the K of the package comment: scores are at least −K. A larger one keeps more of the predictions
 // where weights are large, and costs more in the first rounds.
-const K = 4
+const k = 4
 
 // Round is what is known of a final round.
 type Round struct {
@@ -27,18 +27,18 @@ func score(r *Round, policy, predicted []float64, x, shift float64) float64 {
 		}
 		u, q := policy[a]/p-shift, predicted[a]
 		if u > 0 {
-			q = math.Min(q, K/u)
+			q = math.Min(q, k/u)
 		}
 		s += float64((policy[a] - float64(shift*p)) * q)
 		if a == r.Action {
 			s += float64(u * (x - q))
 		}
 	}
-	return math.Max(0, (s+K+shift)/(1+K+shift))
+	return math.Max(0, (s+k+shift)/(1+k+shift))
 }
 
 // unscale returns what a mean of scores is on the scale of losses.
-func unscale(mean, shift float64) float64 { return float64(mean*(1+K+shift)) - K - shift }
+func unscale(mean, shift float64) float64 { return float64(mean*(1+k+shift)) - k - shift }
 
 // worst returns the x that makes the score of the action drawn least.
 func worst(r *Round, policy []float64, shift float64) float64 {

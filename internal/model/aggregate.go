@@ -6,9 +6,6 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Auto is the aggregate of several regressions, the default.
-const Auto = "auto"
-
 type aggregate struct{ overFeatures }
 
 // resolve decides how many columns to expect, β as for the linear oracle, and the random features, 128 if

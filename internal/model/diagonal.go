@@ -6,9 +6,6 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Diagonal is the Kalman filter with a diagonal covariance, for texts and vectors.
-const Diagonal = "diagonal"
-
 type diagonal struct{ overFeatures }
 
 // resolve decides β, which costs nothing here, and λ.

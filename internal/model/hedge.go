@@ -8,9 +8,6 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Hedge is the aggregate of the functions of a finite class.
-const Hedge = "hedge"
-
 // PaperEta is the paper's learning rate of Hedge-Vovk, which explore: {paper: T}
 // stands for (docs/algorithms.md, 2.1).
 const PaperEta = oracle.PaperEta

@@ -6,12 +6,6 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Linear is ridge regression, and Fourier is it with random features, as flags name it.
-const (
-	Linear  = "linear"
-	Fourier = "fourier"
-)
-
 type linear struct{}
 
 // expectRandom sets what random features have by default.

@@ -11,6 +11,18 @@ import (
 	"hindsight/pkg/oracle"
 )
 
+// Kinds of oracles, as model files name them.
+const (
+	Auto     = "auto"     // an aggregate of several regressions, the default
+	Linear   = "linear"   // ridge regression
+	Fourier  = "fourier"  // ridge regression with random features, as flags name it
+	Shared   = "shared"   // one regression for all actions, over their features
+	Hybrid   = "hybrid"   // shared, with an intercept an action
+	Diagonal = "diagonal" // the Kalman filter with a diagonal covariance, for texts and vectors
+	Ridge    = "ridge"    // ridge regression over columns that are fixed beforehand, with a theorem
+	Hedge    = "hedge"    // an aggregate of the functions of a finite class
+)
+
 // Oracle names a regression oracle with its parameters.
 type Oracle struct {
 	Kind    string // Linear, Auto, Hedge, Shared, Hybrid, Diagonal or Ridge

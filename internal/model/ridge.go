@@ -7,9 +7,6 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Ridge is ridge regression over columns that are fixed beforehand, with a theorem.
-const Ridge = "ridge"
-
 type certified struct{ fixed }
 
 const ridgeExample = "for example: actions: [red, green], features: {age: {number: [18, 99]}, vip: bool}, " +

@@ -6,12 +6,6 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// One regression for all actions, over features of actions: Hybrid has one intercept an action, too.
-const (
-	Shared = "shared"
-	Hybrid = "hybrid"
-)
-
 type shared struct{ overFeatures }
 
 // resolve decides β, ½ if K·D² ≤ 1e5, else 0, and λ, which is 1: how many of the
