@@ -1,6 +1,5 @@
-// Command decider decides contexts as they come, by topic and by request, and keeps
-// learning from their outcomes. On the embedded log it is a whole system: log,
-// joiner and request-reply in one process.
+// Command decider decides contexts as they come, by topic and by request, and keeps learning from their outcomes. On
+// the embedded log it is a whole system: log, joiner and request-reply in one process.
 package main
 
 import (
@@ -80,13 +79,13 @@ on the servers of --nats, which several deciders need.`,
 		"that is taken)")
 	engine.RegisterSync(f, &c.sync)
 	f.StringVar(&c.model, "model", "", "model file (default: takes any context that lists its actions)")
-	f.StringVar(&c.seedFile, "seed-file", "", "the secret seed of the draws, made if absent (default: the file "+
-		"seed in the folder of the log, or ./hindsight.seed)")
+	f.StringVar(&c.seedFile, "seed-file", "", "the secret seed of the draws, made if absent (default: the file seed "+
+		"in the folder of the log, or ./hindsight.seed)")
 	f.BoolVar(&c.joiner, "joiner", true, "run the joiner in this process; --joiner=false: feedback-joiner runs it")
 	c.retention = retention(7 * 24 * time.Hour)
 	f.Var(&c.retention, "retention", "how long a new log keeps its records: 7d, 36h; 0: for ever")
-	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes "+
-		"(default 1); fixed from then on")
+	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes (default "+
+		"1); fixed from then on")
 	f.StringVar(&c.encoding, "encoding", "", "msgpack or json: how the records of a new model are written (default "+
 		"msgpack); fixed from then on")
 	f.IntVar(&c.clientRate, "client-rate", 0, "maximum requests per second of one client to this process, decisions "+

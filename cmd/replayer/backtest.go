@@ -151,8 +151,7 @@ func (b *backtest) playAll(ctx context.Context, env *replay.Rounds) ([]replay.Re
 	return (&campaign{env: b.env, what: "runs", trials: trials, journal: b.journal}).play(ctx)
 }
 
-// write writes the results of runs and what a log says of policies, each if there is
-// any.
+// write writes the results of runs and what a log says of policies, each if there is any.
 func (b *backtest) write(found *report.Results, judged *judge.Evaluations) error {
 	if b.showing.on() {
 		if err := b.showing.write(b.env, found); err != nil {
@@ -197,8 +196,7 @@ type roundsKey struct {
 	named    string // the model, if it names outcomes
 }
 
-// player is a learner that is played: a specification over a model file, each of which
-// may be "".
+// player is a learner that is played: a specification over a model file, each of which may be "".
 type player struct{ spec, model string }
 
 // target is the player as a policy that is judged on a log. A learner over the file of
@@ -235,8 +233,7 @@ func (b *backtest) players() []player {
 	return slices.Compact(out)
 }
 
-// cast makes the learners of all players. Model files that would share a label are told apart by
-// their names.
+// cast makes the learners of all players. Model files that would share a label are told apart by their names.
 func (b *backtest) cast(env *replay.Rounds) ([]*policy, error) {
 	players := b.players()
 	out, labels := make([]*policy, len(players)), map[string]int{}

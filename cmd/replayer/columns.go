@@ -28,8 +28,8 @@ func (c *columnFlags) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.outcomes, "outcome-columns", "", "bandit log: columns of named outcomes, joined by commas, "+
 		"instead of a loss or reward; an outcome is called as its column, behind the last dot; COLUMN:TIME_COLUMN "+
 		"gives it a time of its own")
-	f.StringVar(&c.columns.Propensity, "propensity-column", "", "bandit log: the probability with which the "+
-		"action was played, in (0, 1]")
+	f.StringVar(&c.columns.Propensity, "propensity-column", "", "bandit log: the probability with which the action "+
+		"was played, in (0, 1]")
 	f.StringVar(&c.columns.ID, "id-column", "", "bandit log: id of the round")
 	f.StringVar(&c.features, "features", "", "bandit log: columns that are features, joined by commas; NAME:text or "+
 		"NAME:number sets the type, NAME:ngrams counts the words of texts")
@@ -37,8 +37,7 @@ func (c *columnFlags) flags(f *pflag.FlagSet) {
 		"features")
 }
 
-// readMapping returns the columns of a bandit log: those of --mapping, and over them
-// those of flags.
+// readMapping returns the columns of a bandit log: those of --mapping, and over them those of flags.
 func (c *columnFlags) readMapping() (logs.Mapping, error) {
 	var m logs.Mapping
 	if c.mapping != "" {

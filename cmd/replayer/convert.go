@@ -54,8 +54,8 @@ Bandit CSV or its folder). Memory does not grow with the log.`,
 	f.StringVar(&c.to, "to", "", "format to write, one of "+strings.Join(logs.WriteFormats(), ", ")+"; default: none, "+
 		"only account")
 	f.StringVar(&c.out, "out", "-", "file to write; - is standard output")
-	f.BoolVar(&c.keep, "keep-inactive", false, "also write events that were not activated, marked so; they "+
-		"still count as skipped")
+	f.BoolVar(&c.keep, "keep-inactive", false, "also write events that were not activated, marked so; they still "+
+		"count as skipped")
 	f.BoolVar(&c.json, "json", false, "the account as one JSON object, on standard error if the log is written to "+
 		"standard output")
 	return cmd

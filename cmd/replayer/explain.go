@@ -35,8 +35,8 @@ the same, without the context, at /explain?id=ID of its admin port.
 
 Exit code: 0 printed, 1 no such round or the log cannot be read, 2 usage.`,
 		Args: daemon.OneArgument("id of a round", "r-0-17"),
-		Example: "  replayer explain r-0-17\n  replayer explain 8f3a --log embedded:DIR --json\n  replayer " +
-			"explain 8f3a --log nats://user:password@host:4222 --name shop --seed-file shop.seed",
+		Example: "  replayer explain r-0-17\n  replayer explain 8f3a --log embedded:DIR --json\n  replayer explain " +
+			"8f3a --log nats://user:password@host:4222 --name shop --seed-file shop.seed",
 		RunE: func(cmd *cobra.Command, args []string) error { return x.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()

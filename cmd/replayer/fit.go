@@ -77,8 +77,7 @@ and their products. Such a class knows actions that it never saw.`,
 	g.Float64Var(&o.Alpha, "alpha", o.Alpha, "level of the set of functions that survive the held-out rows")
 	most := float64(codec.MaxFeatures)
 	daemon.Bounds{"rounds": {0, 1e7}, "fit-rows": {0, 1e7}, "columns": {1, most}, "action-columns": {1, most},
-		"functions": {1, 1e4},
-		"hold-out":  {.05, .9}, "distance": {0, 1}, "alpha": {0, 1}}.Set(g)
+		"functions": {1, 1e4}, "hold-out": {.05, .9}, "distance": {0, 1}, "alpha": {0, 1}}.Set(g)
 	g.BoolVar(&f.play, "play", true, "play the rows that were not used")
 	g.StringVar(&f.out, "out", "class.jsonl", "class file to write")
 	return cmd
@@ -209,6 +208,5 @@ func (f *fitting) trial(env *replay.Rounds, o model.Oracle, files map[string][]b
 	m.MaxFeatures = max(m.MaxFeatures, env.Columns)
 	m.Resolve(env.Columns, len(env.Actions))
 	none, _ := delay.Parse("none", delay.Options{Seed: f.source.seed}) // it parses
-	return &replay.Trial{Rounds: env.For(m), Delays: none, Model: m, Files: files, Label: o.Kind,
-		Seed: f.source.seed}
+	return &replay.Trial{Rounds: env.For(m), Delays: none, Model: m, Files: files, Label: o.Kind, Seed: f.source.seed}
 }

@@ -82,12 +82,11 @@ logs and audits them.`,
 	engine.RegisterSync(f, &in.sync)
 	f.IntVar(&in.lead, "lead", 1, "maximum contexts in flight; 1 decides each after all feedback released by then is "+
 		"learned, as backtest does; larger is faster, but adds up to that much delay")
-	f.StringVar(&in.speed, "speed", "max", "pace of the contexts: max, or a multiple of the log's own pace "+
-		"(1x, 10x)")
+	f.StringVar(&in.speed, "speed", "max", "pace of the contexts: max, or a multiple of the log's own pace (1x, 10x)")
 	f.IntVar(&in.partitions, "partitions", 1, "partitions of contexts, decisions and outcomes, each with its decider")
 	f.StringVar(&in.encoding, "encoding", "", "msgpack or json: how the records are written (default msgpack)")
-	f.StringVar(&in.seedFile, "seed-file", "", "file for the secret seed of a log on servers or brokers "+
-		"(default ./hindsight.seed)")
+	f.StringVar(&in.seedFile, "seed-file", "", "file for the secret seed of a log on servers or brokers (default "+
+		"./hindsight.seed)")
 	daemon.Bounds{"lead": {1, 1e6}, "partitions": {1, service.MaxPartitions}}.Set(f)
 	in.showing.flags(f)
 	return cmd
@@ -231,8 +230,7 @@ func (in *injection) live(ctx context.Context) (*replay.Result, *verify.Report, 
 		return nil, nil, err
 	}
 	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: name, Encoding: encoding,
-		Source: source, Build: model.Epoch, Seed: seed,
-		Partitions: in.partitions, Owner: "replayer", Logger: logger}
+		Source: source, Build: model.Epoch, Seed: seed, Partitions: in.partitions, Owner: "replayer", Logger: logger}
 	result, err := in.play(ctx, &system)
 	if err != nil {
 		return nil, nil, err
@@ -254,8 +252,7 @@ func (in *injection) create(ctx context.Context, e *engine.Engine, name string) 
 	return topics.Create(ctx, e.Log, name, in.partitions, topics.Retention{})
 }
 
-// prepare writes the secret seed, and the model for whoever runs a decider on the
-// folder later.
+// prepare writes the secret seed, and the model for whoever runs a decider on the folder later.
 func (in *injection) prepare() ([]byte, error) {
 	seed := replay.SecretSeed(in.source.seed)
 	if in.remote() {

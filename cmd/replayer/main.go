@@ -1,6 +1,5 @@
-// Command replayer re-injects logs and built-in environments with adversarial
-// delays, backtests policies offline with the code that runs live, and verifies
-// what a live system did from its logs.
+// Command replayer re-injects logs and built-in environments with adversarial delays, backtests policies offline with
+// the code that runs live, and verifies what a live system did from its logs.
 package main
 
 import (

@@ -21,18 +21,12 @@ type progress struct {
 func newProgress(w io.Writer, total int64, what string) *progress {
 	_, terminal := screen(w)
 	_, lines := w.(*daemon.Lines)
-	return &progress{bar: progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(w),
+	return &progress{bar: progressbar.NewOptions64(total, progressbar.OptionSetWriter(w),
 		progressbar.OptionSetVisibility(terminal || !lines && daemon.File(w) == nil),
-		progressbar.OptionSetDescription(what),
-		progressbar.OptionSetWidth(30),
-		progressbar.OptionThrottle(200*time.Millisecond),
-		progressbar.OptionShowCount(),
-		progressbar.OptionShowIts(),
-		progressbar.OptionSetItsString("rounds"),
-		progressbar.OptionSetPredictTime(true),
-		progressbar.OptionClearOnFinish(),
-		progressbar.OptionUseANSICodes(false),
+		progressbar.OptionSetDescription(what), progressbar.OptionSetWidth(30),
+		progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+		progressbar.OptionSetItsString("rounds"), progressbar.OptionSetPredictTime(true),
+		progressbar.OptionClearOnFinish(), progressbar.OptionUseANSICodes(false),
 	)}
 }
 

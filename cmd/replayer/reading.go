@@ -26,8 +26,7 @@ import (
 // formatAuto stands for a format that the content of data tells.
 const formatAuto = "auto"
 
-// reading holds the flags that say how the records of a log are read, and what a log that
-// is topics is reached with.
+// reading holds the flags that say how the records of a log are read, and what a log that is topics is reached with.
 type reading struct {
 	rejects string
 	strict  bool
@@ -46,8 +45,8 @@ func (r *reading) flags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 	r.env, r.warned, r.opened, r.access = env, map[string]bool{}, new(*replay.Rounds), a
 	f.StringVar(&r.rejects, "rejects", "", "file for every unused record, one JSON object per line")
 	f.BoolVar(&r.strict, "strict", false, "stop at the first malformed record (default: count and skip them)")
-	f.IntVar(&r.dedup, "dedup", recent.DefaultDedup, "number of ids remembered, to find repeats and the events "+
-		"of outcomes")
+	f.IntVar(&r.dedup, "dedup", recent.DefaultDedup, "number of ids remembered, to find repeats and the events of "+
+		"outcomes")
 	daemon.Bounds{"dedup": {1, 1e9}}.Set(f)
 	if f.Lookup("name") == nil {
 		a.flags(env, f)
@@ -141,8 +140,8 @@ func (s *source) openData(ctx context.Context) (env *replay.Rounds, err error) {
 	defer func() { err = errors.Join(err, r.end()) }()
 	if c := r.Schema(); c != nil && c.Format != logs.Labelled && events.Reward != nil &&
 		m.Reward != (c.Kind == codec.Reward) {
-		return nil, errors.Join(daemon.Usagef("%s gives the range of a reward or of a loss, and the columns name "+
-			"the other", s.model), r.Close())
+		return nil, errors.Join(daemon.Usagef("%s gives the range of a reward or of a loss, and the columns name the "+
+			"other", s.model), r.Close())
 	}
 	events.Long = r.long
 	table, err := dataset.Read(r.name, r.Reader, events)

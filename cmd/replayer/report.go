@@ -174,9 +174,8 @@ const (
 )
 
 func (s *showing) sweepFlag(f *pflag.FlagSet) {
-	f.StringVar(&s.sweep, "sweep", "", fmt.Sprintf("for a report: delays, in rounds, at which each learner is "+
-		"played to show value over delay, or none; default 0,1,3,10,… up to a tenth of the first %d rounds, in %d "+
-		"row orders",
+	f.StringVar(&s.sweep, "sweep", "", fmt.Sprintf("for a report: delays, in rounds, at which each learner is played "+
+		"to show value over delay, or none; default 0,1,3,10,… up to a tenth of the first %d rounds, in %d row orders",
 		sweepRounds, sweepOrders))
 }
 

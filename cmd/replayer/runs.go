@@ -45,8 +45,7 @@ func (r *campaign) play(ctx context.Context) ([]replay.Result, error) {
 	return finished, err
 }
 
-// kept returns what the journal keeps, nil for trials that it does not, and the rounds
-// of the latter.
+// kept returns what the journal keeps, nil for trials that it does not, and the rounds of the latter.
 func (r *campaign) kept() (results []*replay.Result, rounds int64, err error) {
 	results = make([]*replay.Result, len(r.trials))
 	n := 0

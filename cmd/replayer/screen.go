@@ -27,8 +27,7 @@ func screen(w io.Writer) (width int, terminal bool) {
 	return mostWidth, false
 }
 
-// tables returns where tables for people go: standard output, or where that gets v as JSON, standard
-// error.
+// tables returns where tables for people go: standard output, or where that gets v as JSON, standard error.
 func tables(env *daemon.Env, asJSON bool, v any) (io.Writer, error) {
 	if !asJSON {
 		return env.Stdout, nil

@@ -31,8 +31,7 @@ const maxRounds = 1e9
 // anySeed says that every number is a seed.
 var anySeed = [2]float64{0, math.MaxUint64}
 
-// source holds the flags that name what is replayed: an environment or a file, and
-// the model that decides.
+// source holds the flags that name what is replayed: an environment or a file, and the model that decides.
 type source struct {
 	env, data, model string
 	format           string
@@ -55,10 +54,10 @@ type source struct {
 // dataFlags are those of verbs that read a log.
 func (s *source) dataFlags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 	grouped(f, "Data", func() {
-		f.StringVar(&s.data, "data", "", "log: a file or a folder, plain, gzip or zstd, or - for standard "+
-			"input, in any format that replayer convert reads; a labelled CSV (label first, n_ numbers, c_ "+
-			"categories); a CSV whose columns are named; Open Bandit data; or the topics of a live system: "+
-			"embedded:DIR, nats://… or kafka://…")
+		f.StringVar(&s.data, "data", "", "log: a file or a folder, plain, gzip or zstd, or - for standard input, in "+
+			"any format that replayer convert reads; a labelled CSV (label first, n_ numbers, c_ categories); a CSV "+
+			"whose columns are named; Open Bandit data; or the topics of a live system: embedded:DIR, nats://… or "+
+			"kafka://…")
 	})
 	s.logFlags(env, f, a)
 }
@@ -101,9 +100,9 @@ func (s *source) runFlags(f *pflag.FlagSet, window bool) {
 			"draws is accepted with probability min(1, ACCEPT/propensity); 1: always, 0: by the smallest propensity "+
 			"(rejection sampling)")
 		if window {
-			f.StringVar(&s.window, "window", "", "how long a round waits for its outcome: 200 or 200r later "+
-				"rounds, or a duration of the file's times; of named outcomes quality=2000,cost=100; default: the "+
-				"model file's, else 200")
+			f.StringVar(&s.window, "window", "", "how long a round waits for its outcome: 200 or 200r later rounds, "+
+				"or a duration of the file's times; of named outcomes quality=2000,cost=100; default: the model "+
+				"file's, else 200")
 		}
 		f.StringVar(&s.order, "order", "", "order of learning: fifo; early, which learns the first rounds as their "+
 			"outcomes come, for oracles over features; or arrival for learners that allow it (exp4dale, or dafa with "+
@@ -159,8 +158,7 @@ func (s *source) openPlain(ctx context.Context) (*replay.Rounds, error) {
 	return env, nil
 }
 
-// defaultDelays are those of inject and backtest: the log's own, or where it has none
-// these.
+// defaultDelays are those of inject and backtest: the log's own, or where it has none these.
 func (s *source) defaultDelays(env *replay.Rounds) string {
 	if env.RecordsDelays() {
 		return "recorded"
@@ -392,8 +390,8 @@ func (s *source) setLearner(p *policy, rounds int) (err error) {
 		return daemon.Usagef("--learner: %v", err)
 	}
 	if p.model.Explore.Warning() != "" {
-		s.reading.warn(fmt.Sprintf("--learner %s: its number is no ε, but a factor of γ, and one so small "+
-			"plays nearly at random for very long; for ε-greedy give --learner egreedy:%s", spec, explore))
+		s.reading.warn(fmt.Sprintf("--learner %s: its number is no ε, but a factor of γ, and one so small plays "+
+			"nearly at random for very long; for ε-greedy give --learner egreedy:%s", spec, explore))
 	}
 	return nil
 }

@@ -75,8 +75,8 @@ func (s *system) open(ctx context.Context) (*engine.Engine, error) {
 		return nil, daemon.Usagef("%v", err)
 	}
 	if spec.Kind == "mem" {
-		return nil, daemon.Usagef("--log %s: there is nothing to verify, to tell or to follow in a new log "+
-			"in memory", s.log)
+		return nil, daemon.Usagef("--log %s: there is nothing to verify, to tell or to follow in a new log in "+
+			"memory", s.log)
 	}
 	if spec.Kind == "embedded" && !engine.Exists(spec.Dir) {
 		return nil, fmt.Errorf("%s holds no log: name the folder of a decider's log", spec.Dir)

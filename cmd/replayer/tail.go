@@ -56,8 +56,8 @@ func (t *followed) run(ctx context.Context) error {
 	}
 	defer e.Close()
 	if e.Dir != "" && !e.Joined {
-		fmt.Fprintf(t.env.Stderr, "no decider serves %s: this is what it holds, and no decider can be started on "+
-			"it until this ends\n", e.Dir)
+		fmt.Fprintf(t.env.Stderr, "no decider serves %s: this is what it holds, and no decider can be started on it "+
+			"until this ends\n", e.Dir)
 	}
 	following, err := tail.Open(ctx, tail.Config{Log: e.Log, Name: t.name, Last: t.last})
 	if err != nil {

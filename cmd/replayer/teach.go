@@ -64,8 +64,8 @@ as the version before.`,
 		"partitions of contexts, decisions and outcomes (default 1); fixed from then on")
 	f.StringVar(&t.encoding, "encoding", "",
 		"msgpack or json: how the records are written (default msgpack); fixed from then on")
-	f.StringVar(&t.seedFile, "seed-file", "", "the secret seed of the draws, made if absent "+
-		"(default: the file seed in the folder of the log, or ./hindsight.seed)")
+	f.StringVar(&t.seedFile, "seed-file", "", "the secret seed of the draws, made if absent (default: the file seed "+
+		"in the folder of the log, or ./hindsight.seed)")
 	daemon.Bounds{"partitions": {0, service.MaxPartitions}}.Set(f)
 	return cmd
 }
@@ -99,8 +99,8 @@ func (t *teach) run(ctx context.Context) error {
 // check reports what is wrong with the flags.
 func (t *teach) check() error {
 	if t.source.data == "" || t.source.model == "" || t.log == "" {
-		return daemon.Usagef("name a log of decisions (--data), the model file (--model) and the system's own " +
-			"log (--log)")
+		return daemon.Usagef("name a log of decisions (--data), the model file (--model) and the system's own log " +
+			"(--log)")
 	}
 	spec, err := engine.Parse(t.log)
 	switch {
@@ -213,12 +213,12 @@ func say(out io.Writer, s *replay.Summary, lesson *inject.Lesson) {
 			"decided\n", s.Pending, lesson.Model.Window.Rounds)
 	}
 	if lesson.Model.Learner.Kind == model.EXP4DALE {
-		fmt.Fprintln(out, "warning: exp4dale learns only from rounds whose law has every action, and so nothing "+
-			"from these")
+		fmt.Fprintln(out, "warning: exp4dale learns only from rounds whose law has every action, and so nothing from "+
+			"these")
 	}
 	if lesson.Propensities() {
-		fmt.Fprintln(out, "the propensities of the log are kept with its contexts (logged_propensity); "+
-			"nothing is weighted by them yet")
+		fmt.Fprintln(out, "the propensities of the log are kept with its contexts (logged_propensity); nothing is "+
+			"weighted by them yet")
 	} else {
 		fmt.Fprintln(out, "the log has no propensities: off-policy estimates of it are not to be had")
 	}

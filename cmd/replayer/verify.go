@@ -45,8 +45,8 @@ checked, and some records are too old for that, 4 could not run.`,
 	}
 	f := cmd.Flags()
 	v.flags(f, "log to verify", true)
-	f.DurationVar(&v.skew, "clock-skew", 10*time.Second, "by how much clocks of the log's servers differ at most;\n"+
-		"a larger one finds fewer outcomes that were left out")
+	f.DurationVar(&v.skew, "clock-skew", 10*time.Second, "by how much clocks of the log's servers differ at most;\na "+
+		"larger one finds fewer outcomes that were left out")
 	daemon.Bounds{"clock-skew": {0, 48 * float64(time.Hour)}}.Set(f)
 	f.BoolVar(&v.json, "json", false, "one JSON object on standard output")
 	return cmd
@@ -67,8 +67,7 @@ func (v *verification) verify(ctx context.Context, e *engine.Engine, seed []byte
 	}
 	var bar *progress
 	var at func(done int)
-	report, err := verify.Run(ctx, verify.Config{Log: e.Log, Name: v.name, Seed: seed, Build: model.Epoch,
-		Skew: v.skew,
+	report, err := verify.Run(ctx, verify.Config{Log: e.Log, Name: v.name, Seed: seed, Build: model.Epoch, Skew: v.skew,
 		Progress: func(done, total int64) {
 			if bar == nil {
 				bar = newProgress(v.env.Stderr, total, "verify")

@@ -182,8 +182,8 @@ func (w *window) choose(env *replay.Rounds) ([]loop.Window, error) {
 		}
 		if n := len(out); n > 0 && (win.Rounds <= out[n-1].Rounds && win.Nanos <= out[n-1].Nanos ||
 			(win.Rounds > 0) != (out[0].Rounds > 0)) {
-			return nil, daemon.Usagef("--windows: %s after %s: give windows of one kind, each longer than the "+
-				"one before", text, model.FormatWindow(out[n-1]))
+			return nil, daemon.Usagef("--windows: %s after %s: give windows of one kind, each longer than the one "+
+				"before", text, model.FormatWindow(out[n-1]))
 		}
 		out = append(out, win)
 	}

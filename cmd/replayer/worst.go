@@ -59,8 +59,8 @@ draws that the search did not see. The true worst case is at least as bad.`,
 	w.source.learnerFlags(f, &w.learner, nil)
 	f.Int64Var(&w.total, "total", 0, "D, the sum of all delays, in later rounds (default that of the log's own "+
 		"delays, else 20 a round)")
-	f.Int64Var(&w.max, "max", 0, "the longest delay (default that of the log's own, else 100, or a tenth of "+
-		"the rounds if that is less)")
+	f.Int64Var(&w.max, "max", 0, "the longest delay (default that of the log's own, else 100, or a tenth of the "+
+		"rounds if that is less)")
 	f.IntVar(&w.steps, "steps", 100, "steps of the search")
 	f.IntVar(&w.batch, "batch", 4, "sequences per step, in parallel over the cores; the result does not depend on "+
 		"the number of cores")
@@ -72,8 +72,7 @@ draws that the search did not see. The true worst case is at least as bad.`,
 	return cmd
 }
 
-// defaultWorstRounds is the length of an environment that has none of its own: each
-// sequence is a run.
+// defaultWorstRounds is the length of an environment that has none of its own: each sequence is a run.
 const defaultWorstRounds = 2000
 
 func (w *worst) run(ctx context.Context) error {

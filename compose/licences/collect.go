@@ -39,8 +39,7 @@ var licenceName = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying|notice|copyr
 var known = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC-BY-4.0", "CC0-1.0", "FTL", "ISC",
 	"MIT", "Unlicense", "Zlib", "MIT-0", "OFL-1.1"}
 
-// read are modules whose licence a person has read: one may choose it, and its text lies
-// elsewhere in the module.
+// read are modules whose licence a person has read: one may choose it, and its text lies elsewhere in the module.
 var read = map[string]struct{ id, text string }{
 	"github.com/golang/freetype": {"FTL", "licenses/ftl.txt"},
 }
@@ -55,8 +54,7 @@ type goPackage struct {
 	}
 }
 
-// collect returns the parts of the packages of the source tree in dir, in the order of
-// their names.
+// collect returns the parts of the packages of the source tree in dir, in the order of their names.
 func collect(dir string, packages []string) ([]part, error) {
 	pkgs, err := list(dir, packages)
 	if err != nil {

@@ -54,8 +54,7 @@ func (b *bearer) token(ctx context.Context) (string, error) {
 	return token, err
 }
 
-// check returns the token in what a source gave. The error names the source, and never
-// shows what it gave.
+// check returns the token in what a source gave. The error names the source, and never shows what it gave.
 func (b *bearer) check(text []byte, source string, err error) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("token for Kafka: %w", err)
@@ -102,8 +101,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// expiry returns when a token expires by its own words, at most most. Tokens that are not
-// JSON web tokens say nothing.
+// expiry returns when a token expires by its own words, at most most. Tokens that are not JSON web tokens say nothing.
 func expiry(token string, most time.Time) time.Time {
 	var claims struct {
 		Exp float64 `json:"exp"`

@@ -62,8 +62,8 @@ func TestBearer(t *testing.T) {
 	f.PasswordFile = filepath.Join(dir, "token")
 	for _, text := range []string{"", " \n", "a b", strings.Repeat("x", maxToken+1)} {
 		write(t, dir, "token", text)
-		if _, err := f.login(t.Context(), &address{}); err == nil || !strings.Contains(err.Error(), "token "+
-			"for Kafka: ") {
+		if _, err := f.login(t.Context(), &address{}); err == nil || !strings.Contains(err.Error(), "token for "+
+			"Kafka: ") {
 			t.Errorf("%.10q: %v", text, err)
 		}
 	}
@@ -120,8 +120,7 @@ func TestTokenCommand(t *testing.T) {
 	}
 }
 
-// TestTokenCommandFails holds that what a command does wrong is told with its name, and without
-// what it wrote.
+// TestTokenCommandFails holds that what a command does wrong is told with its name, and without what it wrote.
 func TestTokenCommandFails(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ name, script, says string }{

@@ -188,8 +188,7 @@ func (f *Kafka) login(ctx context.Context, a *address) (sasl.Mechanism, error) {
 // maxPassword is more than a password has.
 const maxPassword = 4096
 
-// password returns the password, and where it is from: a file before the environment
-// before the URL.
+// password returns the password, and where it is from: a file before the environment before the URL.
 func (f *Kafka) password(a *address) (password, from string, err error) {
 	if f.PasswordFile != "" {
 		password, err = secret.Line(f.PasswordFile, "password", maxPassword)
@@ -208,8 +207,7 @@ func (f *Kafka) password(a *address) (password, from string, err error) {
 	return "", "", nil
 }
 
-// tls returns the TLS to use, nil if none. A client certificate is read anew for each
-// connection, the authorities once.
+// tls returns the TLS to use, nil if none. A client certificate is read anew for each connection, the authorities once.
 func (f *Kafka) tls(a *address, logger *slog.Logger) (*tls.Config, error) {
 	if !a.tls && f.CA == "" && f.Cert == "" && f.Key == "" {
 		return nil, nil

@@ -84,8 +84,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestPasswords holds which password counts: that of a file, of the environment, of the
-// URL, in this order.
+// TestPasswords holds which password counts: that of a file, of the environment, of the URL, in this order.
 func TestPasswords(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte("file pass \r\n"), 0o600); err != nil {

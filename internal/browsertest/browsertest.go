@@ -1,12 +1,10 @@
-// Package browsertest opens pages in a headless Chromium for tests: it collects what
-// goes wrong in them, asks their DOM, plays the reader's screen, paper, mouse and
-// taste for the dark, and takes pictures. The browser reaches this machine and nothing
-// else.
+// Package browsertest opens pages in a headless Chromium for tests: it collects what goes wrong in them, asks their
+// DOM, plays the reader's screen, paper, mouse and taste for the dark, and takes pictures. The browser reaches this
+// machine and nothing else.
 //
-// Tests that need the browser are named TestBrowser…: .ci/browser runs them, with
-// HINDSIGHT_BROWSER=require. With HINDSIGHT_BROWSER=try they skip where there is no browser,
-// and say how to get one; without it they skip, for they take seconds.
-// HINDSIGHT_PICTURES=DIR keeps pictures.
+// Tests that need the browser are named TestBrowser…: .ci/browser runs them, with HINDSIGHT_BROWSER=require. With
+// HINDSIGHT_BROWSER=try they skip where there is no browser, and say how to get one; without it they skip, for they
+// take seconds. HINDSIGHT_PICTURES=DIR keeps pictures.
 package browsertest
 
 import (
@@ -38,8 +36,7 @@ var programs = []string{"chromium", "chromium-headless-shell", "chromium-browser
 var errNone = errors.New("no Chromium here; Debian has it: apt-get install chromium (.ci/browser does it and runs " +
 	"the tests)")
 
-// find returns the path of the browser: that of HINDSIGHT_CHROMIUM, or the first of the
-// usual names in PATH.
+// find returns the path of the browser: that of HINDSIGHT_CHROMIUM, or the first of the usual names in PATH.
 func find() (string, error) {
 	if own := os.Getenv("HINDSIGHT_CHROMIUM"); own != "" {
 		path, err := exec.LookPath(own)
@@ -56,12 +53,10 @@ func find() (string, error) {
 	return "", errNone
 }
 
-// Browser is a running browser. It takes a second or so to start: tests of one page
-// may share it.
+// Browser is a running browser. It takes a second or so to start: tests of one page may share it.
 type Browser struct{ ctx context.Context }
 
-// Start starts a browser, which stops with the test; or it skips the test, as the package
-// says.
+// Start starts a browser, which stops with the test; or it skips the test, as the package says.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	path, err := find()
@@ -186,8 +181,7 @@ func (p *Page) Click(css string) {
 	p.do("click on "+css, chromedp.Click(chromedp.CSS(css)))
 }
 
-// Hover moves the mouse over the first element that a CSS selector finds, to the given
-// shares of its width and height.
+// Hover moves the mouse over the first element that a CSS selector finds, to the given shares of its width and height.
 func (p *Page) Hover(css string, across, down float64) {
 	p.t.Helper()
 	at := Eval[[4]float64](p, fmt.Sprintf(`(e => { e.scrollIntoView({block: "center"}); const r = `+
@@ -197,8 +191,7 @@ func (p *Page) Hover(css string, across, down float64) {
 		Type: input.DispatchMouseEventTypeMouseMoved, X: at[0] + across*at[2], Y: at[1] + down*at[3]}))
 }
 
-// Picture returns the whole page as PNG, and writes it to NAME.png in the folder
-// HINDSIGHT_PICTURES if that is set.
+// Picture returns the whole page as PNG, and writes it to NAME.png in the folder HINDSIGHT_PICTURES if that is set.
 func (p *Page) Picture(name string) []byte {
 	p.t.Helper()
 	png := run(p, "picture", chromedp.FullScreenshot(100))

@@ -16,9 +16,8 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Bound is a bound on regret. Vacuous: it is at least T, which bounds the regret of any
-// policy. Value is nil where it is infinite, and where the bound is void: Void names what
-// voids it.
+// Bound is a bound on regret. Vacuous: it is at least T, which bounds the regret of any policy. Value is nil where it
+// is infinite, and where the bound is void: Void names what voids it.
 type Bound struct {
 	Value   *float64 `json:"value"`
 	Vacuous bool     `json:"vacuous"`
@@ -191,16 +190,16 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 		if linear {
 			break
 		}
-		out.note("a priori: the additive bound, θ = %v, rounds decided with more than %d outstanding charged 1 "+
-			"each; both are chosen from a grid by the delays seen: an estimate, unless delays are fixed beforehand",
+		out.note("a priori: the additive bound, θ = %v, rounds decided with more than %d outstanding charged 1 each; "+
+			"both are chosen from a grid by the delays seen: an estimate, unless delays are fixed beforehand",
 			f.at.Theta, f.at.Late)
 	case f.by == byAnyDelay:
 		out.note("a priori: the bound for any delays, which may look at losses")
 	}
 	switch {
 	case f.Refuted:
-		out.note("the class is refuted at level %v: no function of it is the truth, and the bounds that need one "+
-			"are void", p.Alpha)
+		out.note("the class is refuted at level %v: no function of it is the truth, and the bounds that need one are "+
+			"void", p.Alpha)
 	case f.looks && c.Bounded:
 		out.note("delays depend on losses: " + latelosses.Arrival)
 	case linear:
@@ -229,8 +228,8 @@ func (o *Options) total(counted int64) int64 {
 // notes adds what is amiss.
 func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Options) {
 	if s.Eliminates {
-		c.note("actions that no surviving function thinks best are never played: all bounds hold only while " +
-			"the truth survives, and what is given up is not seen in them")
+		c.note("actions that no surviving function thinks best are never played: all bounds hold only while the " +
+			"truth survives, and what is given up is not seen in them")
 	}
 	if s.Priced {
 		c.note("the law charges for costs at the prices of the budgets: drift and exploration are those of loss + " +
@@ -249,8 +248,8 @@ func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Opt
 	}
 	switch {
 	case p.Ahead > 0:
-		c.note("rounds decided and not yet released: %d, charged 1 each; in the plausible set %d of them cost "+
-			"what its functions say", o.Outstanding, p.Ahead)
+		c.note("rounds decided and not yet released: %d, charged 1 each; in the plausible set %d of them cost what "+
+			"its functions say", o.Outstanding, p.Ahead)
 	case o.Outstanding > 0:
 		c.note("rounds decided and not yet released are charged 1 each: %d", o.Outstanding)
 	}
@@ -301,8 +300,8 @@ func ofPolicies(c learner.PolicyCertificate, o *Options) Certificate {
 	out.Assumptions = []Assumption{losses(), {Name: Realizability, State: NotNeeded,
 		Detail: "regret is against the best policy of the class"},
 		policyOrder(o), missing(c.Skipped), silence(c.Imputed, false), late(o.Late)}
-	out.note("in expectation, against the best policy of the class, for losses that do not depend on the draw " +
-		"of their round")
+	out.note("in expectation, against the best policy of the class, for losses that do not depend on the draw of " +
+		"their round")
 	out.notes(&learner.Plausible{}, &learner.Certificate{Skipped: c.Skipped, Imputed: c.Imputed}, o)
 	return out
 }

@@ -119,9 +119,8 @@ func (f *Figures) empty() {
 	}
 }
 
-// aPriori returns the least of the bounds that hold, and says by which theorem it does. Theorem 1
-// counts what was outstanding in the order of decisions, which in that of arrival is known of one
-// partition, by its models.
+// aPriori returns the least of the bounds that hold, and says by which theorem it does. Theorem 1 counts what was
+// outstanding in the order of decisions, which in that of arrival is known of one partition, by its models.
 func (f *Figures) aPriori(c *learner.Certificate, o *Options) (least float64) {
 	least, f.by = c.APriori(), byStability
 	if additive, at := c.Additive(); additive < least && !o.looks() {

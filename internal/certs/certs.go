@@ -23,8 +23,7 @@ type Pair struct {
 	last      *tls.Certificate
 }
 
-// NewPair reads a certificate and its key, both PEM. logger, which may be nil, is told when
-// renewed files are none.
+// NewPair reads a certificate and its key, both PEM. logger, which may be nil, is told when renewed files are none.
 func NewPair(certFile, keyFile string, logger *slog.Logger) (*Pair, error) {
 	p := &Pair{certFile: certFile, keyFile: keyFile, logger: logger}
 	if err := p.read(); err != nil {

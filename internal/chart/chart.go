@@ -20,9 +20,8 @@ import (
 	"hindsight/internal/whole"
 )
 
-// Series is one line: X and Y have the same length, Err is empty or as long and holds
-// the half width of the error bar at each point. Points that are not finite, and on a
-// logarithmic axis those that are not positive, are left out.
+// Series is one line: X and Y have the same length, Err is empty or as long and holds the half width of the error bar
+// at each point. Points that are not finite, and on a logarithmic axis those that are not positive, are left out.
 type Series struct {
 	Name   string
 	X, Y   []float64

@@ -1,8 +1,7 @@
 // Package check reads all logs of a model and says which promises they break.
 //
-// It is independent of the code that wrote them: of this module it uses only the
-// codec and the contract of the log. It takes the whole history, so that the first
-// record of every partition must still be there.
+// It is independent of the code that wrote them: of this module it uses only the codec and the contract of the log. It
+// takes the whole history, so that the first record of every partition must still be there.
 //
 // What the joiner must have written follows from the cuts in the feedback log. A naive joiner of the
 // checker's own, the twin, takes what each of them says was taken.
@@ -55,8 +54,7 @@ type Reply struct {
 	Data []byte
 }
 
-// Options say what is known beside the logs. The zero value expects a system that
-// was left until nothing waited.
+// Options say what is known beside the logs. The zero value expects a system that was left until nothing waited.
 type Options struct {
 	Seed        []byte                              // of the draws; nil: they are not recomputed
 	Rules       func(e *codec.Epoch) (Rules, error) // nil: fates are not recomputed
@@ -163,8 +161,9 @@ type round struct {
 // is wrong with their content is in the report.
 func Run(ctx context.Context, log stream.Log, name string, partitions int, options ...Options) (*Report, error) {
 	c := &checker{name: name, n: partitions, r: &Report{Fates: map[string]int{}, Rejects: map[string]int{}},
-		epochs: map[int64]*epoch{}, byID: map[string][]*round{}, fed: map[place]*codec.Feedback{}, stages: map[place][]*codec.Feedback{},
-		cuts: map[cutOf]cutRecord{}, expected: map[place][]*expected{}, refused: map[place]*refusal{}}
+		epochs: map[int64]*epoch{}, byID: map[string][]*round{}, fed: map[place]*codec.Feedback{},
+		stages: map[place][]*codec.Feedback{},
+		cuts:   map[cutOf]cutRecord{}, expected: map[place][]*expected{}, refused: map[place]*refusal{}}
 	if len(options) > 0 {
 		c.o = options[0]
 	}

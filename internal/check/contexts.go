@@ -200,8 +200,7 @@ func (c *checker) checkSnapshots() {
 	}
 }
 
-// checkReplies checks that every decision that somebody was told of is in the log
-// as it was told.
+// checkReplies checks that every decision that somebody was told of is in the log as it was told.
 func (c *checker) checkReplies() {
 	told := map[string]bool{}
 	for _, rounds := range c.rounds {

@@ -55,8 +55,7 @@ func (c *checker) checkEpochs() {
 	c.r.Epochs = len(c.order)
 }
 
-// checkDecisions checks each partition of decisions by itself and against its
-// contexts.
+// checkDecisions checks each partition of decisions by itself and against its contexts.
 func (c *checker) checkDecisions() {
 	c.rounds = make([][]*round, c.n)
 	for p := range c.n {
@@ -313,8 +312,7 @@ func (c *checker) minted(plain string, d *round, was *line) string {
 	return id
 }
 
-// checkEpochOf checks that a decision was made by the model that followed the
-// feedback it had learned.
+// checkEpochOf checks that a decision was made by the model that followed the feedback it had learned.
 func (c *checker) checkEpochOf(where string, d *round) {
 	if d.Era < c.lastEra || c.o.LostTails && c.epochs[d.Epoch] == nil { // it may be lost
 		return

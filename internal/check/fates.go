@@ -22,8 +22,7 @@ type said struct {
 	err error
 }
 
-// take gives a round that waits an outcome in time. It sets the round's fate, or returns why the outcome is
-// rejected.
+// take gives a round that waits an outcome in time. It sets the round's fate, or returns why the outcome is rejected.
 func (w *waiting) take(s *said, at *moment) string {
 	if s.Action != "" && s.Action != w.Actions[w.Action] {
 		return codec.ReasonMismatch

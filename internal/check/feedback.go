@@ -147,7 +147,8 @@ func (h *history) span(where string, x *codec.Cut, one codec.Range, outcomes boo
 	i := t.input(c.n)
 	t.stretch = stretch{h.next[i], one.Next, one.Sum}
 	if one.Next <= h.next[i] {
-		c.fail("%s: cut %d reads input %d up to offset %d, and an earlier one up to %d", where, x.Cut, i, one.Next, h.next[i])
+		c.fail("%s: cut %d reads input %d up to offset %d, and an earlier one up to %d", where, x.Cut, i, one.Next,
+			h.next[i])
 		return t
 	}
 	h.next[i] = one.Next
@@ -193,7 +194,8 @@ func missing(s *step, limits map[int]int64, partitions int) string {
 			sum = codec.Sum(sum, r.Offset, r.Time, r.Type, r.Value)
 		}
 		if last := len(x.records) - 1; last < 0 || x.records[last].Offset != x.next-1 || sum != x.sum {
-			return fmt.Sprintf("cut %d took other records of input %d before offset %d", s.cut.Cut, x.input(partitions), x.next)
+			return fmt.Sprintf("cut %d took other records of input %d before offset %d", s.cut.Cut, x.input(partitions),
+				x.next)
 		}
 	}
 	return ""
@@ -206,7 +208,8 @@ func (h *history) feed(where string, r *record, f *codec.Feedback) {
 		c.fail("%s: %v", where, err)
 	}
 	if f.N != h.n+1 || f.LearnedThrough >= f.N && h.era == 0 {
-		c.fail("%s: feedback %d, of a decision that had learned %d, after feedback %d", where, f.N, f.LearnedThrough, h.n)
+		c.fail("%s: feedback %d, of a decision that had learned %d, after feedback %d", where, f.N, f.LearnedThrough,
+			h.n)
 	}
 	h.n = f.N
 	c.total = f.N

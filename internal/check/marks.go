@@ -72,7 +72,8 @@ func (h *history) checkFrom(where string, m *codec.FeedbackMark) {
 	}
 	for _, x := range h.twin.told {
 		if x.cut <= from.Cut {
-			h.c.fail("%s: a restart reads from behind cut %d, and cut %d told log time %d", where, from.Cut, x.cut, x.time)
+			h.c.fail("%s: a restart reads from behind cut %d, and cut %d told log time %d", where, from.Cut, x.cut,
+				x.time)
 		}
 	}
 	if x := h.marks[m.Memory]; m.Memory >= 0 && (x == nil || x.N > from.N-m.Limits.Dedup) {
@@ -139,7 +140,8 @@ func (t *twin) goBack(steps []step, m *codec.FeedbackMark) string {
 	}
 	t.n, t.cut, t.era, t.eraN = m.N, m.Cut, m.Era, m.N
 	if t.now > m.Time {
-		return fmt.Sprintf("era %d begins at log time %d, and the records that are left are of %d", m.Era, m.Time, t.now)
+		return fmt.Sprintf("era %d begins at log time %d, and the records that are left are of %d", m.Era, m.Time,
+			t.now)
 	}
 	t.now, t.past = m.Time, nil
 	t.told = slices.DeleteFunc(t.told, func(x told) bool { return x.time <= t.now })

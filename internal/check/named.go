@@ -104,7 +104,8 @@ func (t *twin) takeNamed(w *waiting, s *said, m *moment) (reason string) {
 	}
 	for i, v := range values {
 		x := outs[i]
-		here := &codec.Closed{Name: v.Name, Fate: codec.Observed, Value: v.X, Partition: m.partition, Offset: m.record.Offset}
+		here := &codec.Closed{Name: v.Name, Fate: codec.Observed, Value: v.X, Partition: m.partition,
+			Offset: m.record.Offset}
 		switch {
 		case x.end != nil && x.end.Partition == here.Partition && x.end.Offset == here.Offset:
 		case x.end != nil && (x.end.Fate == codec.WithdrawnRound || x.end.Fate == codec.Observed && !x.rule.Last):

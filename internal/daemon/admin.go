@@ -50,8 +50,8 @@ type AdminFlag struct {
 // Add adds the flags.
 func (a *AdminFlag) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&a.address, "admin", defaultAdmin, "address of the admin pages: / for people and its /state and "+
-		"/explain, /metrics, /healthz, /readyz, /mode, /guard, and of a decider /certificate and /models; port "+
-		"0 for a free one; none: off; others than loopback need a token or --admin-ca")
+		"/explain, /metrics, /healthz, /readyz, /mode, /guard, and of a decider /certificate and /models; port 0 for "+
+		"a free one; none: off; others than loopback need a token or --admin-ca")
 	flags.StringVar(&a.token, "admin-token-file", "", "file, mode 0600, with the token of the admin pages, sent as "+
 		"Bearer or as a password (or the environment variable "+AdminTokenEnv+")")
 	flags.StringVar(&a.cert, "admin-cert", "", "file with the certificate of the admin pages, which then speak TLS")
@@ -76,8 +76,8 @@ func (a *AdminFlag) Check() error {
 	case a.ca != "" && a.cert == "":
 		return Usagef("--admin-ca asks for the certificates of clients, which needs --admin-cert and --admin-key")
 	case !IsLoopback(host) && a.ca == "" && a.token == "" && a.getenv(AdminTokenEnv) == "":
-		return Usagef("--admin %s is reached by other machines: give --admin-token-file (or %s), or --admin-ca "+
-			"for client certificates, or listen on %s", a.address, AdminTokenEnv, defaultAdmin)
+		return Usagef("--admin %s is reached by other machines: give --admin-token-file (or %s), or --admin-ca for "+
+			"client certificates, or listen on %s", a.address, AdminTokenEnv, defaultAdmin)
 	}
 	return nil
 }
@@ -234,8 +234,7 @@ func firstLine(s string) string {
 	return strings.TrimRight(s, "\r")
 }
 
-// Close ends the server after the work that it tells of, when the pages under way are
-// answered.
+// Close ends the server after the work that it tells of, when the pages under way are answered.
 func (a *Admin) Close() error {
 	if a.listener == nil {
 		return nil

@@ -32,8 +32,7 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return cobra.NoArgs(cmd, args)
 }
 
-// switchBefore returns a flag that was given without a value, which the argument probably is;
-// "" if there is none.
+// switchBefore returns a flag that was given without a value, which the argument probably is; "" if there is none.
 func switchBefore(cmd *cobra.Command, arg string) (name string) {
 	if a := strings.ToLower(arg); a != "true" && a != "false" {
 		return ""

@@ -36,8 +36,7 @@ type Env struct {
 	passwordSeen bool // the arguments held a password
 }
 
-// ExitError ends the process with a code of its own. Err may be nil: the command
-// has said all there is to say.
+// ExitError ends the process with a code of its own. Err may be nil: the command has said all there is to say.
 type ExitError struct {
 	Code int
 	Err  error
@@ -80,11 +79,10 @@ func Main(name string, build func(*Env) *cobra.Command) {
 	os.Exit(Run(ctx, env, cmd))
 }
 
-// Run runs a command in env and returns its exit code. It adds the flags that
-// all programs have (--log-format, --log-level, --version), fills flags that are
-// not given from the environment, sets env.Logger, and writes an error to
-// env.Stderr. The commands below cmd must not have a PersistentPreRun of their
-// own: it would take the place of this one.
+// Run runs a command in env and returns its exit code. It adds the flags that all programs have (--log-format,
+// --log-level, --version), fills flags that are not given from the environment, sets env.Logger, and writes an error to
+// env.Stderr. The commands below cmd must not have a PersistentPreRun of their own: it would take the place of this
+// one.
 func Run(ctx context.Context, env *Env, cmd *cobra.Command) int {
 	env.Stdout, env.Stderr = &Visible{w: env.Stdout}, &Visible{w: env.Stderr}
 	r := &run{env: env, stderr: env.Stderr, logs: addLogFlags(cmd)}

@@ -11,14 +11,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// EnvName returns the environment variable that a flag falls back to:
-// HINDSIGHT_SEED_FILE for --seed-file.
+// EnvName returns the environment variable that a flag falls back to: HINDSIGHT_SEED_FILE for --seed-file.
 func EnvName(flag string) string {
 	return "HINDSIGHT_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// fillFromEnv sets every flag that was not given and has an environment variable.
-// It then counts as given.
+// fillFromEnv sets every flag that was not given and has an environment variable. It then counts as given.
 func fillFromEnv(flags *pflag.FlagSet, getenv func(string) string) error {
 	var first error
 	flags.VisitAll(func(f *pflag.Flag) {

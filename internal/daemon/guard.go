@@ -10,9 +10,8 @@ import (
 	"hindsight/internal/secret"
 )
 
-// AdminTokenEnv is where the token of the admin pages is taken from without a file.
-// There is no flag for it: every user of a machine can read the arguments of its
-// processes.
+// AdminTokenEnv is where the token of the admin pages is taken from without a file. There is no flag for it: every user
+// of a machine can read the arguments of its processes.
 const AdminTokenEnv = "HINDSIGHT_ADMIN_TOKEN"
 
 // Lengths of a token in bytes. A shorter one can be guessed.
@@ -94,8 +93,8 @@ func readToken(file string, getenv func(string) string) (string, error) {
 		return "", nil
 	}
 	if len(token) < minToken || len(token) > maxToken {
-		return "", fmt.Errorf("the admin token in %s has %d bytes: expected %d to %d; make one with: openssl "+
-			"rand -hex 24", from, len(token), minToken, maxToken)
+		return "", fmt.Errorf("the admin token in %s has %d bytes: expected %d to %d; make one with: openssl rand "+
+			"-hex 24", from, len(token), minToken, maxToken)
 	}
 	for _, c := range []byte(token) {
 		if c <= ' ' || c > '~' {

@@ -15,8 +15,7 @@ const (
 	quotaMessages = 1000 // that are known; others pass
 )
 
-// quota is a handler that leaves out lines beyond the quota of their message. The first line
-// behind them says how many.
+// quota is a handler that leaves out lines beyond the quota of their message. The first line behind them says how many.
 type quota struct {
 	slog.Handler
 	q *quotas

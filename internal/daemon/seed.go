@@ -20,10 +20,9 @@ const SeedBytes = 32
 // maxSeedFile is more than a seed in hex with its line end.
 const maxSeedFile = 1024
 
-// SeedFile reads the secret seed of a system, [SeedBytes] bytes in hex, and makes
-// it, readable by its owner only, if there is none. Anyone with the seed can choose
-// round IDs that draw a wanted action, and verify needs it: a file that others can
-// read is refused.
+// SeedFile reads the secret seed of a system, [SeedBytes] bytes in hex, and makes it, readable by its owner only, if
+// there is none. Anyone with the seed can choose round IDs that draw a wanted action, and verify needs it: a file that
+// others can read is refused.
 func SeedFile(path string) ([]byte, error) {
 	seed, err := readSeed(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -65,8 +64,8 @@ func readSeed(path string) ([]byte, error) {
 	}
 	seed, err := hex.DecodeString(string(bytes.TrimSpace(text)))
 	if err != nil || len(seed) != SeedBytes {
-		return nil, fmt.Errorf("seed file %s: expected %d bytes in hex, that is %d digits; restore it, or "+
-			"remove it to start a new system with a new seed", path, SeedBytes, 2*SeedBytes)
+		return nil, fmt.Errorf("seed file %s: expected %d bytes in hex, that is %d digits; restore it, or remove it "+
+			"to start a new system with a new seed", path, SeedBytes, 2*SeedBytes)
 	}
 	return seed, nil
 }

@@ -10,8 +10,7 @@ import (
 // linker sets it: -ldflags="-X hindsight/internal/daemon.built=REVISION".
 var built string
 
-// Version says which build this is: the module's version or the revision that it
-// was built from, and the Go version.
+// Version says which build this is: the module's version or the revision that it was built from, and the Go version.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

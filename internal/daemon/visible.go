@@ -63,8 +63,7 @@ func File(w io.Writer) *os.File {
 	return f
 }
 
-// Raw returns where bytes that are no text for people are written to: w without [Visible],
-// unless people look at it.
+// Raw returns where bytes that are no text for people are written to: w without [Visible], unless people look at it.
 func Raw(w io.Writer, terminal bool) io.Writer {
 	if v, ok := w.(*Visible); ok && !terminal {
 		return v.w

@@ -8,9 +8,8 @@ import (
 	"hindsight/internal/spill"
 )
 
-// cell is what a row has of a feature: absent; of a number its bits; of a text an index
-// into the values of the column, or with longText where it lies among the texts of the log:
-// behind how long it is, four bytes.
+// cell is what a row has of a feature: absent; of a number its bits; of a text an index into the values of the column,
+// or with longText where it lies among the texts of the log: behind how long it is, four bytes.
 type cell uint64
 
 const (

@@ -51,8 +51,10 @@ type keptRows struct {
 
 // pick returns the columns of some rows, in their order.
 func (c *eventColumns) pick(rows []int32) *eventColumns {
-	out := &eventColumns{files: c.files, action: c.action.Pick(rows), slots: c.slots.Pick(rows), value: c.value.Pick(rows),
-		props: c.props.Pick(rows), weights: c.weights.Pick(rows), decided: c.decided.Pick(rows), came: c.came.Pick(rows),
+	out := &eventColumns{files: c.files, action: c.action.Pick(rows), slots: c.slots.Pick(rows),
+		value: c.value.Pick(rows),
+		props: c.props.Pick(rows), weights: c.weights.Pick(rows), decided: c.decided.Pick(rows),
+		came:   c.came.Pick(rows),
 		places: c.places.Pick(rows)}
 	for _, o := range c.outcomes {
 		o.fill(len(c.action.All))

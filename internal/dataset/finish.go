@@ -90,8 +90,7 @@ func (l *eventLoader) again() {
 	}
 }
 
-// arrange leaves the rows that are replayed in the log: in the order of time where every
-// one has a time.
+// arrange leaves the rows that are replayed in the log: in the order of time where every one has a time.
 func (l *eventLoader) arrange(keep keptRows) {
 	c, anyTime, timeless := l.kept, false, int64(0)
 	for t := range c.flags.All {

@@ -8,9 +8,8 @@ import (
 	"hindsight/internal/scan"
 )
 
-// Intake says what became of every record of a log that was read, and what was made of
-// the events: the identity of [logs.Account], and of its events and dangling outcomes
-// how they were joined.
+// Intake says what became of every record of a log that was read, and what was made of the events: the identity of
+// [logs.Account], and of its events and dangling outcomes how they were joined.
 type Intake struct {
 	logs.Account
 	FirstMalformed []string `json:"first_malformed,omitempty"`
@@ -52,10 +51,10 @@ func (in *Intake) Notes() []string {
 	note(in.Weighted, "events that stand for several, since others were dropped (pdrop): %d; every figure counts "+
 		"each for as many as it stands for, and a learner meets it once", in.Weighted)
 	note(in.Unpropensed, "events without a propensity: %d; policies cannot be judged on this log", in.Unpropensed)
-	note(in.Reasons[logs.AssignedBare], "decisions that another system assigned without a propensity: %d; they "+
-		"are in no estimate, and their outcomes have no event", in.Reasons[logs.AssignedBare])
-	note(in.Units, "rows of one unit may depend on each other, and there are %d units: the errors of estimates "+
-		"count all rows of a unit as one", in.Units)
+	note(in.Reasons[logs.AssignedBare], "decisions that another system assigned without a propensity: %d; they are "+
+		"in no estimate, and their outcomes have no event", in.Reasons[logs.AssignedBare])
+	note(in.Units, "rows of one unit may depend on each other, and there are %d units: the errors of estimates count "+
+		"all rows of a unit as one", in.Units)
 	note(in.Untimed, "events without a time: %d; rows are in the order of the log, and a window cannot be a time",
 		in.Untimed)
 	note(in.Timeless, "outcomes without a time: %d; recorded delays take them as known at once", in.Timeless)
@@ -74,8 +73,8 @@ func (in *Intake) Notes() []string {
 // noRows is the error of a log in CSV without a row.
 func (in *Intake) noRows(file string) error {
 	if bad := in.Errors(); len(bad) > 0 {
-		return &scan.LineError{File: file, Line: 2, Msg: "there is no row below the header that can be " +
-			"read; the first says: " + bad[0]}
+		return &scan.LineError{File: file, Line: 2, Msg: "there is no row below the header that can be read; the " +
+			"first says: " + bad[0]}
 	}
 	return scan.NoRows(file)
 }

@@ -30,8 +30,7 @@ type Options struct {
 	Dedup int
 }
 
-// eventRows are rows whose contexts bring their own actions: each as it will be asked,
-// with its id before it.
+// eventRows are rows whose contexts bring their own actions: each as it will be asked, with its id before it.
 type eventRows struct {
 	data   []byte
 	places []rowPlace
@@ -108,10 +107,9 @@ type outcome struct {
 	values []codec.TimedValue
 }
 
-// Read makes a bandit log of what r reads, and closes r, which should be opened
-// with Inactive, or events that are activated later are lost, and Typed. Outcomes find their events
-// whether they lie before or behind them. Rows are in the order of time, where every
-// event has one.
+// Read makes a bandit log of what r reads, and closes r, which should be opened with Inactive, or events that are
+// activated later are lost, and Typed. Outcomes find their events whether they lie before or behind them. Rows are in
+// the order of time, where every event has one.
 func Read(name string, r *logs.Reader, o Options) (b *Table, err error) {
 	files := &spill.Files{Most: o.Heap}
 	defer func() { err = errors.Join(err, r.Close()) }()
@@ -242,8 +240,7 @@ func (l *eventLoader) event(r *logs.Record) error {
 	return nil
 }
 
-// play returns the index of the action of an event, and where it stands among those of
-// the event.
+// play returns the index of the action of an event, and where it stands among those of the event.
 func (l *eventLoader) play(r *logs.Record) (action, slot int32) {
 	if r.Actions == nil {
 		l.bare = true

@@ -13,14 +13,12 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// Table is a log of decisions that were made and of what came of them: of a round
-// only the outcome of the recorded action is known. A learner meets it where it draws
-// that action; what it loses by the others is not known, so that without the propensities
-// of what was decided its mean loss over the rounds that it met is no unbiased estimate
-// of anything. Rows are in the order of decisions; actions in byte order, by number, or
-// as a model lists them. Of events ([Read]) rounds may differ in their actions, which
-// bring features. What is kept of every row lies in temporary files once it is more than a
-// MiB a column.
+// Table is a log of decisions that were made and of what came of them: of a round only the outcome of the recorded
+// action is known. A learner meets it where it draws that action; what it loses by the others is not known, so that
+// without the propensities of what was decided its mean loss over the rounds that it met is no unbiased estimate of
+// anything. Rows are in the order of decisions; actions in byte order, by number, or as a model lists them. Of events
+// ([Read]) rounds may differ in their actions, which bring features. What is kept of every row lies in temporary files
+// once it is more than a MiB a column.
 type Table struct {
 	Name    string
 	Actions []string
@@ -71,8 +69,7 @@ type logColumn struct {
 	values []string // of a column of texts, that occur: the first so many
 }
 
-// mostValues is how many texts of a column are told apart: others are kept a row each, and are no columns
-// of a model.
+// mostValues is how many texts of a column are told apart: others are kept a row each, and are no columns of a model.
 const mostValues = MostColumns
 
 // Eligible appends the actions of row t to dst, as indices into all, in the order of
@@ -145,9 +142,8 @@ func (b *Table) Slot(t int) int {
 	return int(b.Action[t])
 }
 
-// Loss returns that of the recorded action in row t, on the scale [0,1]; NaN for the others, and
-// where no outcome came. a is an index into the actions of the row's
-// context.
+// Loss returns that of the recorded action in row t, on the scale [0,1]; NaN for the others, and where no outcome came.
+// a is an index into the actions of the row's context.
 func (b *Table) Loss(t, a int) float64 {
 	if b.Labelled {
 		if int(b.Action[t]) == a {
@@ -304,8 +300,7 @@ func (b *Table) Played(row, a int) bool {
 // Kept returns the probability that the action of a row was played and the event kept.
 func (b *Table) Kept(row int) float64 { return b.Props[row] / b.Stands(row) }
 
-// Weight returns that of an accepted row; of a log without propensities the events that
-// it stands for.
+// Weight returns that of an accepted row; of a log without propensities the events that it stands for.
 func (b *Table) Weight(row int) float64 {
 	if b.Props == nil {
 		return b.Stands(row)

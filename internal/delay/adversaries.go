@@ -26,8 +26,8 @@ func delayKinds() []delayKind {
 			"the log's own times of decisions and outcomes; for a bandit log with --outcome-time-column"),
 			open: openOwnDelays, draw: drawRecorded},
 		{Entry: grammar.Word(Own, "FILE",
-			"the delays of a file: a whole number a line, or the word never; or a CSV with the columns "+
-				"decision_ts and outcome_ts (or as the flags say); from its top again when it ends"),
+			"the delays of a file: a whole number a line, or the word never; or a CSV with the columns decision_ts "+
+				"and outcome_ts (or as the flags say); from its top again when it ends"),
 			file: true, open: openFileDelays, draw: drawRecorded},
 	})
 }
@@ -45,13 +45,13 @@ func lawKinds() []delayKind {
 			draw: func(t *delayTerm, _ *Play) int64 { return int64(t.args[0]) }},
 		{Entry: grammar.Word("exp", "mean", "exponential delays", positiveArg("mean", 1e9)),
 			draw: func(t *delayTerm, p *Play) int64 { return whole(-t.args[0] * oracle.Log(t.uniform(p))) }},
-		{Entry: grammar.Word("lognormal", "median,sigma", "log-normal delays: half come within the median, some "+
-			"very late", positiveArg("median", 1e9), grammar.Number("sigma", 0, 20)),
+		{Entry: grammar.Word("lognormal", "median,sigma", "log-normal delays: half come within the median, some very "+
+			"late", positiveArg("median", 1e9), grammar.Number("sigma", 0, 20)),
 			draw: func(t *delayTerm, p *Play) int64 {
 				return whole(t.args[0] * oracle.Exp(float64(t.args[1]*t.stream.Normal(uint64(p.Round), 0))))
 			}},
-		{Entry: grammar.Word("pareto", "alpha,min", "heavy-tailed delays of at least min; a mean exists for alpha "+
-			"> 1 only", positiveArg("alpha", 100), positiveArg("min", 1e9)),
+		{Entry: grammar.Word("pareto", "alpha,min", "heavy-tailed delays of at least min; a mean exists for alpha > "+
+			"1 only", positiveArg("alpha", 100), positiveArg("min", 1e9)),
 			draw: func(t *delayTerm, p *Play) int64 {
 				return whole(t.args[1] * oracle.Exp(-oracle.Log(t.uniform(p))/t.args[0]))
 			}},

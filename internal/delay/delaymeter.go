@@ -2,9 +2,8 @@ package delay
 
 import "math/bits"
 
-// Meter measures the delays of a run while it goes on. It grows with the longest delay, not with the
-// rounds; but outcomes that do not come before the run ends take a bit for each of its
-// rounds.
+// Meter measures the delays of a run while it goes on. It grows with the longest delay, not with the rounds; but
+// outcomes that do not come before the run ends take a bit for each of its rounds.
 type Meter struct {
 	rounds   int64 // of the whole run
 	raw      delayCounts
@@ -90,8 +89,7 @@ func (c *delayCounts) add(delay int64) {
 	c.note(delay)
 }
 
-// addCut counts a round that waits until a run of n rounds ends: there is one at most for
-// each delay.
+// addCut counts a round that waits until a run of n rounds ends: there is one at most for each delay.
 func (c *delayCounts) addCut(delay, n int64) {
 	if delay < int64(2*len(c.of)+64) {
 		c.add(delay)

@@ -55,10 +55,9 @@ type Options struct {
 	Times logs.Mapping
 }
 
-// Parse reads a specification of delays: a word with its numbers
-// (pareto:1.5,10), or a sum of them (constant:10+exp:5). Terms of a sum draw
-// independently; an outcome that one of them loses is lost. Behind it, or instead of it, named outcomes may have
-// delays of their own (exp:50,cost=none,quality=constant:100), which draw independently.
+// Parse reads a specification of delays: a word with its numbers (pareto:1.5,10), or a sum of them (constant:10+exp:5).
+// Terms of a sum draw independently; an outcome that one of them loses is lost. Behind it, or instead of it, named
+// outcomes may have delays of their own (exp:50,cost=none,quality=constant:100), which draw independently.
 func Parse(spec string, o Options) (*Delays, error) {
 	first, named, err := splitNames(spec, o.Outcomes)
 	if err != nil {

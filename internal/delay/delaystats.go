@@ -2,10 +2,9 @@ package delay
 
 import "slices"
 
-// Stats are the delays of a run from one point of view (docs/algorithms.md,
-// section 0). d_t is the number of later rounds decided without knowing round t,
-// cut at the end of the run; σ_t the number of earlier rounds not known when t was
-// decided.
+// Stats are the delays of a run from one point of view (docs/algorithms.md, section 0). d_t is the number of later
+// rounds decided without knowing round t, cut at the end of the run; σ_t the number of earlier rounds not known when t
+// was decided.
 type Stats struct {
 	D        int64   `json:"D"` // Σ d_t = Σ σ_t
 	DMax     int64   `json:"d_max"`
@@ -16,8 +15,7 @@ type Stats struct {
 	P99      int64   `json:"p99"`
 }
 
-// Report compares the delays of a run as outcomes arrived with those as
-// feedback was released.
+// Report compares the delays of a run as outcomes arrived with those as feedback was released.
 type Report struct {
 	Spec      string `json:"spec"`
 	Invented  bool   `json:"-"` // they were played on data that they are not from

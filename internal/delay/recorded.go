@@ -40,16 +40,14 @@ func firstNotBefore(decided []int64, at int64) int {
 	return sort.Search(len(decided), func(j int) bool { return decided[j] >= at })
 }
 
-// Recorded are the delays that a log tells, counted as logs are described
-// elsewhere: d_t = j − t, where j is the first decision at or after the outcome (T if
-// there is none); σ_t counts the round itself; a round is overtaken if the outcome of a
-// later round has an earlier time, even if no decision lies between.
+// Recorded are the delays that a log tells, counted as logs are described elsewhere: d_t = j − t, where j is the first
+// decision at or after the outcome (T if there is none); σ_t counts the round itself; a round is overtaken if the
+// outcome of a later round has an earlier time, even if no decision lies between.
 //
-// In [Report.Raw] and [Delays] the round's own decision does not count, so that a
-// delay of 0 means known to the next decision: there every d_t > 0 and σ is less by 1,
-// D by T, and of two outcomes between the same decisions none overtakes the other. A
-// run in which every round has its recorded outcome and nothing is withdrawn differs
-// from this in nothing else.
+// In [Report.Raw] and [Delays] the round's own decision does not count, so that a delay of 0 means known to the next
+// decision: there every d_t > 0 and σ is less by 1, D by T, and of two outcomes between the same decisions none
+// overtakes the other. A run in which every round has its recorded outcome and nothing is withdrawn differs from this
+// in nothing else.
 type Recorded struct {
 	Stats
 	Overtaken int64 `json:"overtaken"`
@@ -173,8 +171,7 @@ func parseLine(text string) (int64, error) {
 	return min(d, grammar.MaxCount), nil
 }
 
-// drawRecorded returns the recorded delay of a round; a file that is at its end begins
-// anew.
+// drawRecorded returns the recorded delay of a round; a file that is at its end begins anew.
 func drawRecorded(t *delayTerm, p *Play) int64 {
 	if t.times != nil {
 		i := p.Round % len(t.times)

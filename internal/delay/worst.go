@@ -9,10 +9,9 @@ import (
 	"hindsight/internal/cores"
 )
 
-// Worst searches, among the delay sequences of a budget, for one that does the most harm:
-// from the worst of some known plans and random sequences on, it changes blocks of the
-// sequence at random and keeps what is no better for the victim. It is a local search: what
-// it finds is a lower bound on the worst case. It is a function of its fields alone.
+// Worst searches, among the delay sequences of a budget, for one that does the most harm: from the worst of some known
+// plans and random sequences on, it changes blocks of the sequence at random and keeps what is no better for the
+// victim. It is a local search: what it finds is a lower bound on the worst case. It is a function of its fields alone.
 type Worst struct {
 	Budget
 	Steps  int    // rounds of the search
@@ -58,8 +57,7 @@ func (w *Worst) Validate() error {
 // Candidates returns how many sequences the search tries.
 func (w *Worst) Candidates() int { return w.Random + len(plans()) + w.Steps*w.Batch }
 
-// Search runs the search. Interrupted, it returns the worst so far, nil if there is
-// none yet, and the context's error.
+// Search runs the search. Interrupted, it returns the worst so far, nil if there is none yet, and the context's error.
 func (w *Worst) Search(ctx context.Context) (*WorstFound, error) {
 	if err := w.Validate(); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ func (d *Door) assign(w http.ResponseWriter, r *http.Request, c client) *problem
 		if codec.ParseContext(&ctx, body) != nil || ctx.Assigned.Action != "" {
 			return nil // the decider says what is wrong, if anything is
 		}
-		return newProblem(http.StatusBadRequest, "context: assigned: the key is missing: "+
-			"{\"action\": …} says what was decided; without it /v1/decide makes a decision")
+		return newProblem(http.StatusBadRequest, "context: assigned: the key is missing: {\"action\": …} says what "+
+			"was decided; without it /v1/decide makes a decision")
 	})
 }

@@ -60,8 +60,8 @@ func (d *Door) batch(w http.ResponseWriter, r *http.Request, c client) *problem 
 		return newProblem(http.StatusBadRequest, fmt.Sprintf("the body is not %s: %s", batchFormat, notJSON(err)))
 	}
 	if len(items) > maxBatch {
-		return newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the batch has %d requests, at most %d "+
-			"are taken", len(items), maxBatch))
+		return newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the batch has %d requests, at most %d are "+
+			"taken", len(items), maxBatch))
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), batchLimit)
 	defer cancel()

@@ -83,8 +83,8 @@ func (d *Door) readAll(src io.Reader, size int64) (b []byte, p *problem) {
 	for ; ; size = min(2*size, maxBody+1) {
 		if d.held.Add(size-int64(cap(b))) > maxHeld {
 			d.held.Add(-size)
-			return nil, newProblem(http.StatusServiceUnavailable, "overloaded: the bodies of too many requests "+
-				"are being read; retry with the same id")
+			return nil, newProblem(http.StatusServiceUnavailable, "overloaded: the bodies of too many requests are "+
+				"being read; retry with the same id")
 		}
 		b = append(make([]byte, 0, size), b...)
 		for len(b) < int(size) {
@@ -109,8 +109,8 @@ func (d *Door) readAll(src io.Reader, size int64) (b []byte, p *problem) {
 func (d *Door) release(body []byte) { d.held.Add(-int64(cap(body))) }
 
 func tooLarge() *problem {
-	return newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is too large: at most %d bytes "+
-		"are taken, also when it is inflated", maxBody))
+	return newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is too large: at most %d bytes are "+
+		"taken, also when it is inflated", maxBody))
 }
 
 // unread says why a body could not be read.

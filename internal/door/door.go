@@ -49,15 +49,15 @@ type Flags struct {
 
 // Add adds the flags.
 func (f *Flags) Add(flags *pflag.FlagSet) {
-	flags.StringVar(&f.address, "http", defaultAddress, "address of HTTP for decisions and outcomes; port 0 "+
-		"for a free one; none: off, as with --nats none unless this is given; others than loopback need --keys or "+
+	flags.StringVar(&f.address, "http", defaultAddress, "address of HTTP for decisions and outcomes; port 0 for a "+
+		"free one; none: off, as with --nats none unless this is given; others than loopback need --keys or "+
 		"--http-ca, and TLS")
 	flags.StringVar(&f.keys, "keys", "", "file, mode 0600, with a line NAME ROLE sha256:HEX for each client of HTTP; "+
 		"decider keys add makes them (default: every client on this machine)")
 	flags.StringVar(&f.cert, "http-cert", "", "file with the certificate of HTTP, which then speaks TLS")
 	flags.StringVar(&f.key, "http-key", "", "file with the key of --http-cert")
-	flags.StringVar(&f.ca, "http-ca", "", "file with the authorities of client certificates for HTTP; a client "+
-		"with one may do everything")
+	flags.StringVar(&f.ca, "http-ca", "", "file with the authorities of client certificates for HTTP; a client with "+
+		"one may do everything")
 	flags.BoolVar(&f.plain, "http-plain", false, "HTTP without TLS beyond loopback, behind a proxy that speaks TLS")
 	flags.StringSliceVar(&f.origins, "http-origin", nil, "origins whose web pages may call HTTP, such as "+
 		"https://shop.example (default: none)")

@@ -40,8 +40,8 @@ func (g *guard) check(r *http.Request) *problem {
 			"loopback address, or start the decider with --keys")
 	}
 	if g.cross.Check(r) != nil {
-		return newProblem(http.StatusForbidden, "a web page of another origin may not ask here: start the "+
-			"decider with --http-origin to let it")
+		return newProblem(http.StatusForbidden, "a web page of another origin may not ask here: start the decider "+
+			"with --http-origin to let it")
 	}
 	return nil
 }

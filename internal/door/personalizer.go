@@ -65,22 +65,22 @@ func personalizerElsewhere() []route {
 			return refused(http.StatusNotImplemented, "OperationNotAllowed", "", text)
 		}
 	}
-	importance := instead("importances of features are not computed here: replayer backtest --report shows " +
-		"what a log tells")
+	importance := instead("importances of features are not computed here: replayer backtest --report shows what a " +
+		"log tells")
 	policy := instead("set the keys learner, explore and oracle in the model file")
 	records := instead("write decisions by rank and outcomes by reward")
 	return []route{
-		{"GET", "/model", mayRead, "", instead("there is no model file to export: the learner's state is in the " +
-			"log, with which it moves and is backed up")},
+		{"GET", "/model", mayRead, "", instead("there is no model file to export: the learner's state is in the log, " +
+			"with which it moves and is backed up")},
 		{"PUT", "/model", mayRead, "", instead("a model cannot be imported: replayer teach starts a log with what " +
 			"another one teaches")},
 		{"DELETE", "/model", mayRead, "", instead("set a higher version in the model file: it starts a fresh learner")},
 		{"DELETE", "/configurations/policy", mayRead, "", policy},
 		{"POST", "/configurations/applyFromEvaluation", mayRead, "", policy},
-		{"POST", "/configurations/client", mayRead, "", instead("decisions are made here: create the client " +
-			"without local inference")},
-		{"DELETE", "/logs", mayRead, "", instead("records are dropped by age: decider --retention, when the " +
-			"log is made")},
+		{"POST", "/configurations/client", mayRead, "", instead("decisions are made here: create the client without " +
+			"local inference")},
+		{"DELETE", "/logs", mayRead, "", instead("records are dropped by age: decider --retention, when the log is " +
+			"made")},
 		{"POST", "/logs/interactions", mayRead, "", records},
 		{"POST", "/logs/observations", mayRead, "", records},
 		{"GET", "/featureImportances", mayRead, "", importance},
@@ -276,8 +276,8 @@ func (d *Door) checkReward(v *float64) *problem {
 		return refused(http.StatusBadRequest, "InvalidRewardRequest", "value", "value is missing")
 	case rules.Range == (loop.Range{}) || rules.Range.Clip: // the model is not known here, or takes any
 	case *v < low || *v > high:
-		return refused(http.StatusBadRequest, "InvalidRewardRequest", "value", fmt.Sprintf("value is %v: the "+
-			"model takes rewards from %v to %v; set reward: {min: …, max: …} in the model file", *v, low, high))
+		return refused(http.StatusBadRequest, "InvalidRewardRequest", "value", fmt.Sprintf("value is %v: the model "+
+			"takes rewards from %v to %v; set reward: {min: …, max: …} in the model file", *v, low, high))
 	}
 	return nil
 }

@@ -121,11 +121,11 @@ func (s *evaluations) add(e *evaluation) *problem {
 	defer s.mu.Unlock()
 	switch {
 	case slices.ContainsFunc(s.all, func(x *evaluation) bool { return x.id == e.id }):
-		return refused(http.StatusConflict, "EvaluationAlreadyExists", "evaluationId", "there is an evaluation "+
-			"with this id")
+		return refused(http.StatusConflict, "EvaluationAlreadyExists", "evaluationId", "there is an evaluation with "+
+			"this id")
 	case len(s.all) >= mostEvaluations:
-		return refused(http.StatusConflict, "OperationNotAllowed", "", fmt.Sprintf("%d evaluations are kept at "+
-			"most: delete some", mostEvaluations))
+		return refused(http.StatusConflict, "OperationNotAllowed", "", fmt.Sprintf("%d evaluations are kept at most: "+
+			"delete some", mostEvaluations))
 	}
 	s.all = append(s.all, e)
 	return nil

@@ -1,6 +1,5 @@
-// Package engine opens what the flag --log names: a log, and the bus for requests
-// beside it. It links the embedded server; processes that must not use package
-// attach.
+// Package engine opens what the flag --log names: a log, and the bus for requests beside it. It links the embedded
+// server; processes that must not use package attach.
 package engine
 
 import (
@@ -87,8 +86,7 @@ type Spec struct {
 	Dir  string // of embedded
 }
 
-// SeedFile returns where the secret seed lies unless it is said otherwise; "" for a
-// log in memory.
+// SeedFile returns where the secret seed lies unless it is said otherwise; "" for a log in memory.
 func (s Spec) SeedFile() string {
 	switch s.Kind {
 	case "embedded":
@@ -114,8 +112,8 @@ func Parse(s string) (Spec, error) {
 	case access.IsKafka(s):
 		return Spec{Kind: "kafka"}, access.Check(s)
 	}
-	return Spec{}, fmt.Errorf("--log %q: expected embedded:DIR, nats://HOST, kafka://HOST or mem:; for example "+
-		"--log %s", nats.Redact(s), DefaultLog)
+	return Spec{}, fmt.Errorf("--log %q: expected embedded:DIR, nats://HOST, kafka://HOST or mem:; for example --log "+
+		"%s", nats.Redact(s), DefaultLog)
 }
 
 // ParseListen reads the value of --listen. Port 0 means any that is free.
@@ -159,8 +157,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	return &Engine{Log: e.Log(), Bus: e.Bus(), URL: e.URL(), Dir: spec.Dir, Usage: e.Usage, close: e.Close}, nil
 }
 
-// openMemory makes a log in memory, with a server inside the process for requests, which
-// need no folder.
+// openMemory makes a log in memory, with a server inside the process for requests, which need no folder.
 func openMemory(ctx context.Context, o Options) (*Engine, error) {
 	r, err := o.requests(ctx)
 	if err != nil {
@@ -213,8 +210,9 @@ func reach(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return &Engine{Log: s.Log, Bus: r.bus, BusApart: r.apart, URL: r.url, ClockSkew: time.Duration(join.ClockSkew), sharing: s.Sharing,
-		close: func() error { return errors.Join(r.close(), s.Close()) }}, nil
+	return &Engine{Log: s.Log, Bus: r.bus, BusApart: r.apart, URL: r.url, ClockSkew: time.Duration(join.ClockSkew),
+		sharing: s.Sharing,
+		close:   func() error { return errors.Join(r.close(), s.Close()) }}, nil
 }
 
 // joinServer connects to the process that serves a folder.

@@ -15,14 +15,13 @@ import (
 // CheckRequests reports what is wrong with the value of --nats beside a log.
 func CheckRequests(spec Spec, requests string) error {
 	if requests != "" && spec.Kind != "kafka" {
-		return fmt.Errorf("--nats %s: it says where requests are answered beside --log kafka://…; this log "+
-			"answers them itself", access.Show(requests))
+		return fmt.Errorf("--nats %s: it says where requests are answered beside --log kafka://…; this log answers "+
+			"them itself", access.Show(requests))
 	}
 	return access.CheckRequests(requests)
 }
 
-// CheckRequesters reports what is wrong with a value of --requesters beside a log and a
-// value of --nats.
+// CheckRequesters reports what is wrong with a value of --requesters beside a log and a value of --nats.
 func CheckRequesters(spec Spec, requests, requesters string) error {
 	if requesters != "" && (spec.Kind == "nats" || requests != "") {
 		return errors.New("--requesters: no server runs inside this process; on servers of your own give each " +

@@ -42,9 +42,8 @@ type explainer struct {
 	fed    codec.Feedback
 }
 
-// Round tells the life of the last round that has an id. It reads decisions back from their
-// end until it finds it, and of the other logs what was written since, and recomputes from
-// the last snapshot before it.
+// Round tells the life of the last round that has an id. It reads decisions back from their end until it finds it, and
+// of the other logs what was written since, and recomputes from the last snapshot before it.
 func Round(ctx context.Context, c Config, id string) (*Explanation, error) {
 	x := &explainer{Config: c, topics: join.TopicsOf(c.Name)}
 	x.e = &Explanation{ID: id, Model: c.Name, Outcomes: []outcome{}, Notes: []string{}}
@@ -139,8 +138,7 @@ func (x *explainer) arrival(ctx context.Context) error {
 	})
 }
 
-// unread fills in what nobody read of the context, under the rules of its epoch; where they
-// are gone only keys tell.
+// unread fills in what nobody read of the context, under the rules of its epoch; where they are gone only keys tell.
 func (x *explainer) unread(rules *loop.Rules) {
 	n, names := loop.Unread(rules, x.dec.Context)
 	switch {

@@ -44,10 +44,9 @@ func clone(r *stream.Record) *stream.Record {
 	return &c
 }
 
-// findDecision looks for the last decision of an id, in all partitions: first in the one
-// where contexts of this id belong, or which minted it, then in the others for a later one. A record that is none,
-// damaged or written by somebody else, is passed over; where nothing else has this id, the
-// error says which one and why.
+// findDecision looks for the last decision of an id, in all partitions: first in the one where contexts of this id
+// belong, or which minted it, then in the others for a later one. A record that is none, damaged or written by somebody
+// else, is passed over; where nothing else has this id, the error says which one and why.
 func (x *explainer) findDecision(ctx context.Context, id string) error {
 	key := []byte(id)
 	owner, since := loop.PartitionOf(key, x.partitions), int64(0)
@@ -144,8 +143,7 @@ func (x *explainer) tellStage(r *stream.Record) {
 	}
 }
 
-// findCut looks for the cut that the round's feedback follows from: the last before it. No mark lies
-// between the two.
+// findCut looks for the cut that the round's feedback follows from: the last before it. No mark lies between the two.
 func (x *explainer) findCut(ctx context.Context) error {
 	if x.fedRec == nil {
 		return nil

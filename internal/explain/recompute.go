@@ -216,8 +216,7 @@ func barrier(l *loop.Look) (mu float64, ok bool) {
 	return mu, true
 }
 
-// last takes the round's feedback and looks at what that changes; without one there is
-// nothing more to read.
+// last takes the round's feedback and looks at what that changes; without one there is nothing more to read.
 func (r *replay) last(ctx context.Context, rec *stream.Record) error {
 	x := r.x
 	if x.fedRec == nil || rec.Offset > x.fedRec.Offset {
@@ -245,8 +244,8 @@ func (r *replay) last(ctx context.Context, rec *stream.Record) error {
 		t.Actions = append(t.Actions, c)
 	}
 	if fate := x.fed.Fate; !t.Learned && (fate == codec.Observed || fate == codec.Imputed) {
-		x.note("it has a loss and was not learned: another epoch had begun with a learner of its own, or the " +
-			"model was paused")
+		x.note("it has a loss and was not learned: another epoch had begun with a learner of its own, or the model " +
+			"was paused")
 	}
 	x.e.Taught = t
 	return stream.ErrStop

@@ -98,8 +98,7 @@ func (s *scaling) apply(z, x []float64, columns []int) {
 	z[len(columns)] = 1
 }
 
-// raw returns the coefficients over all columns as they are, then the intercept, that
-// equal w over the scaled ones.
+// raw returns the coefficients over all columns as they are, then the intercept, that equal w over the scaled ones.
 func (s *scaling) raw(w []float64, columns []int) []float64 {
 	out := make([]float64, len(s.mean)+1)
 	intercept := w[len(columns)]

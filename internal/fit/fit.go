@@ -152,9 +152,8 @@ func apart(x, y []float64) float64 {
 	return math.Sqrt(s / float64(len(x)))
 }
 
-// finish orders the functions and says which survive: of the plausible set
-// {f : softmax(−2L)(f) > α/|F|}, L the sum of squares over the held-out losses, each
-// once (docs/algorithms.md, section 2.1).
+// finish orders the functions and says which survive: of the plausible set {f : softmax(−2L)(f) > α/|F|}, L the sum of
+// squares over the held-out losses, each once (docs/algorithms.md, section 2.1).
 func (c *Class) finish(d *Data) {
 	slices.SortStableFunc(c.Functions, func(a, b Fitted) int { return cmp.Compare(a.HeldOut, b.HeldOut) })
 	least := math.Inf(1)

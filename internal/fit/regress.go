@@ -6,8 +6,7 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// sample is what one function is fitted to: how often each row was drawn, and over which
-// columns.
+// sample is what one function is fitted to: how often each row was drawn, and over which columns.
 type sample struct {
 	data    *Data
 	scale   *scaling
@@ -15,9 +14,8 @@ type sample struct {
 	columns []int
 }
 
-// ridge fits each action's losses by least squares: w minimises
-// Σ c_t·v_t·(w·z_t − y_t)² + λ‖w‖² over the rows with a known loss, z standardised and v
-// the importance weights divided by their mean; the intercept is not shrunk.
+// ridge fits each action's losses by least squares: w minimises Σ c_t·v_t·(w·z_t − y_t)² + λ‖w‖² over the rows with a
+// known loss, z standardised and v the importance weights divided by their mean; the intercept is not shrunk.
 func (s *sample) ridge(lambda float64) [][]float64 {
 	return s.each(func(rows []int, weight []float64, z [][]float64, a int) []float64 {
 		n := newNormal(len(s.columns)+1, lambda)
@@ -31,9 +29,8 @@ func (s *sample) ridge(lambda float64) [][]float64 {
 // newtonSteps bound the logistic fit, which has converged by then or does not.
 const newtonSteps = 12
 
-// logistic fits each action's losses by penalised maximum likelihood of σ(w·z), by
-// Newton's method (iteratively reweighted least squares); a loss between 0 and 1 counts
-// as that share of a 1.
+// logistic fits each action's losses by penalised maximum likelihood of σ(w·z), by Newton's method (iteratively
+// reweighted least squares); a loss between 0 and 1 counts as that share of a 1.
 func (s *sample) logistic(lambda float64) [][]float64 {
 	return s.each(func(rows []int, weight []float64, z [][]float64, a int) []float64 {
 		w := make([]float64, len(s.columns)+1)

@@ -8,9 +8,8 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// width is the number of columns that functions may be linear in: those of X, and behind
-// them, where actions have features, the product of each of the context's with each of the
-// action's.
+// width is the number of columns that functions may be linear in: those of X, and behind them, where actions have
+// features, the product of each of the context's with each of the action's.
 func (d *Data) width() int {
 	e := len(d.ActionFeatures)
 	return len(d.Features) + e + len(d.Features)*e
@@ -44,13 +43,11 @@ func (d *Data) matrix(w []float64) [][]float64 {
 	return out
 }
 
-// mostLinear bounds how many columns a linear function with products has: its cost goes with
-// the cube.
+// mostLinear bounds how many columns a linear function with products has: its cost goes with the cube.
 const mostLinear = 256
 
-// chooseShared draws the columns of a function that is shared by all actions: some of the
-// context's and some of the action's, and for three linear functions in four the products of
-// the ones with the others.
+// chooseShared draws the columns of a function that is shared by all actions: some of the context's and some of the
+// action's, and for three linear functions in four the products of the ones with the others.
 func (d *Data) chooseShared(share float64, linear bool, rng *rand.Rand) []int {
 	n, e := len(d.Features), len(d.ActionFeatures)
 	ofContext, ofAction := pickColumns(n, share, rng), pickColumns(e, share, rng)

@@ -73,8 +73,7 @@ func (s sums) fit() float64 {
 	return f
 }
 
-// grow adds the node of some rows and what is below it, and returns its place: a split,
-// or −1−i for leaf i.
+// grow adds the node of some rows and what is below it, and returns its place: a split, or −1−i for leaf i.
 func (g *grower) grow(rows []int, above []float64, depth int) int {
 	all := newSums(g.k)
 	for _, t := range rows {

@@ -12,8 +12,7 @@ import (
 // Take learns from the next record. Damage is a [codec.ErrCorrupt].
 func (f *Follower) Take(ctx context.Context, r *stream.Record) error { return corrupt(f.take(ctx, r)) }
 
-// TakeFrom begins at an epoch record, whose class records were taken before it, after
-// feedback that is not known.
+// TakeFrom begins at an epoch record, whose class records were taken before it, after feedback that is not known.
 func (f *Follower) TakeFrom(ctx context.Context, r *stream.Record, through int64) error {
 	rec, err := codec.ParseEpoch(r.Value)
 	if err != nil {
@@ -34,8 +33,7 @@ func (f *Follower) TakeFrom(ctx context.Context, r *stream.Record, through int64
 	return f.heart.Restore(ep, through, fresh)
 }
 
-// AdoptRounds fills in the last rounds of partitions of which no feedback was
-// seen, after a TakeFrom.
+// AdoptRounds fills in the last rounds of partitions of which no feedback was seen, after a TakeFrom.
 func (f *Follower) AdoptRounds(rounds []int64) {
 	for p, n := range rounds {
 		if p < len(f.rounds) && f.rounds[p] == 0 {

@@ -117,9 +117,8 @@ func corrupt(err error) error {
 // AddSnapshot makes the epoch of a snapshot known.
 func (e *Epochs) AddSnapshot(s *Snapshot) (loop.Epoch, error) { return e.define(&s.Rec, s.Files) }
 
-// addEpoch takes one epoch record, whose class records were taken before, and
-// returns the model at work with a fresh learner. Of an epoch that is known already
-// it returns the number only.
+// addEpoch takes one epoch record, whose class records were taken before, and returns the model at work with a fresh
+// learner. Of an epoch that is known already it returns the number only.
 func (e *Epochs) addEpoch(rec *codec.Epoch) (loop.Epoch, error) {
 	if d := e.byNum[rec.Epoch]; d != nil {
 		clear(e.parts)

@@ -11,12 +11,11 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// Only the service writes decisions and feedback. What somebody else put there all the same
-// is passed over by everybody, wherever and whenever they read it, so that all come to the
-// same. A record of ours that is damaged is passed over, too. Where that is a decision or a
-// feedback the next one leaves a gap, which nobody passes over. Control records are not
-// numbered, and leave none: a restart goes on from the mark before a damaged one, and a
-// damaged epoch, a pause for instance, has not begun for anybody who reads it so.
+// Only the service writes decisions and feedback. What somebody else put there all the same is passed over by
+// everybody, wherever and whenever they read it, so that all come to the same. A record of ours that is damaged is
+// passed over, too. Where that is a decision or a feedback the next one leaves a gap, which nobody passes over. Control
+// records are not numbered, and leave none: a restart goes on from the mark before a damaged one, and a damaged epoch,
+// a pause for instance, has not begun for anybody who reads it so.
 
 // tellEvery is how often foreign records are logged. All are counted.
 const tellEvery = 10 * time.Second
@@ -46,8 +45,8 @@ func (s *Strangers) Pass(topic string, partition int, r *stream.Record, err erro
 		s.untold++
 		return nil
 	}
-	s.logger.Error("a record that the service did not write is passed over: take the right to write there from "+
-		"all others", "topic", topic, "partition", partition, "offset", r.Offset, "error", err, "untold", s.untold)
+	s.logger.Error("a record that the service did not write is passed over: take the right to write there from all "+
+		"others", "topic", topic, "partition", partition, "offset", r.Offset, "error", err, "untold", s.untold)
 	s.told, s.untold = now, 0
 	return nil
 }

@@ -41,8 +41,7 @@ func (e *LoggedEpochs) Refs() (refs []codec.EpochRef) {
 	return refs
 }
 
-// Newest returns the number of the newest epoch of which the log knows, 0 if there is none. Its
-// record may be gone.
+// Newest returns the number of the newest epoch of which the log knows, 0 if there is none. Its record may be gone.
 func (e *LoggedEpochs) Newest() (n int64) {
 	for epoch := range e.offsets {
 		n = max(n, epoch)

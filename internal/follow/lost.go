@@ -13,8 +13,7 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// lacks reports whether a snapshot was written by an earlier program, without something
-// that its learner keeps now.
+// lacks reports whether a snapshot was written by an earlier program, without something that its learner keeps now.
 func (f *Follower) lacks(s *Snapshot) (bool, error) {
 	ep, err := NewEpochs(f.epochs.build).AddSnapshot(s) // this replica has not begun it
 	if err != nil {
@@ -24,9 +23,8 @@ func (f *Follower) lacks(s *Snapshot) (bool, error) {
 	return ok && l.Lacks(s.learner), nil
 }
 
-// passOver reports whether to learn again from the first round rather than go on from a
-// snapshot: it lacks something, and all feedback is there. Otherwise this replica would
-// differ from one that saw all of it.
+// passOver reports whether to learn again from the first round rather than go on from a snapshot: it lacks something,
+// and all feedback is there. Otherwise this replica would differ from one that saw all of it.
 func (f *Follower) passOver(ctx context.Context, s *Snapshot) (bool, error) {
 	lacks, err := f.lacks(s)
 	if err != nil || !lacks {
@@ -53,13 +51,12 @@ func (f *Follower) unlearned(ctx context.Context, next int64, err error) error {
 	if first <= join.LogStart {
 		return err
 	}
-	return fmt.Errorf("%w: retention has dropped feedback %d…%d, at offsets before %d, "+
-		"which no good snapshot has learned: restore the log or the snapshots, or begin anew under another name",
+	return fmt.Errorf("%w: retention has dropped feedback %d…%d, at offsets before %d, which no good snapshot has "+
+		"learned: restore the log or the snapshots, or begin anew under another name",
 		stream.ErrTruncated, f.heart.LearnedThrough()+1, next-1, first)
 }
 
-// checkTail refuses a feedback log whose marks tell of feedback that is gone and that
-// no snapshot has learned.
+// checkTail refuses a feedback log whose marks tell of feedback that is gone and that no snapshot has learned.
 func (f *Follower) checkTail(ctx context.Context) error {
 	if f.heart.LearnedThrough() >= f.last {
 		return nil
@@ -70,8 +67,7 @@ func (f *Follower) checkTail(ctx context.Context) error {
 	return nil
 }
 
-// Announced reports whether a mark in the feedback log says that feedback was lost, which was
-// learned in an era.
+// Announced reports whether a mark in the feedback log says that feedback was lost, which was learned in an era.
 func (f *Follower) Announced(ctx context.Context, era, n int64) (found bool, err error) {
 	err = stream.ScanBack(ctx, f.log, f.topics.Feedback, 0, math.MaxInt64, 1024, func(r *stream.Record) error {
 		if r.Type != codec.TypeMark {

@@ -36,9 +36,8 @@ const mostSnapshot = 2 << 30
 // keepSnapshots is how many complete snapshots stay in the log.
 const keepSnapshots = 8
 
-// leftBehind counts bytes of snapshots that went through memory, and frees what that left
-// behind whenever it is much. The collector would wait for it until all that it finds, a
-// snapshot and the learner, has doubled.
+// leftBehind counts bytes of snapshots that went through memory, and frees what that left behind whenever it is much.
+// The collector would wait for it until all that it finds, a snapshot and the learner, has doubled.
 type leftBehind int
 
 const muchLeft = 64 << 20
@@ -66,9 +65,8 @@ func cutBlob(b []byte) (blob, rest []byte, err error) {
 	return b[k : k+int(n)], b[k+int(n):], nil
 }
 
-// encode fills in the state's bytes: version, through, rounds, epoch record, the files in its
-// order, the learner. That one may be as large as all other memory of the process: nothing of
-// it is copied.
+// encode fills in the state's bytes: version, through, rounds, epoch record, the files in its order, the learner. That
+// one may be as large as all other memory of the process: nothing of it is copied.
 func (s *Snapshot) encode(appendLearner func([]byte) ([]byte, error)) error {
 	head := binary.AppendUvarint(nil, codec.Version)
 	head = binary.AppendUvarint(head, uint64(s.Through))
@@ -155,8 +153,7 @@ func (s *Snapshot) SHA256() string { return hexSum(s.Bytes) }
 // errBadSnapshot reports a snapshot whose bytes do not have their SHA-256.
 var errBadSnapshot = errors.New("damaged snapshot")
 
-// ErrVoid reports a snapshot whose feedback was lost and may have been given anew,
-// otherwise.
+// ErrVoid reports a snapshot whose feedback was lost and may have been given anew, otherwise.
 var ErrVoid = errors.New("the feedback log had lost its tail behind it")
 
 // ReadSnapshots calls f for each complete snapshot kept that is not void; err tells of a damaged one,

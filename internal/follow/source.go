@@ -15,8 +15,7 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// Source is a model as its owner has it: the file in canonical form and the files
-// it names.
+// Source is a model as its owner has it: the file in canonical form and the files it names.
 type Source struct {
 	Name     string
 	Version  int64
@@ -41,9 +40,8 @@ func refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrModel, fmt.Errorf(format, args...))
 }
 
-// goOn takes the model as it was read when the learner of an epoch began, if the file is the
-// same or says warm: keep: what a learner computes changes only with the next version that
-// begins another.
+// goOn takes the model as it was read when the learner of an epoch began, if the file is the same or says warm: keep:
+// what a learner computes changes only with the next version that begins another.
 func (s *Source) goOn(last *Definition) {
 	if s.Earlier == nil || s.Version != last.Rec.Version && !s.Warm.Keep {
 		return
@@ -54,8 +52,7 @@ func (s *Source) goOn(last *Definition) {
 	}
 }
 
-// Follows checks whether a model may run on a log whose last epoch is last, and
-// whether it needs a new epoch.
+// Follows checks whether a model may run on a log whose last epoch is last, and whether it needs a new epoch.
 func (s *Source) Follows(last *Definition, partitions int, seedHash string) (fresh bool, err error) {
 	if last == nil {
 		return true, nil
@@ -69,16 +66,16 @@ func (s *Source) Follows(last *Definition, partitions int, seedHash string) (fre
 		return false, refuse("the log was created with %d partitions, not %d, and that cannot change",
 			r.Partitions, partitions)
 	case seedHash != r.SeedHash:
-		return false, refuse("this is not the seed that the log was created with; " +
-			"draws would not be reproducible. Put the old seed file back")
+		return false, refuse("this is not the seed that the log was created with; draws would not be reproducible. " +
+			"Put the old seed file back")
 	case s.Version < r.Version:
 		return false, refuse("the log is at version %d of the model, this file says version %d", r.Version, s.Version)
 	case s.Version == r.Version && !bytes.Equal(s.Model, r.Model): // the mode is what was asked for last
-		return false, refuse("the model file differs from the one in the log but has the same version %d; "+
-			"raise version: to start a new epoch%s", r.Version, difference(r.Model, s.Model))
+		return false, refuse("the model file differs from the one in the log but has the same version %d; raise "+
+			"version: to start a new epoch%s", r.Version, difference(r.Model, s.Model))
 	case s.Version == r.Version && !s.sameFiles(r.Files):
-		return false, refuse("a file that the model names differs from the one in the log "+
-			"but the version is the same, %d; raise version: to start a new epoch", r.Version)
+		return false, refuse("a file that the model names differs from the one in the log but the version is the "+
+			"same, %d; raise version: to start a new epoch", r.Version)
 	}
 	return s.Version > r.Version, nil
 }
@@ -88,8 +85,8 @@ func difference(was, is []byte) string {
 	a, b := strings.Split(string(was), "\n"), strings.Split(string(is), "\n")
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
-			return fmt.Sprintf(". The log has %q where this has %q; a model file that says the former goes on "+
-				"as before", a[i], b[i])
+			return fmt.Sprintf(". The log has %q where this has %q; a model file that says the former goes on as "+
+				"before", a[i], b[i])
 		}
 	}
 	return ""
@@ -146,8 +143,8 @@ func CheckTaught(ctx context.Context, log stream.Log, name string, version int64
 		}
 		rec, err := codec.ParseEpoch(r.Value)
 		if err == nil && rec.Version != version {
-			err = refuse("the log is at version %d of the model, and is taught as version %d; "+
-				"a system that has gone live is taught no more: teach a new log", rec.Version, version)
+			err = refuse("the log is at version %d of the model, and is taught as version %d; a system that has gone "+
+				"live is taught no more: teach a new log", rec.Version, version)
 		}
 		return err
 	})

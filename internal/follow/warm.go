@@ -78,9 +78,8 @@ func own(rec *codec.Epoch, to int64) segment {
 		paused: rec.Mode == codec.Paused}
 }
 
-// segments returns the feedback that an epoch's learner starts from, ascending: for a
-// rollback what the earlier epoch itself had started from, and then its own; likewise for
-// one that goes on with the learner of the epoch before it.
+// segments returns the feedback that an epoch's learner starts from, ascending: for a rollback what the earlier epoch
+// itself had started from, and then its own; likewise for one that goes on with the learner of the epoch before it.
 func (p *past) segments(rec *codec.Epoch) ([]segment, error) {
 	switch {
 	case rec.Continues > 0:
@@ -114,9 +113,8 @@ type warmed struct {
 	epochs          map[int64]bool // whose rounds were among them
 }
 
-// warmUp teaches an epoch's fresh learner the feedback that its record, which is at
-// offset end, says. The log decides all of it, so it comes to the same everywhere. pause is
-// called as by [ScanAll].
+// warmUp teaches an epoch's fresh learner the feedback that its record, which is at offset end, says. The log decides
+// all of it, so it comes to the same everywhere. pause is called as by [ScanAll].
 func warmUp(ctx context.Context, log stream.Log, topic string, end int64, rec *codec.Epoch, ep loop.Epoch,
 	pause func() error,
 ) (warmed, error) {
@@ -200,8 +198,7 @@ func (e *LoggedEpochs) Plan(ctx context.Context, s *Source, rec *codec.Epoch, pa
 	return e.tryKeep(rec, ep)
 }
 
-// Continue makes an epoch that goes on with the learner and the model at work, in another mode, after
-// feedback through.
+// Continue makes an epoch that goes on with the learner and the model at work, in another mode, after feedback through.
 func (e *LoggedEpochs) Continue(number, through int64, mode codec.Mode, cause string) error {
 	rec := e.Last.Rec
 	rec.Epoch, rec.Through = number, through
@@ -339,8 +336,8 @@ func checkContinues(rec *codec.Epoch, warm model.Warm, before []codec.Epoch) (fi
 }
 
 func goneError(n, first int64) error {
-	return refuse("warm: %d: the feedback that led to it is no longer kept, the first that is kept is %d; "+
-		"use warm: refit or warm: none", n, first)
+	return refuse("warm: %d: the feedback that led to it is no longer kept, the first that is kept is %d; use warm: "+
+		"refit or warm: none", n, first)
 }
 
 // tryWarm teaches a learner of the joiner's own what an epoch's will be taught.

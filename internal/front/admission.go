@@ -4,10 +4,9 @@ import "time"
 
 // What admission goes by.
 const (
-	// burst is the work beyond what can be done meanwhile that comes in bursts; what is more
-	// is overload. Where 64 come at once, at random times and 0.8 of a capacity of 5,000 a
-	// second, one in a hundred finds 130 ms of work before it, and one in a thousand 200 ms
-	// (M/D/1). A processor or a disk that is away for 100 ms leaves as much behind.
+	// burst is the work beyond what can be done meanwhile that comes in bursts; what is more is overload. Where 64 come
+	// at once, at random times and 0.8 of a capacity of 5,000 a second, one in a hundred finds 130 ms of work before
+	// it, and one in a thousand 200 ms (M/D/1). A processor or a disk that is away for 100 ms leaves as much behind.
 	burst = float64(200 * time.Millisecond)
 	// leastTarget bounds the wait under overload, where an answer does not take that long
 	// already while few others wait.
@@ -22,28 +21,24 @@ const (
 	// maxWaiting and maxWaitingBytes are the most that waits. They bound memory.
 	maxWaiting      = 4096
 	maxWaitingBytes = 64 << 20
-	// givenUp is when a request without an answer no longer counts: its client has given
-	// it up long before.
+	// givenUp is when a request without an answer no longer counts: its client has given it up long before.
 	givenUp = 30 * time.Second
 )
 
 // admission says which requests are taken when more come than can be answered: those
 // that would wait too long are refused at once, so that the others do not.
 //
-// A long wait is no overload. Requests come in bursts, and the log, the processor and the
-// bus stall and make up for it; whoever refuses then refuses what could have been answered
-// in time. It is overload when more comes than can be answered, for so long that it is no
-// burst: the work that came, taken or refused, less what could be done meanwhile, never
-// below 0, passes burst (the cumulative sum of E. S. Page, "Continuous Inspection Schemes",
-// Biometrika 41, 1954, for a load that passes 1). It is over when half of that has been
-// forgotten. Until then the wait is kept to a target, a few milliseconds, as controlled
-// delay does (K. Nichols, V. Jacobson, "Controlling Queue Delay", ACM Queue 10(5), 2012;
-// B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015). What waits is not asked for a sign of
-// overload: where the bus, the decider and the log share processors, the bus starves while
-// the decider works off what it has, and nobody waits here again and again.
+// A long wait is no overload. Requests come in bursts, and the log, the processor and the bus stall and make up for it;
+// whoever refuses then refuses what could have been answered in time. It is overload when more comes than can be
+// answered, for so long that it is no burst: the work that came, taken or refused, less what could be done meanwhile,
+// never below 0, passes burst (the cumulative sum of E. S. Page, "Continuous Inspection Schemes", Biometrika 41, 1954,
+// for a load that passes 1). It is over when half of that has been forgotten. Until then the wait is kept to a target,
+// a few milliseconds, as controlled delay does (K. Nichols, V. Jacobson, "Controlling Queue Delay", ACM Queue 10(5),
+// 2012; B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015). What waits is not asked for a sign of overload: where the
+// bus, the decider and the log share processors, the bus starves while the decider works off what it has, and nobody
+// waits here again and again.
 //
-// Times are ns of a clock that only differences are taken of. Not safe for concurrent
-// use. The zero value is ready.
+// Times are ns of a clock that only differences are taken of. Not safe for concurrent use. The zero value is ready.
 type admission struct {
 	ring       [maxWaiting]waitingRequest // by sequence number
 	head, tail uint64                     // those between have been taken; the one at head has no answer
@@ -67,8 +62,7 @@ type waitingRequest struct {
 // waiting returns how many requests may have no answer: those behind the oldest.
 func (a *admission) waiting() int { return int(a.tail - a.head) }
 
-// take decides on a request of so many bytes that comes now. Its number is given back to
-// answered.
+// take decides on a request of so many bytes that comes now. Its number is given back to answered.
 func (a *admission) take(now int64, size int) (seq uint64, ok bool) {
 	for a.age(now) > int64(givenUp) {
 		a.ring[a.head%maxWaiting].calm = false
@@ -112,8 +106,7 @@ func (a *admission) limit() float64 {
 	return max(burst, target)
 }
 
-// answered notes that a request has its answer. A number that was given back before is
-// passed over.
+// answered notes that a request has its answer. A number that was given back before is passed over.
 func (a *admission) answered(seq uint64, now int64) {
 	if seq < a.head || seq >= a.tail || a.ring[seq%maxWaiting].answered {
 		return

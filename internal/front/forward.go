@@ -15,13 +15,11 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// maxForwarded bounds the requests that wait for the answer of one partition in another
-// process: one that does not answer holds none of the others'. Their bytes are bounded by
-// its share of maxWaitingBytes.
+// maxForwarded bounds the requests that wait for the answer of one partition in another process: one that does not
+// answer holds none of the others'. Their bytes are bounded by its share of maxWaitingBytes.
 const maxForwarded = 1024
 
-// Room bounds requests that wait for the same, and their bytes. The zero value is ready, and safe for
-// concurrent use.
+// Room bounds requests that wait for the same, and their bytes. The zero value is ready, and safe for concurrent use.
 type Room struct {
 	mu       sync.Mutex
 	requests int
@@ -83,8 +81,8 @@ func (s *Server) forward(p int, m stream.Message, size int, refuse func(code int
 		m.Respond(data, headers...)
 		return
 	case errors.Is(err, stream.ErrNoResponder) && s.Apart:
-		why = fmt.Sprintf("this decider does not own partition %d, and cannot ask the one that does: "+
-			"start all deciders with the same --nats URL, or write the context to the topic %s",
+		why = fmt.Sprintf("this decider does not own partition %d, and cannot ask the one that does: start all "+
+			"deciders with the same --nats URL, or write the context to the topic %s",
 			p, join.TopicsOf(s.Name).Contexts)
 	case errors.Is(err, stream.ErrNoResponder):
 		why = fmt.Sprintf("no responders: no decider owns partition %d now; retry with the same id", p)

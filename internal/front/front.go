@@ -29,9 +29,8 @@ type Config struct {
 	Trace      trace.Tracer   // nil: disabled
 }
 
-// Server takes requests for any partition and hands each to the owner of its round's id, so that a
-// retry meets the decision: to a decider of this process, or one hop further. It serves while a decider
-// of this process is at work.
+// Server takes requests for any partition and hands each to the owner of its round's id, so that a retry meets the
+// decision: to a decider of this process, or one hop further. It serves while a decider of this process is at work.
 type Server struct {
 	Config
 	rates *rates // may be nil

@@ -9,9 +9,8 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// Gate stands between a bus and a handler of requests. It takes a request from the bus
-// at once, refuses it if it would wait too long, and hands it to the handler otherwise:
-// one after the other, in their order.
+// Gate stands between a bus and a handler of requests. It takes a request from the bus at once, refuses it if it would
+// wait too long, and hands it to the handler otherwise: one after the other, in their order.
 type Gate struct {
 	subject string // for metrics
 	metrics *watch.Metrics
@@ -50,8 +49,7 @@ func NewGate(subject string, metrics *watch.Metrics, handle func(m stream.Messag
 	return g
 }
 
-// Close ends the gate when what it has taken is handed over. Requests that come later
-// are refused.
+// Close ends the gate when what it has taken is handed over. Requests that come later are refused.
 func (g *Gate) Close() {
 	g.mu.Lock()
 	if !g.closed {
@@ -98,9 +96,8 @@ func (g *Gate) enqueue(m stream.Message, now time.Time) (refusal string) {
 	return ""
 }
 
-// room reports whether the queue has room for a request of so many bytes. While a handler
-// stands still, as it may for as long as the log is away, the queue also holds those that
-// admission has given up. mu is held.
+// room reports whether the queue has room for a request of so many bytes. While a handler stands still, as it may for
+// as long as the log is away, the queue also holds those that admission has given up. mu is held.
 func (g *Gate) room(size int) bool {
 	return len(g.queue) < cap(g.queue) && (g.bytes == 0 || g.bytes+size <= maxWaitingBytes)
 }

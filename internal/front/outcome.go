@@ -17,8 +17,7 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// Outcomes takes outcomes by request: it appends each to the partition of its round's id and replies
-// when it is stored.
+// Outcomes takes outcomes by request: it appends each to the partition of its round's id and replies when it is stored.
 type Outcomes struct {
 	writers []*outcomeWriter
 	gate    *Gate
@@ -67,10 +66,9 @@ func (o *Outcomes) Close() {
 // and 4 bytes more for each.
 const maxHeaderBytes = 16 << 10
 
-// plainHeaders returns the headers that are stored, or why they cannot be. Left out are the
-// spaces around a value, and headers that would be ours, or orders to the server that keeps
-// the log, in the name of the service: an expectation that does not hold, for instance, which
-// ends the writer.
+// plainHeaders returns the headers that are stored, or why they cannot be. Left out are the spaces around a value, and
+// headers that would be ours, or orders to the server that keeps the log, in the name of the service: an expectation
+// that does not hold, for instance, which ends the writer.
 func plainHeaders(headers []stream.Header) ([]stream.Header, error) {
 	headers = slices.DeleteFunc(headers, func(h stream.Header) bool {
 		key := strings.ToLower(h.Key)
@@ -81,8 +79,8 @@ func plainHeaders(headers []stream.Header) ([]stream.Header, error) {
 		h := &headers[i]
 		h.Value = strings.TrimSpace(h.Value)
 		if !h.Plain() {
-			return nil, fmt.Errorf("header %.64q: a name is visible ASCII without spaces and colons, a value is "+
-				"one line", h.Key)
+			return nil, fmt.Errorf("header %.64q: a name is visible ASCII without spaces and colons, a value is one "+
+				"line", h.Key)
 		}
 		size += len(h.Key) + len(h.Value) + 4
 	}
@@ -142,8 +140,8 @@ func (o *Outcomes) store(m stream.Message, start time.Time) {
 			refuse(503, err.Error(), id)
 		default:
 			o.metrics.AppendError(watch.OutcomesKind, err)
-			refuse(503, fmt.Sprintf("the outcome log failed (%v); send it again, as it was: "+
-				"of the first outcome of a round, or of one outcome_id, repeats do no harm", err), id)
+			refuse(503, fmt.Sprintf("the outcome log failed (%v); send it again, as it was: of the first outcome of "+
+				"a round, or of one outcome_id, repeats do no harm", err), id)
 		}
 	})
 }

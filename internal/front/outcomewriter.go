@@ -9,8 +9,7 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// outcomeWriter appends the outcomes of one partition and answers each request at
-// its acknowledgement.
+// outcomeWriter appends the outcomes of one partition and answers each request at its acknowledgement.
 type outcomeWriter struct {
 	log       stream.Log
 	topic     string
@@ -106,11 +105,10 @@ func (w *outcomeWriter) room() bool {
 	return len(w.waiting.tickets) < w.waiting.most
 }
 
-// append sends one outcome; done is called when its fate is known, with errNoRoom if as
-// many as the log takes at once are on their way until the time is over. Whoever appends
-// does not wait for that, so that the outcomes of other partitions are not held up: what
-// is late waits here, and is bounded by what the gate lets in. One goroutine appends; it
-// opens an appender where one died only if nothing is late.
+// append sends one outcome; done is called when its fate is known, with errNoRoom if as many as the log takes at once
+// are on their way until the time is over. Whoever appends does not wait for that, so that the outcomes of other
+// partitions are not held up: what is late waits here, and is bounded by what the gate lets in. One goroutine appends;
+// it opens an appender where one died only if nothing is late.
 func (w *outcomeWriter) append(r *stream.Record, until time.Time, done func(offset int64, err error)) {
 	w.mu.Lock()
 	late, there := len(w.late) > 0 || !w.room(), w.out != nil
@@ -171,8 +169,7 @@ func (w *outcomeWriter) catchUp(o lateOutcome) {
 	}
 }
 
-// awaitRoom waits until another outcome may be sent or the time is over. One goroutine at
-// a time waits.
+// awaitRoom waits until another outcome may be sent or the time is over. One goroutine at a time waits.
 func (w *outcomeWriter) awaitRoom(until time.Time) {
 	for over := time.After(time.Until(until)); !w.room(); {
 		select {

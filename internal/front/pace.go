@@ -6,11 +6,9 @@ import (
 )
 
 const (
-	// longestGap is the most that the time to one answer counts for: after a stall it would
-	// tell of the stall only.
+	// longestGap is the most that the time to one answer counts for: after a stall it would tell of the stall only.
 	longestGap = int64(25 * time.Millisecond)
-	// The pace is that of the last leastPace to mostPace answers, those of paceTime where that
-	// is between.
+	// The pace is that of the last leastPace to mostPace answers, those of paceTime where that is between.
 	leastPace, mostPace = 256, 1024
 	paceTime            = float64(400 * time.Millisecond)
 	// calmBlocks blocks of calmBlock answers each say how long one takes while few others
@@ -18,8 +16,7 @@ const (
 	calmBlocks, calmBlock = 16, 32
 )
 
-// pace tells how fast answers come while there is always more to answer. The zero value is
-// ready.
+// pace tells how fast answers come while there is always more to answer. The zero value is ready.
 type pace struct {
 	time, answers float64 // both are halved from time to time
 	at            int64   // the last answer
@@ -46,8 +43,7 @@ func (p *pace) each() float64 {
 	return p.time / p.answers
 }
 
-// calm tells how long an answer takes that came for while few waited. The zero value is
-// ready.
+// calm tells how long an answer takes that came for while few waited. The zero value is ready.
 type calm struct {
 	least [calmBlocks]int64 // of each block of answers
 	n     int               // answers ever

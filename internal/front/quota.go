@@ -11,10 +11,9 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// Outcomes come as fast as clients send them, and what cannot be used of them is kept as
-// rejects. Together they may hold one part in quotaParts of a store, so that there is room for
-// decisions and their feedback. The store is asked when a sixty-fourth of it may have been
-// written since, and now and then, since retention drops what is old.
+// Outcomes come as fast as clients send them, and what cannot be used of them is kept as rejects. Together they may
+// hold one part in quotaParts of a store, so that there is room for decisions and their feedback. The store is asked
+// when a sixty-fourth of it may have been written since, and now and then, since retention drops what is old.
 const (
 	quotaParts = 2
 	quotaSteps = 64
@@ -24,8 +23,8 @@ const (
 )
 
 // overQuota is the reason of the refusals.
-const overQuota = "outcomes and rejects hold half of the store: outcomes are taken again " +
-	"when older ones are dropped, or with a larger store (the file limit in its folder)"
+const overQuota = "outcomes and rejects hold half of the store: outcomes are taken again when older ones are " +
+	"dropped, or with a larger store (the file limit in its folder)"
 
 // quota is what outcomes may still take of a store. A nil one has no end.
 type quota struct {
@@ -77,8 +76,7 @@ func (q *quota) run(ctx context.Context) {
 	}
 }
 
-// measure asks the store, and reports false if it has no limit. If the store does not answer,
-// appends tell why.
+// measure asks the store, and reports false if it has no limit. If the store does not answer, appends tell why.
 func (q *quota) measure(ctx context.Context) bool {
 	held, limit, err := q.store.Fill(ctx, q.topics.Outcomes, q.topics.Rejects)
 	if err != nil {

@@ -7,12 +7,10 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// rateClients is how many clients are remembered. One that is forgotten begins anew, with
-// a full second's worth.
+// rateClients is how many clients are remembered. One that is forgotten begins anew, with a full second's worth.
 const rateClients = 4096
 
-// rates bounds how often each client asks: so many requests a second, and as many at
-// once (a token bucket).
+// rates bounds how often each client asks: so many requests a second, and as many at once (a token bucket).
 type rates struct {
 	most float64 // a second
 
@@ -47,8 +45,7 @@ func (s *Server) limit(subject string, h func(stream.Message)) func(stream.Messa
 	}
 }
 
-// allow reports whether a client may ask now. Clients that the bus cannot tell apart
-// are "", which has no limit.
+// allow reports whether a client may ask now. Clients that the bus cannot tell apart are "", which has no limit.
 func (r *rates) allow(client string, now time.Time) bool {
 	if client == "" {
 		return true

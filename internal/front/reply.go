@@ -80,8 +80,7 @@ func RequestID(m *stream.Message) string {
 	return join.CloudEventID(&stream.Record{Headers: m.Headers})
 }
 
-// RequestSize is what a request counts against the limit on records: its headers are
-// stored with it.
+// RequestSize is what a request counts against the limit on records: its headers are stored with it.
 func RequestSize(m *stream.Message) int {
 	n := len(m.Data)
 	for _, h := range m.Headers {

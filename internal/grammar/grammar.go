@@ -35,8 +35,7 @@ func Number(name string, lo, hi float64) Argument { return Argument{name, lo, hi
 // Whole is a whole number from lo to hi.
 func Whole(name string, lo, hi float64) Argument { return Argument{name, lo, hi, true} }
 
-// MaxCount is the largest number of later rounds: sums stay far from overflow, and it is beyond any
-// horizon.
+// MaxCount is the largest number of later rounds: sums stay far from overflow, and it is beyond any horizon.
 const MaxCount = 1 << 40
 
 // Count is a number of rounds, from 0.

@@ -41,8 +41,8 @@ func (a *again) Append(ctx context.Context, r *stream.Record) (uint64, error) {
 		return a.Appender.Append(ctx, r)
 	}
 	if a.held[0] != sumOf(r) {
-		return 0, errors.New("the system was taught something else: with the same data, columns and model " +
-			"the command goes on where it stopped; others need a new log")
+		return 0, errors.New("the system was taught something else: with the same data, columns and model the " +
+			"command goes on where it stopped; others need a new log")
 	}
 	a.held = a.held[1:]
 	return 0, nil

@@ -19,23 +19,20 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// Injection plays an environment to a live system: it appends contexts, reads the
-// decisions, and appends each outcome after as many later decisions as its delay
-// says.
+// Injection plays an environment to a live system: it appends contexts, reads the decisions, and appends each outcome
+// after as many later decisions as its delay says.
 type Injection struct {
 	Log    stream.Log
 	Topics join.Topics
 	Rounds *replay.Rounds
 	Delays *delay.Delays
 	Lead   int // contexts that may be ahead of the decisions read; at least 1
-	// Rules of the model and what its deciders have learned: before a context is sent, what is
-	// released after the decision Lead rounds before must have been learned, so that the loop's
-	// own latency adds no more than Lead-1 to the delays. With a Lead of 1 each decision is that of
-	// the backtest.
+	// Rules of the model and what its deciders have learned: before a context is sent, what is released after the
+	// decision Lead rounds before must have been learned, so that the loop's own latency adds no more than Lead-1 to
+	// the delays. With a Lead of 1 each decision is that of the backtest.
 	Rules   *loop.Rules
 	Learned *Learned
-	// Partitions of contexts, decisions and outcomes; 0 means 1. A round goes where its id
-	// belongs.
+	// Partitions of contexts, decisions and outcomes; 0 means 1. A round goes where its id belongs.
 	Partitions int
 	// Pace is that of the contexts; outcomes keep to decisions.
 	Pace Pace
@@ -61,8 +58,7 @@ type Injection struct {
 	out    codec.Outcome
 }
 
-// injectStall is how long an injection waits for the next decision or feedback
-// before it gives up.
+// injectStall is how long an injection waits for the next decision or feedback before it gives up.
 const injectStall = 30 * time.Second
 
 var errInjectStalled = errors.New("no progress for " + injectStall.String())

@@ -43,8 +43,8 @@ func NewLesson(env *replay.Rounds, live *model.Model) (*Lesson, error) {
 	case env.Log == nil:
 		return nil, fmt.Errorf("%s: %w", env.Name, errNoLesson)
 	case live.Version < 2 || !live.Warm.Keep:
-		return nil, errors.New("the model must go on with what was taught, as its next version: " +
-			"write version: 2, or higher, and warm: keep; the log is taught as the version before")
+		return nil, errors.New("the model must go on with what was taught, as its next version: write version: 2, or " +
+			"higher, and warm: keep; the log is taught as the version before")
 	}
 	m := l.Model
 	m.Version--

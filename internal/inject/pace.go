@@ -41,8 +41,8 @@ func NewPace(env *replay.Rounds, speed float64) (Pace, error) {
 		return Pace{}, nil
 	}
 	if !env.Timed() {
-		return Pace{}, fmt.Errorf("%s has no times of its own to be paced by: leave the speed at max, or name "+
-			"the column with the times of decisions", env.Name)
+		return Pace{}, fmt.Errorf("%s has no times of its own to be paced by: leave the speed at max, or name the "+
+			"column with the times of decisions", env.Name)
 	}
 	return Pace{at: env.Time, speed: speed}, nil
 }

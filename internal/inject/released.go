@@ -29,9 +29,8 @@ type releases struct {
 	finals      replay.Finals
 }
 
-// newReleases returns the releases of so many rounds. The joiner releases in the order in
-// which it reads decisions, which of several partitions is that of the rounds only if one is
-// decided at a time.
+// newReleases returns the releases of so many rounds. The joiner releases in the order in which it reads decisions,
+// which of several partitions is that of the rounds only if one is decided at a time.
 func newReleases(rules *loop.Rules, partitions, lead, rounds int) *releases {
 	j := loop.NewJoiner(partitions, replay.Boundless(rounds), 0, func(int64) *loop.Rules { return rules })
 	r := &releases{joiner: j}

@@ -78,8 +78,7 @@ func (c *chooser) poll(ctx context.Context) (outcomes, decisions int, err error)
 	return outcomes, decisions, nil
 }
 
-// due reports whether a round is due by a log time that a record has told, or may be by the decisions in
-// hand.
+// due reports whether a round is due by a log time that a record has told, or may be by the decisions in hand.
 func (c *chooser) due() bool {
 	if p, missing := c.heart.Missing(); missing > 0 && int64(len(c.inputs[p].Batch)) >= missing {
 		return true

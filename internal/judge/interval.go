@@ -43,8 +43,8 @@ func (o *OffPolicy) chooseInterval() Choice {
 		missing += ", which cannot be tested without the times of outcomes"
 	case late.Differ():
 		c.Right = WorstInterval
-		missing = fmt.Sprintf("outcomes that took longer than the mean have a mean loss of %s, the others one "+
-			"of %s, so the %s rows without an outcome may be worth anything", words.Figure(late.Late.Mean(), 3),
+		missing = fmt.Sprintf("outcomes that took longer than the mean have a mean loss of %s, the others one of %s, "+
+			"so the %s rows without an outcome may be worth anything", words.Figure(late.Late.Mean(), 3),
 			words.Figure(late.OnTime.Mean(), 3), words.Count(int64(o.dropped)))
 	}
 	c.Why += "; " + missing + o.byUnit(c.Right)
@@ -59,8 +59,8 @@ func (o *OffPolicy) byUnit(right string) string {
 	case right == NormalInterval:
 		return "; rows of one unit may depend on each other, and each of " + units + " units counts as one"
 	default:
-		return "; it is of what these rows were worth, and the normal one, in which each of " + units + " units counts " +
-			"as one, of further units"
+		return "; it is of what these rows were worth, and the normal one, in which each of " + units + " units " +
+			"counts as one, of further units"
 	}
 }
 

@@ -15,9 +15,8 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// OffPolicy judges policies on the rows of a bandit log with propensities. It holds 24
-// bytes a row beside the log, and 8 more where rows stand for several events, in temporary
-// files like those of the log.
+// OffPolicy judges policies on the rows of a bandit log with propensities. It holds 24 bytes a row beside the log, and
+// 8 more where rows stand for several events, in temporary files like those of the log.
 type OffPolicy struct {
 	log     *dataset.Table
 	sample  ope.Sample
@@ -37,9 +36,8 @@ type OffPolicy struct {
 	sum      string // of the rows
 }
 
-// learnerFunc makes the policy of a learner, a model file or a snapshot: spec is what
-// follows "learner:", "model:" or "snapshot:". The policy is asked once for each row with
-// an outcome, in order: row is its index in the log.
+// learnerFunc makes the policy of a learner, a model file or a snapshot: spec is what follows "learner:", "model:" or
+// "snapshot:". The policy is asked once for each row with an outcome, in order: row is its index in the log.
 type learnerFunc func(kind, spec string) (*Progressive, error)
 
 // OffPolicySettings are what the estimates depend on beside the log, as in JSON.
@@ -49,7 +47,7 @@ type OffPolicySettings struct {
 	Formula        string     `json:"formula,omitempty" csv:"-"` // of the reward, of named outcomes
 	Rows           int        `json:"rows"`
 	Events         ope.Figure `json:"events"`          // that the rows stand for
-	Units          int        `json:"units,omitempty"` // of the rows, each as good as independent of the others; 0: the rows
+	Units          int        `json:"units,omitempty"` // of the rows, as good as independent of each other; 0: the rows
 	WithoutOutcome int        `json:"without_outcome"` // rows that are left out
 	Actions        int        `json:"actions"`
 	MinPropensity  float64    `json:"min_propensity"`
@@ -62,8 +60,7 @@ type OffPolicySettings struct {
 
 var errNoOutcomes = errors.New("policies are judged by outcomes, and no row of this log has one")
 
-// NewOffPolicy looks at the log that is played. makeLearner serves learner:, model:
-// and snapshot:; nil refuses them.
+// NewOffPolicy looks at the log that is played. makeLearner serves learner:, model: and snapshot:; nil refuses them.
 func NewOffPolicy(env *replay.Rounds, makeLearner learnerFunc) (*OffPolicy, error) {
 	if !env.HasPropensities() {
 		return nil, replay.ErrNoPropensities

@@ -14,9 +14,8 @@ import (
 // KeepIn lets what the log says of policies be kept in a journal as it is found.
 func (o *OffPolicy) KeepIn(j *replay.Journal) { o.journal = j }
 
-// Kept returns what the journal has of a policy, nil if that is nothing or there is no
-// journal. It also reports what is wrong with the specification. It is safe for
-// concurrent use.
+// Kept returns what the journal has of a policy, nil if that is nothing or there is no journal. It also reports what is
+// wrong with the specification. It is safe for concurrent use.
 func (o *OffPolicy) Kept(spec string, opt ope.Options) (*ope.Evaluation, error) {
 	t, err := o.target(spec)
 	if err != nil || o.journal == nil || t.madeOf == unknown {

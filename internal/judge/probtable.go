@@ -21,10 +21,9 @@ import (
 // probTable is a saved table of probabilities: what a policy that was computed elsewhere
 // would have played in each row of a log.
 //
-// CSV: a header and a row a round. A column `id` says which round of a log with ids, a
-// column `row` which row of the file, counted from 1; without either the rows are in the
-// order of the log. All other columns are actions, and their cells probabilities; an
-// empty cell is 0, as is an action without a column.
+// CSV: a header and a row a round. A column `id` says which round of a log with ids, a column `row` which row of the
+// file, counted from 1; without either the rows are in the order of the log. All other columns are actions, and their
+// cells probabilities; an empty cell is 0, as is an action without a column.
 //
 // JSON lines: {"id":"8f3a","propensities":{"a":0.2,"b":0.8}}, or "row" instead of "id",
 // or neither: a saved decision of ours is such a line. Other keys are passed over.
@@ -73,8 +72,7 @@ func readProbTable(file string, r io.Reader, actions []string) (*probTable, erro
 	return t, nil
 }
 
-// add makes room for a round and returns its probabilities, all 0. Without id and row
-// it is the next in order.
+// add makes room for a round and returns its probabilities, all 0. Without id and row it is the next in order.
 func (t *probTable) add(id string, row int64) ([]float64, error) {
 	k := len(t.actions)
 	at := int32(len(t.probs) / k)

@@ -10,12 +10,11 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// Progressive is a learner as a policy to be judged on a log: in each row it says with
-// which probabilities it would play, and then learns the recorded action and its outcome,
-// at once. What it says of a row depends on earlier rows only, so that estimates of its
-// mean loss over the log are as unbiased as those of a fixed policy. It learns of every
-// row, not of those alone that it would have played: it is what a learner becomes that
-// watches the logging policy. Its laws are those of the live code.
+// Progressive is a learner as a policy to be judged on a log: in each row it says with which probabilities it would
+// play, and then learns the recorded action and its outcome, at once. What it says of a row depends on earlier rows
+// only, so that estimates of its mean loss over the log are as unbiased as those of a fixed policy. It learns of every
+// row, not of those alone that it would have played: it is what a learner becomes that watches the logging policy. Its
+// laws are those of the live code.
 //
 // One that is frozen learns nothing: it is a policy that was trained elsewhere.
 type Progressive struct {
@@ -36,16 +35,14 @@ type Progressive struct {
 	err      error // the first
 }
 
-// NewProgressive returns the policy of a fresh learner over the rounds of a log; name
-// and seed are those of [Backtest].
+// NewProgressive returns the policy of a fresh learner over the rounds of a log; name and seed are those of [Backtest].
 func NewProgressive(ep loop.Epoch, name string, seed []byte, rounds *replay.Rounds) *Progressive {
 	p := NewFrozen(ep, name, seed, rounds)
 	p.rounds = rounds.Reader()
 	return p
 }
 
-// NewFrozen returns the policy of a learner as it is, on the rows of env, whose actions
-// it must know or take by name.
+// NewFrozen returns the policy of a learner as it is, on the rows of env, whose actions it must know or take by name.
 func NewFrozen(ep loop.Epoch, name string, seed []byte, env *replay.Rounds) *Progressive {
 	p := &Progressive{env: env, index: map[string]int{}, replica: loop.NewReplica(), epoch: ep.Number, madeOf: unknown}
 	for a, name := range env.Actions {
@@ -56,8 +53,7 @@ func NewFrozen(ep loop.Epoch, name string, seed []byte, env *replay.Rounds) *Pro
 	return p
 }
 
-// StopWhen lets the policy end with the error that stopped returns: that of a context. It
-// is asked now and then.
+// StopWhen lets the policy end with the error that stopped returns: that of a context. It is asked now and then.
 func (p *Progressive) StopWhen(stopped func() error) { p.stopped = stopped }
 
 // contextOf returns the bytes of the context of row t. A model that has a list of its
@@ -72,8 +68,7 @@ func (p *Progressive) contextOf(t int) []byte {
 	return p.raw
 }
 
-// spread sets dst to the law of the decision, which may list the actions in an order of
-// its own.
+// spread sets dst to the law of the decision, which may list the actions in an order of its own.
 func (p *Progressive) spread(dst []float64) error {
 	d := &p.decision
 	for i, name := range d.Actions {
@@ -86,8 +81,7 @@ func (p *Progressive) spread(dst []float64) error {
 	return nil
 }
 
-// law sets dst, which is zeroed, to the learner's probabilities in row t, then learns
-// the row.
+// law sets dst, which is zeroed, to the learner's probabilities in row t, then learns the row.
 func (p *Progressive) law(dst []float64, t int) {
 	d := &p.decision
 	if p.n&1023 == 0 && p.stopped != nil && p.err == nil {

@@ -19,20 +19,17 @@ func Targets() []grammar.Entry {
 		grammar.Word("logging", "", "the policy that made the log"),
 		grammar.Word("uniform", "", "every action alike"),
 		grammar.Word("always", "ACTION", "one action always"),
-		grammar.Word("baseline", "", "the action that each event names as its baseline (_ba of dsjson, "+
-			"baseline of our events)"),
-		grammar.Word("hash", "FEATURE", "the action whose index is the feature's first 8 hexadecimal digits "+
-			"modulo the number of "+
-			"actions (of another text: of its SHA-256)"),
+		grammar.Word("baseline", "", "the action that each event names as its baseline (_ba of dsjson, baseline of "+
+			"our events)"),
+		grammar.Word("hash", "FEATURE", "the action whose index is the feature's first 8 hexadecimal digits modulo "+
+			"the number of actions (of another text: of its SHA-256)"),
 		grammar.Word("eps", "E,POLICY", "any action with probability E, else the other policy"),
 		grammar.Word("learner", "LEARNER", "a learner that learns every row of the log, each after it was asked"),
 		grammar.Word("model", "FILE", "the same with a model file"),
-		grammar.Word("snapshot", "N", "the learner of a live system (--log) as it was after feedback N, which "+
-			"learns no more; without "+
-			"N as it is now (or --at N)"),
+		grammar.Word("snapshot", "N", "the learner of a live system (--log) as it was after feedback N, which learns "+
+			"no more; without N as it is now (or --at N)"),
 		grammar.Word("table", "FILE", "a saved table of probabilities: CSV with a column an action, and id or row "+
-			"(or in order); or "+
-			"JSON lines with id or row, and propensities"),
+			"(or in order); or JSON lines with id or row, and propensities"),
 	}
 }
 
@@ -112,8 +109,7 @@ func (o *OffPolicy) always(action string) (*target, error) {
 	}}, nil
 }
 
-// hash plays one of the actions that a row may play by the text of a feature; one that is absent counts
-// as "".
+// hash plays one of the actions that a row may play by the text of a feature; one that is absent counts as "".
 func (o *OffPolicy) hash(feature string) (*target, error) {
 	if have := o.log.Features(); have != nil && !slices.Contains(have, feature) {
 		return nil, fmt.Errorf("there is no feature %q in the log; there are %s", feature, strings.Join(have, ", "))

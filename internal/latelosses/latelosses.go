@@ -1,7 +1,6 @@
-// Package latelosses says whether the losses that came after the window are like those in
-// time, from what the logs of a run have: of a backtest, of a live system, of an audit.
-// The joiner counts them as it goes ([Losses]); here they are found again in
-// rejects and feedback, and put into words and JSON.
+// Package latelosses says whether the losses that came after the window are like those in time, from what the logs of a
+// run have: of a backtest, of a live system, of an audit. The joiner counts them as it goes ([Losses]); here they are
+// found again in rejects and feedback, and put into words and JSON.
 package latelosses
 
 import (
@@ -14,11 +13,10 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// Comparison is of the losses that came after the window with those in time: rounds
-// that were observed, and rounds that were skipped or imputed and got a loss later
-// ([Losses]). Differ: the means differ significantly (anytime-valid test, false-alarm
-// rate at most 1 in 100: [Moments.Radius]). What is learned is then biased, since it
-// leaves the late ones out.
+// Comparison is of the losses that came after the window with those in time: rounds that were observed, and rounds that
+// were skipped or imputed and got a loss later ([Losses]). Differ: the means differ significantly (anytime-valid test,
+// false-alarm rate at most 1 in 100: [Moments.Radius]). What is learned is then biased, since it leaves the late ones
+// out.
 type Comparison struct {
 	Outcome string  `json:"outcome,omitempty" csv:"-"` // of a model that names them
 	OnTime  Figures `json:"on_time"`
@@ -26,8 +24,7 @@ type Comparison struct {
 	Differ  bool    `json:"differ"`
 }
 
-// Figures are the mean of losses in [0,1], nil of none, and its standard error, nil
-// of fewer than two.
+// Figures are the mean of losses in [0,1], nil of none, and its standard error, nil of fewer than two.
 type Figures struct {
 	N    int64    `json:"n"`
 	Mean *float64 `json:"mean"`
@@ -81,9 +78,8 @@ func (l *Comparison) Warning(shown *words.Rewards) string {
 	if (*l.Late.Mean < *l.OnTime.Mean) == (shown == nil) {
 		side = "higher"
 	}
-	return fmt.Sprintf("the %[1]s that came late differ (%[2]s, against %[3]s in time): leaving them out biases what is "+
-		"learned, "+
-		"which takes %[1]s to be %[4]s than they are; lengthen the window",
+	return fmt.Sprintf("the %[1]s that came late differ (%[2]s, against %[3]s in time): leaving them out biases what "+
+		"is learned, which takes %[1]s to be %[4]s than they are; lengthen the window",
 		those, l.Late.line(shown), l.OnTime.line(shown), side)
 }
 
@@ -109,8 +105,7 @@ func Warning(l ByOutcome, arrival bool) string {
 	return text
 }
 
-// Outcomes are the losses that rejects say came late, by round and outcome, in the order of the
-// rejects.
+// Outcomes are the losses that rejects say came late, by round and outcome, in the order of the rejects.
 type Outcomes map[string][]value
 
 // AddReject takes the reject of an outcome that was not rejected before.

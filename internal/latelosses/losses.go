@@ -10,13 +10,11 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// A round whose outcome comes after its window is not learned from. That biases what is
-// learned if the delay depends on the loss, which shows: the losses that came late are
-// known, though not used.
+// A round whose outcome comes after its window is not learned from. That biases what is learned if the delay depends on
+// the loss, which shows: the losses that came late are known, though not used.
 
-// Moments are the mean and the spread of numbers, in one pass (Welford, Note on a Method
-// for Calculating Corrected Sums of Squares and Products, Technometrics 1962). The mean
-// of equal numbers is that number, with no spread.
+// Moments are the mean and the spread of numbers, in one pass (Welford, Note on a Method for Calculating Corrected Sums
+// of Squares and Products, Technometrics 1962). The mean of equal numbers is that number, with no spread.
 type Moments struct {
 	N      int64
 	mean   float64
@@ -56,11 +54,10 @@ func (m *Moments) SE() float64 {
 // radiusRates is how many rates [Moments.Radius] bets at: λ_j = 2^{-j}, j = 1, 2, ….
 const radiusRates = 14
 
-// Radius returns how far the mean of numbers x_i in [0,1] may be from the average of what
-// they were expected to be, m_i = E[x_i | those before]: with probability 1−alpha it is never
-// further, however often one looks. It is an empirical-Bernstein confidence sequence (Howard,
-// Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence
-// sequences", 2021, theorem 4), by a fixed grid of rates in place of a mixture. For g_i as
+// Radius returns how far the mean of numbers x_i in [0,1] may be from the average of what they were expected to be, m_i
+// = E[x_i | those before]: with probability 1−alpha it is never further, however often one looks. It is an
+// empirical-Bernstein confidence sequence (Howard, Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric,
+// nonasymptotic confidence sequences", 2021, theorem 4), by a fixed grid of rates in place of a mixture. For g_i as
 // above, e = x_i − g_i ≥ −1 and 0 ≤ λ < 1,
 //
 //	exp(λe − ψ(λ)e²) ≤ 1 + λe,   ψ(λ) = −log(1−λ) − λ
@@ -70,10 +67,9 @@ const radiusRates = 14
 //
 //	exp(λ Σ(x_i − m_i) − ψ(λ) Σe²)
 //
-// is a non-negative supermartingale from 1, which by Ville's inequality ever reaches c with
-// probability at most 1/c; so is that of 1 − x_i. With c = 2J/alpha for each of J rates and
-// both sides, nowhere is |Σ(x_i − m_i)| ≥ (log c + ψ(λ_j) Σe²)/λ_j for any j. It is +Inf of
-// nothing.
+// is a non-negative supermartingale from 1, which by Ville's inequality ever reaches c with probability at most 1/c; so
+// is that of 1 − x_i. With c = 2J/alpha for each of J rates and both sides, nowhere is |Σ(x_i − m_i)| ≥ (log c + ψ(λ_j)
+// Σe²)/λ_j for any j. It is +Inf of nothing.
 func (m *Moments) Radius(alpha float64) float64 {
 	least := math.Inf(1)
 	if m.N == 0 {
@@ -88,10 +84,9 @@ func (m *Moments) Radius(alpha float64) float64 {
 	return least
 }
 
-// Losses are the losses of rounds that were observed, and those that came for
-// rounds without a loss in time: the first of each round. They are of one epoch, the
-// last one met; losses are those of its scale, in [0,1]. Of models that sum outcomes
-// none is late: it would be but a part of a loss.
+// Losses are the losses of rounds that were observed, and those that came for rounds without a loss in time: the first
+// of each round. They are of one epoch, the last one met; losses are those of its scale, in [0,1]. Of models that sum
+// outcomes none is late: it would be but a part of a loss.
 type Losses struct {
 	OnTime, Late Moments
 	epoch        int64
@@ -100,10 +95,9 @@ type Losses struct {
 // differLevel bounds the chance that losses which are alike ever differ.
 const differLevel = 0.01
 
-// Differ reports whether the means differ by more than chance has it: where late losses are
-// expected to be what those in time are, on average, the chance that it ever does so is at
-// most 1 in 100, at any number of looks ([Moments.Radius] of both, each at half the level).
-// Means that are as far apart as can be take 35 losses of each.
+// Differ reports whether the means differ by more than chance has it: where late losses are expected to be what those
+// in time are, on average, the chance that it ever does so is at most 1 in 100, at any number of looks
+// ([Moments.Radius] of both, each at half the level). Means that are as far apart as can be take 35 losses of each.
 func (l *Losses) Differ() bool {
 	return math.Abs(l.OnTime.mean-l.Late.mean) > l.OnTime.Radius(differLevel/2)+l.Late.Radius(differLevel/2)
 }

@@ -31,8 +31,7 @@ func (c class) String() string {
 // ShownMalformed is how many malformed records an [Account] shows.
 const ShownMalformed = 10
 
-// Account says what became of every record: Read = Events + Duplicates + Dangling +
-// Skipped + Malformed.
+// Account says what became of every record: Read = Events + Duplicates + Dangling + Skipped + Malformed.
 type Account struct {
 	Format     string           `json:"format"`
 	Files      int              `json:"files"`
@@ -52,8 +51,7 @@ type Account struct {
 
 	// Shown are the first malformed records.
 	Shown []*scan.LineError `json:"-"`
-	// Forgotten says that ids were forgotten for lack of room: repeats further apart
-	// than that are not found.
+	// Forgotten says that ids were forgotten for lack of room: repeats further apart than that are not found.
 	Forgotten bool `json:"ids_forgotten,omitempty"`
 }
 

@@ -7,10 +7,9 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// dsjson reads decision-service JSON of Vowpal Wabbit and Azure Personalizer: an event
-// or an observation a line. What a line means is that of the format's own parser,
-// parse_example_json.cc: lines that do not begin with { are ignored, so are keys that
-// are not known, the cost is −reward, and actions count from 1.
+// dsjson reads decision-service JSON of Vowpal Wabbit and Azure Personalizer: an event or an observation a line. What a
+// line means is that of the format's own parser, parse_example_json.cc: lines that do not begin with { are ignored, so
+// are keys that are not known, the cost is −reward, and actions count from 1.
 type dsjson struct {
 	lines
 	scan scan.JSON
@@ -78,8 +77,7 @@ func (d *dsjson) parse(r *Record) (class, string, error) {
 	return d.finish(r)
 }
 
-// label reads the value of a key that says what was decided and came; false if it is
-// none.
+// label reads the value of a key that says what was decided and came; false if it is none.
 func (d *dsjson) label(key string, r *Record) bool {
 	s, e := &d.scan, &d.event
 	switch key {

@@ -13,9 +13,8 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// rounds reads our events: contexts, decisions and outcomes, alone or in one, and
-// feedback. A decision without its context finds that by its id among the contexts that
-// came before and wait.
+// rounds reads our events: contexts, decisions and outcomes, alone or in one, and feedback. A decision without its
+// context finds that by its id among the contexts that came before and wait.
 type rounds struct {
 	o       *Options // nil: those of no file
 	round   codec.Round
@@ -296,8 +295,7 @@ type packEvents struct {
 
 func (d *packEvents) raw() []byte { return d.rec }
 
-// next reads the next map. What is no map ends the file, since nothing says where the
-// next begins.
+// next reads the next map. What is no map ends the file, since nothing says where the next begins.
 func (d *packEvents) next(r *Record) (class, string, error) {
 	for {
 		n, incomplete, err := codec.RecordLength(d.buf[d.from:])
@@ -320,8 +318,7 @@ func (d *packEvents) next(r *Record) (class, string, error) {
 	}
 }
 
-// fill reads on. It reads at least as much as is there, so that a long record is not
-// looked at again and again.
+// fill reads on. It reads at least as much as is there, so that a long record is not looked at again and again.
 func (d *packEvents) fill() error {
 	left := copy(d.buf, d.buf[d.from:])
 	d.buf, d.from = d.buf[:left], 0

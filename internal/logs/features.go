@@ -32,10 +32,9 @@ func Features(text []byte) (out []codec.Feature, err error) {
 	return out, nil
 }
 
-// featureObject reads the members of a JSON object as features whose names begin with
-// prefix: numbers, texts and booleans by their keys, objects as a.b, lists as said at
-// featureList. Keys that begin with _ are no features, but _text holds words: each is a
-// feature of 1, as Vowpal Wabbit reads it.
+// featureObject reads the members of a JSON object as features whose names begin with prefix: numbers, texts and
+// booleans by their keys, objects as a.b, lists as said at featureList. Keys that begin with _ are no features, but
+// _text holds words: each is a feature of 1, as Vowpal Wabbit reads it.
 func (d *dsjson) featureObject(dst []codec.Feature, prefix string, depth int) []codec.Feature {
 	s := &d.scan
 	if depth > scan.MaxDepth {
@@ -104,8 +103,7 @@ func (d *dsjson) featureList(dst []codec.Feature, prefix string, depth int) []co
 	return dst
 }
 
-// distinct gives the second of a name the name with #2, and so on; name returns where that
-// of i lies.
+// distinct gives the second of a name the name with #2, and so on; name returns where that of i lies.
 func distinct(n int, name func(i int) *string) {
 	if codec.Repeated(n, func(i int) string { return *name(i) }) < 0 {
 		return
@@ -125,8 +123,7 @@ func distinct(n int, name func(i int) *string) {
 	}
 }
 
-// validate checks what a record says against the rules of events, and makes names
-// distinct where they are not.
+// validate checks what a record says against the rules of events, and makes names distinct where they are not.
 func validate(c *codec.Context, r *Record) error {
 	c.ID, c.Features, c.Actions = r.ID, r.Features, nil
 	if len(r.Actions) > 0 {

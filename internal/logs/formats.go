@@ -77,8 +77,8 @@ var ErrCSV = errors.New("this looks like CSV, whose columns must be named: --act
 	"others, or --mapping")
 
 // ErrLabelled says that a file is a labelled CSV.
-var ErrLabelled = errors.New("rows of a labelled CSV are no decisions, so that there is nothing to convert: play " +
-	"it with backtest --data, or name its columns")
+var ErrLabelled = errors.New("rows of a labelled CSV are no decisions, so that there is nothing to convert: play it " +
+	"with backtest --data, or name its columns")
 
 var errEmpty = errors.New("the log is empty")
 
@@ -182,8 +182,7 @@ func detectJSON(text []byte) string {
 		case "specversion", "features", "actions", "id", "v", "arms":
 			return JSONL
 		case "c", "_label_cost", "_label_probability", "_label_Action", "_labelIndex", "_label_ca", "_outcomes",
-			"EventId",
-			"RewardValue", "EnqueuedTimeUtc", "Version", "_skipLearn", "pdrop":
+			"EventId", "RewardValue", "EnqueuedTimeUtc", "Version", "_skipLearn", "pdrop":
 			return Dsjson
 		}
 		s.Skip(1)

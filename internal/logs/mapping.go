@@ -11,8 +11,7 @@ import (
 	"hindsight/internal/scan"
 )
 
-// Mapping says which columns of a CSV file are what in a bandit log. "" stands for a
-// column that is not there.
+// Mapping says which columns of a CSV file are what in a bandit log. "" stands for a column that is not there.
 type Mapping struct {
 	Time          string   // of the decision
 	OutcomeTime   string   // at which the outcome was known; an empty cell: never
@@ -107,14 +106,14 @@ func (m *Mapping) Override(o Mapping) {
 func (m *Mapping) Validate() error {
 	switch {
 	case m.Action == "":
-		return errors.New("a bandit log needs the column of its actions: --action-column, or action-column: " +
-			"in the file of --mapping")
+		return errors.New("a bandit log needs the column of its actions: --action-column, or action-column: in the " +
+			"file of --mapping")
 	case m.value() == "" && len(m.Outcomes) == 0:
 		return errors.New("a bandit log needs the column of its losses or of its rewards: --loss-column or " +
 			"--reward-column, or those of named outcomes: --outcome-columns; or likewise in the file of --mapping")
 	case m.Loss != "" && m.Reward != "" || m.value() != "" && len(m.Outcomes) > 0:
-		return errors.New("a bandit log has a column of losses or one of rewards, not both, and columns of " +
-			"named outcomes in place of either")
+		return errors.New("a bandit log has a column of losses or one of rewards, not both, and columns of named " +
+			"outcomes in place of either")
 	case m.OutcomeTime != "" && m.Time == "":
 		return errors.New("an outcome time needs the time of the decision beside it: --time-column")
 	}
@@ -124,8 +123,7 @@ func (m *Mapping) Validate() error {
 const mappingExample = "for example:\ntime-column: decision_ts\noutcome-time-column: outcome_ts\naction-column: " +
 	"carrier\nreward-column: on_time\nfeatures: [origin, dest, distance]"
 
-// ParseMapping reads a mapping from YAML: the flags' names as keys, with - or _. Errors
-// are [*LineError].
+// ParseMapping reads a mapping from YAML: the flags' names as keys, with - or _. Errors are [*LineError].
 func ParseMapping(file string, b []byte) (Mapping, error) {
 	var m Mapping
 	root, wrong := scan.YAML(file, b)

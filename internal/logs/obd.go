@@ -178,8 +178,7 @@ func itemHint(name string, n int) string {
 	return fmt.Sprintf("%q is not an item: there are %d, numbered 0 to %d", name, n, n-1)
 }
 
-// readItems reads the features of the items, which must be numbered 0, 1, … without a
-// gap, in any order of rows.
+// readItems reads the features of the items, which must be numbered 0, 1, … without a gap, in any order of rows.
 func readItems(file string) ([][]codec.Feature, error) {
 	r, err := Open(file, Options{Format: itemRows, Typed: true, Strict: true})
 	if err != nil {

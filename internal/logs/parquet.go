@@ -263,8 +263,7 @@ type parquetReader struct {
 	features []codec.Feature // used again
 }
 
-// openParquet opens a file, which the format wants whole: of what streams a copy is made
-// in a temporary file.
+// openParquet opens a file, which the format wants whole: of what streams a copy is made in a temporary file.
 func openParquet(in *input) (d *parquetReader, err error) {
 	f := in.file
 	if f == nil {

@@ -47,8 +47,7 @@ type Options struct {
 	items [][]codec.Feature     // of Open Bandit data; nil: not known
 }
 
-// Reader streams the records of a log: of a file, of all files of a folder, or of
-// standard input.
+// Reader streams the records of a log: of a file, of all files of a folder, or of standard input.
 type Reader struct {
 	o     Options
 	paths []string
@@ -347,17 +346,15 @@ func (r *Reader) file(rec *Record, class class, reason string, bad *scan.LineErr
 // unhanded stands for the number of an event that was not handed on.
 const unhanded = -1
 
-// EventOf returns which event an id is of, counted from 0 in the order in which they were
-// handed on; ok is false where the reader does not remember it. A repeat changes nothing:
-// an outcome belongs to the first event of its id.
+// EventOf returns which event an id is of, counted from 0 in the order in which they were handed on; ok is false where
+// the reader does not remember it. A repeat changes nothing: an outcome belongs to the first event of its id.
 func (r *Reader) EventOf(id string) (n int, ok bool) {
 	r.key = append(r.key[:0], id...)
 	at, ok := r.events.Get(0, r.key)
 	return int(at), ok && at != unhanded
 }
 
-// isNew reports whether an event or an observation did not come before. What has no id
-// is always new.
+// isNew reports whether an event or an observation did not come before. What has no id is always new.
 func (r *Reader) isNew(rec *Record) bool {
 	if rec.ID == "" {
 		return true

@@ -22,8 +22,7 @@ const (
 	// Inactive events were not activated: nobody saw the decision, so that it is neither
 	// learned nor counted, unless an outcome that is an Activation comes.
 	Inactive Flags = 1 << iota
-	// Defaulted events have no observation: their value is what the log's own reward
-	// rule gives where nothing came.
+	// Defaulted events have no observation: their value is what the log's own reward rule gives where nothing came.
 	Defaulted
 	// Activation outcomes activate the event.
 	Activation
@@ -63,8 +62,7 @@ type Record struct {
 	// Arms are the named outcomes that each action would have had: no action was played, and Actions are those of Arms.
 	Arms []codec.Arm
 
-	// Weight counts the events that this one stands for, since others were dropped by
-	// chance: 1/(1−pdrop), at least 1.
+	// Weight counts the events that this one stands for, since others were dropped by chance: 1/(1−pdrop), at least 1.
 	Weight float64
 
 	long func(name string) bool // which features may be long texts or vectors; nil: none

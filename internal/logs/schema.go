@@ -94,9 +94,8 @@ func (t *table) labelled(c *scan.CSV) error {
 	line := c.Line(0)
 	if t.header[0] != "label" {
 		return c.Errorf(line, t.header[0],
-			"the first column must be label%s; for a bandit log name its columns by --action-column, "+
-				"--reward-column or --loss-column, --features and others: there are "+
-				"%s", labelledHint, strings.Join(t.header, ", "))
+			"the first column must be label%s; for a bandit log name its columns by --action-column, --reward-column "+
+				"or --loss-column, --features and others: there are %s", labelledHint, strings.Join(t.header, ", "))
 	}
 	if len(t.header)-1 > codec.MaxFeatures {
 		return c.Errorf(line, "", "%d columns, at most %d are allowed", len(t.header), codec.MaxFeatures+1)
@@ -267,8 +266,7 @@ func (t *table) feature(c *scan.CSV, column featureColumn, at int) error {
 	return nil
 }
 
-// survey returns the types of the columns of features whose names say none: numbers where every cell is
-// one.
+// survey returns the types of the columns of features whose names say none: numbers where every cell is one.
 func survey(path string, o Options) (map[string]columnType, error) {
 	o.Typed, o.Strict, o.Rejects = false, false, nil
 	r, err := Open(path, o)

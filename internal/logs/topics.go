@@ -17,11 +17,10 @@ import (
 // Topics is the name of the format of a live system's topics.
 const Topics = "topics"
 
-// OpenTopics opens what a live system decided and what outcomes came, up to now, as one
-// log in the order of log time: a decision is an event at the time at which it was stored,
-// an outcome an observation on its own. What the joiner rejected as malformed, such as a reward out of
-// the model's range, is malformed here. Line is the offset, and File names topic and partition. ctx ends the
-// reading.
+// OpenTopics opens what a live system decided and what outcomes came, up to now, as one log in the order of log time: a
+// decision is an event at the time at which it was stored, an outcome an observation on its own. What the joiner
+// rejected as malformed, such as a reward out of the model's range, is malformed here. Line is the offset, and File
+// names topic and partition. ctx ends the reading.
 func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes, rejects string, o Options) (*Reader, error) {
 	d := &topicReader{ctx: ctx, o: o, refused: map[place]string{}}
 	d.in = &input{name: decisions, closers: []func(){d.close}}

@@ -14,10 +14,9 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// vwText reads the text of Vowpal Wabbit: of --cb K, an event a line, or of --cb_adf and --ccb_explore_adf, a
-// line an action or a slot and a blank line behind the event. Features are named by their
-// namespace, as ns.name; a number follows behind a colon. A feature without one is a
-// category: name=text has that text, and a bare name is true.
+// vwText reads the text of Vowpal Wabbit: of --cb K, an event a line, or of --cb_adf and --ccb_explore_adf, a line an
+// action or a slot and a blank line behind the event. Features are named by their namespace, as ns.name; a number
+// follows behind a colon. A feature without one is a category: name=text has that text, and a bare name is true.
 // https://github.com/VowpalWabbit/vowpal_wabbit/wiki/Contextual-Bandit-algorithms
 type vwText struct {
 	lines

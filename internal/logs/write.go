@@ -65,8 +65,7 @@ type eventWriter struct {
 func (e *eventWriter) Write(r *Record) error {
 	o := &e.round
 	*o = codec.Round{Context: codec.Context{ID: r.ID, Unit: r.Unit}, Time: scan.NoTime,
-		OutcomeTime: r.OutcomeTime, Kind: r.Outcome,
-		Value: r.Value, Values: r.Values}
+		OutcomeTime: r.OutcomeTime, Kind: r.Outcome, Value: r.Value, Values: r.Values}
 	if o.Activated = r.Flags&Activation != 0; r.Kind == Outcome {
 		o.Action = r.Action
 	} else {

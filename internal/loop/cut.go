@@ -32,8 +32,7 @@ type turn struct {
 //   - then log time is that of the cut. If more rounds wait than the limits allow, the oldest are
 //     closed.
 //
-// Rounds at the head of the line are closed as soon as log time is behind their deadline. An error
-// changes nothing.
+// Rounds at the head of the line are closed as soon as log time is behind their deadline. An error changes nothing.
 func (j *Joiner) Take(c *codec.Cut, b []Batch) error {
 	if err := j.check(c, b); err != nil {
 		return err
@@ -60,7 +59,8 @@ func (j *Joiner) check(c *codec.Cut, b []Batch) error {
 		return fmt.Errorf("cut %d after %d: %w", c.Cut, j.cut, ErrCut)
 	}
 	if len(b) != len(c.Decisions)+len(c.Outcomes) {
-		return fmt.Errorf("cut %d has %d ranges and %d batches: %w", c.Cut, len(c.Decisions)+len(c.Outcomes), len(b), ErrCut)
+		return fmt.Errorf("cut %d has %d ranges and %d batches: %w", c.Cut, len(c.Decisions)+len(c.Outcomes), len(b),
+			ErrCut)
 	}
 	for i := range c.Decisions {
 		r := &c.Decisions[i]
@@ -166,8 +166,7 @@ func (j *Joiner) takeOutcomeAt(partition int, e *OutcomeEvent, time int64) {
 	j.settle()
 }
 
-// told is a log time that a decision has told and that log time has not reached: decisions are read
-// ahead.
+// told is a log time that a decision has told and that log time has not reached: decisions are read ahead.
 type told struct{ time, cut int64 }
 
 // tell notes the log time of a decision. They nearly always ascend.

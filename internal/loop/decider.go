@@ -19,9 +19,8 @@ type Source struct {
 	Time    int64 // log time, ns; 0 unknown
 	Reached int64 // of a request: the log time that the logs have reached, which decisions for a unit say
 
-	// Parsed is the context of a caller that has no bytes of it. It is valid, its decision fits into
-	// a record, and its id, which it must have, occurs once: ids are neither looked up nor
-	// remembered. The decision has no Context.
+	// Parsed is the context of a caller that has no bytes of it. It is valid, its decision fits into a record, and its
+	// id, which it must have, occurs once: ids are neither looked up nor remembered. The decision has no Context.
 	Parsed *codec.Context
 }
 
@@ -47,11 +46,10 @@ type Result struct {
 	Unread int
 }
 
-// Decider decides the contexts of one partition. A decision is a function of the
-// epoch, the replica's state, the context's bytes and the draw, and of nothing else;
-// the draw is a function of the secret seed, the model's name, the partition, N and
-// the round's id. In a model with sticky units it is also one of the log time and of the
-// first draw of its unit.
+// Decider decides the contexts of one partition. A decision is a function of the epoch, the replica's state, the
+// context's bytes and the draw, and of nothing else; the draw is a function of the secret seed, the model's name, the
+// partition, N and the round's id. In a model with sticky units it is also one of the log time and of the first draw of
+// its unit.
 type Decider struct {
 	replica   *Replica
 	seed      []byte
@@ -143,11 +141,10 @@ func (d *Decider) Find(id string) (n int64, ok bool) {
 	return d.ids.value(s).n, true
 }
 
-// Decide decides one context and fills dst, whose slices it reuses and whose
-// strings and bytes alias raw and the decider's own memory until its next call. id is
-// used when the context itself carries none (a CloudEvents header); if that is
-// empty too, one is minted ([AppendMinted]): such a context is never a repeat. dst is
-// only meaningful for Decided. The replica must have an epoch.
+// Decide decides one context and fills dst, whose slices it reuses and whose strings and bytes alias raw and the
+// decider's own memory until its next call. id is used when the context itself carries none (a CloudEvents header); if
+// that is empty too, one is minted ([AppendMinted]): such a context is never a repeat. dst is only meaningful for
+// Decided. The replica must have an epoch.
 func (d *Decider) Decide(dst *codec.Decision, raw []byte, id string, src Source) Result {
 	if src.Parsed != nil {
 		return d.decideParsed(dst, src)

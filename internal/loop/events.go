@@ -29,9 +29,8 @@ type DecisionEvent struct {
 	GapTo  int64 // rounds D.N..GapTo were lost with the log's tail; 0: D is a decision, or with D.N = 0 nothing
 }
 
-// Parse reads a record, which the event then aliases. A record that is neither a decision nor a gap
-// leaves D.N = 0. So does an error, after which the caller may pass over a record that is not the
-// service's own ([codec.Foreign]).
+// Parse reads a record, which the event then aliases. A record that is neither a decision nor a gap leaves D.N = 0. So
+// does an error, after which the caller may pass over a record that is not the service's own ([codec.Foreign]).
 func (e *DecisionEvent) Parse(kind string, raw []byte) error {
 	e.D.N, e.GapTo = 0, 0
 	switch kind {
@@ -66,8 +65,7 @@ type OutcomeEvent struct {
 	Last   bool   // no outcome of this round comes later
 }
 
-// Parse reads a record, which the event then aliases. ceID is the id of a CloudEvents header, or
-// empty.
+// Parse reads a record, which the event then aliases. ceID is the id of a CloudEvents header, or empty.
 func (e *OutcomeEvent) Parse(kind string, raw []byte, ceID string) {
 	if raw == nil { // an empty record, which is what came
 		raw = []byte{}

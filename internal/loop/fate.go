@@ -74,8 +74,7 @@ func (r *Range) ToLoss(kind codec.OutcomeKind, x float64) (float64, error) {
 	return clip01((x - r.Min) / (r.Max - r.Min)), nil
 }
 
-// FromLoss returns the loss on the user's scale that reads as the given loss in
-// [0,1].
+// FromLoss returns the loss on the user's scale that reads as the given loss in [0,1].
 func (r *Range) FromLoss(loss float64) float64 {
 	return min(max(r.Min+float64(loss*(r.Max-r.Min)), r.Min), r.Max)
 }
@@ -216,9 +215,8 @@ func (f *outcomeFate) note(id string) {
 	f.more[id] = struct{}{}
 }
 
-// add adds to a sum on the user's scale, so that a sum of rewards is the reward of
-// the sum; x as a reward and Min+Max−x as a loss are the same. A range that clips
-// clips the sum, not its terms.
+// add adds to a sum on the user's scale, so that a sum of rewards is the reward of the sum; x as a reward and Min+Max−x
+// as a loss are the same. A range that clips clips the sum, not its terms.
 func (f *outcomeFate) add(r *Range, kind codec.OutcomeKind, x float64) (value, total float64, err error) {
 	total = f.total
 	if f.count > 0 && kind != f.kind {
@@ -243,8 +241,7 @@ func (f *roundFate) set(fate codec.Fate, reason string, loss float64, at outPos)
 	f.outPart, f.outOff, f.closedAt = at.partition, at.offset, at.time
 }
 
-// close ends the wait of a round that is not ready: what counts so far, else what
-// the model says of silence.
+// close ends the wait of a round that is not ready: what counts so far, else what the model says of silence.
 func (f *roundFate) close(r *Rules, at int64, reason string) {
 	none := outPos{partition: -1, offset: -1, time: at}
 	switch {

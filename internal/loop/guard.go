@@ -57,9 +57,8 @@ func (e *Epoch) conserve() {
 // guardRates is how many rates the guard bets at: λ_j = 2^{-j}/(1+margin), j = 1, 2, ….
 const guardRates = 14
 
-// Guard tests, after each feedback of a round decided live, whether the learner loses
-// more than the baseline would, by more than a margin m a round. Of round s with loss
-// ℓ_s, drawn from p_s, where the baseline's law is b_s,
+// Guard tests, after each feedback of a round decided live, whether the learner loses more than the baseline would, by
+// more than a margin m a round. Of round s with loss ℓ_s, drawn from p_s, where the baseline's law is b_s,
 //
 //	W_s = b_s(a_s)/p_s(a_s),   Y_s = (W_s − 1)·(1 − ℓ_s),   δ_s = E[Y_s | past]
 //
@@ -74,15 +73,13 @@ const guardRates = 14
 //
 //	M_t(λ) = K_t(λ)·exp(−λ Σ_{s≤t} (δ_s − m))
 //
-// is a non-negative supermartingale from 1, and so is its mean over j; at a t where the
-// learner has kept the margin on average, Σ_{s≤t}(δ_s − m) ≤ 0, K_t(λ_j) ≤ M_t(λ_j) for
-// all j at once. By Ville's inequality the chance that the guard ever alarms at such a t
-// is at most α: at any number of looks, for any delays that do not look at the losses,
-// for a learner and a world that change. (The bets are those of Waudby-Smith and Ramdas,
-// "Estimating means of bounded random variables by betting", 2024; for importance
-// weights, Waudby-Smith, Wu, Ramdas, Karampatziakis and Mineiro, "Anytime-valid
-// off-policy inference for contextual bandits", 2024. That the rates are fixed is what
-// makes it a statement on averages rather than on every round.)
+// is a non-negative supermartingale from 1, and so is its mean over j; at a t where the learner has kept the margin on
+// average, Σ_{s≤t}(δ_s − m) ≤ 0, K_t(λ_j) ≤ M_t(λ_j) for all j at once. By Ville's inequality the chance that the guard
+// ever alarms at such a t is at most α: at any number of looks, for any delays that do not look at the losses, for a
+// learner and a world that change. (The bets are those of Waudby-Smith and Ramdas, "Estimating means of bounded random
+// variables by betting", 2024; for importance weights, Waudby-Smith, Wu, Ramdas, Karampatziakis and Mineiro,
+// "Anytime-valid off-policy inference for contextual bandits", 2024. That the rates are fixed is what makes it a
+// statement on averages rather than on every round.)
 //
 // Rounds without a loss are left out, as if they were missing at random; the default
 // loss of an imputed one is taken at its word.
@@ -111,9 +108,8 @@ type GuardSums struct {
 	Forgone float64
 }
 
-// Begin tells the guard of an epoch, in the order of the log. Its evidence is of one
-// learner, one baseline and one margin: where one of them changes, or the mode does, it
-// starts anew.
+// Begin tells the guard of an epoch, in the order of the log. Its evidence is of one learner, one baseline and one
+// margin: where one of them changes, or the mode does, it starts anew.
 func (g *Guard) Begin(number int64, continues bool, rules *Rules) {
 	if number <= g.epoch || rules == nil {
 		return // a repeat, or one whose record is gone

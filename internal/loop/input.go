@@ -10,9 +10,8 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// reader turns the bytes of a context into the input of a learner, under the
-// rules of one epoch. Its results alias the bytes and its own scratch space,
-// which the next call reuses.
+// reader turns the bytes of a context into the input of a learner, under the rules of one epoch. Its results alias the
+// bytes and its own scratch space, which the next call reuses.
 type reader struct {
 	rules   *Rules
 	actions map[string]struct{}
@@ -83,8 +82,7 @@ var (
 // not safe for concurrent use.
 func (r *Rules) Check() func(raw []byte) error { return newReader(r).parse }
 
-// parse reads and checks a context, and fills in the input that a learner sees. The
-// error says which field is wrong.
+// parse reads and checks a context, and fills in the input that a learner sees. The error says which field is wrong.
 func (r *reader) parse(raw []byte) error {
 	if err := r.parseAgain(raw); err != nil {
 		return err
@@ -137,7 +135,8 @@ func (r *reader) check() error {
 	if r.actions != nil {
 		for i := range c.Actions {
 			if _, ok := r.actions[c.Actions[i].Name]; !ok {
-				return codec.ContextError(fmt.Sprintf("actions[%d]", i), fmt.Errorf("%w: %q", errAction, c.Actions[i].Name))
+				return codec.ContextError(fmt.Sprintf("actions[%d]", i), fmt.Errorf("%w: %q", errAction,
+					c.Actions[i].Name))
 			}
 		}
 	}
@@ -174,8 +173,7 @@ func (f *FeatureRule) check(v *codec.Feature) error {
 	return nil
 }
 
-// recordOverhead is more than what the keys and numbers of a decision or feedback
-// take.
+// recordOverhead is more than what the keys and numbers of a decision or feedback take.
 const recordOverhead = 1024
 
 // fits checks that the decision and the feedback of the parsed context, which carry
@@ -192,7 +190,8 @@ func (r *reader) fits(raw []byte, id string) error {
 		size += perAction + len(r.ctx.Actions[i].Name)
 	}
 	if size > codec.MaxRecordBytes {
-		return codec.ContextError("", fmt.Errorf("%w: its decision would take %d bytes, the limit is %d", codec.ErrTooLarge,
+		return codec.ContextError("", fmt.Errorf("%w: its decision would take %d bytes, the limit is %d",
+			codec.ErrTooLarge,
 			size, codec.MaxRecordBytes))
 	}
 	return nil

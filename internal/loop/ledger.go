@@ -106,7 +106,8 @@ func (j *Judge) Begin(number int64, continues bool, rules *Rules) {
 	j.epoch, j.rules, j.reader = number, rules, newReader(rules)
 	j.reader.ruled, j.reader.wide = nil, nil // policies of files read features that the model does not list, too
 	if continues && was != nil && was.Mode == rules.Mode && was.Baseline == rules.Baseline &&
-		was.Promote == rules.Promote && was.HoldOut == rules.HoldOut && slices.Equal(was.Candidates, rules.Candidates) &&
+		was.Promote == rules.Promote && was.HoldOut == rules.HoldOut &&
+		slices.Equal(was.Candidates, rules.Candidates) &&
 		slices.EqualFunc(was.Policies, rules.Policies, FilePolicies.same) {
 		return
 	}

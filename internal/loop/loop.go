@@ -18,8 +18,7 @@ type Window struct {
 // Aggregate says which of several outcomes of a round counts.
 type Aggregate uint8
 
-// The ways to aggregate the outcomes of a round. All but First release at the
-// window's end.
+// The ways to aggregate the outcomes of a round. All but First release at the window's end.
 const (
 	First Aggregate = iota
 	Last
@@ -32,9 +31,8 @@ const (
 // Aggregates returns the names of the ways in the model file, in their order.
 func Aggregates() []string { return []string{"first", "last", "sum", "mean", "max", "min"} }
 
-// Range maps losses and rewards of the user's scale onto losses in [0,1]:
-// loss = (x−Min)/(Max−Min), or for a reward (Max−x)/(Max−Min). Out of range is a
-// malformed outcome unless Clip.
+// Range maps losses and rewards of the user's scale onto losses in [0,1]: loss = (x−Min)/(Max−Min), or for a reward
+// (Max−x)/(Max−Min). Out of range is a malformed outcome unless Clip.
 type Range struct {
 	Min, Max float64
 	Clip     bool
@@ -153,11 +151,10 @@ type OutcomeRule struct {
 	Take    Aggregate
 }
 
-// Waits reports whether a round, the n-th of its partition, waits until the earlier rounds of
-// its partition are released. With Early it does not if more than a third of the earlier
-// rounds were outstanding when it was decided: until then a learner that waits for its turn
-// knows too little. With several partitions learnedThrough counts the feedback of all of them,
-// so that rounds begin to wait sooner.
+// Waits reports whether a round, the n-th of its partition, waits until the earlier rounds of its partition are
+// released. With Early it does not if more than a third of the earlier rounds were outstanding when it was decided:
+// until then a learner that waits for its turn knows too little. With several partitions learnedThrough counts the
+// feedback of all of them, so that rounds begin to wait sooner.
 func (r *Rules) Waits(n, learnedThrough int64) bool {
 	switch {
 	case r.Arrival:

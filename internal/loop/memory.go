@@ -70,9 +70,8 @@ func (j *Joiner) drop(f forgettable) {
 	j.rounds.del(f.slot)
 }
 
-// Over tells a joiner whose caller knows all outcomes that are to come, as a backtest does, that
-// there is none of this round any more: it is forgotten once it has its fate, whatever the limits
-// say.
+// Over tells a joiner whose caller knows all outcomes that are to come, as a backtest does, that there is none of this
+// round any more: it is forgotten once it has its fate, whatever the limits say.
 func (j *Joiner) Over(id string) {
 	slot := j.rounds.get(id)
 	if slot < 0 {

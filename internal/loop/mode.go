@@ -98,8 +98,7 @@ func (r *reader) checkBaseline() error {
 	return nil
 }
 
-// match calls found with the index of each name among actions, -1 if it is not there. Many
-// names take a table.
+// match calls found with the index of each name among actions, -1 if it is not there. Many names take a table.
 func (r *reader) match(own []codec.Share, actions []oracle.Action, found func(i, a int)) {
 	const few = 4096
 	if len(own)*len(actions) > few {

@@ -34,15 +34,13 @@ func murmur2(key []byte) uint32 {
 	return h ^ h>>15
 }
 
-// PartitionOf returns the partition of a key among p partitions: positive murmur2
-// modulo p, as Java clients have it.
+// PartitionOf returns the partition of a key among p partitions: positive murmur2 modulo p, as Java clients have it.
 func PartitionOf(key []byte, p int) int { return int(murmur2(key)&0x7fffffff) % p }
 
-// A context without an id gets one of the shape that its partition mints. Whoever asks may
-// have used that id before: on purpose, or because a decision was lost with the log's tail
-// and its client asked again with the id that it was told, in another round. Such a context
-// is no repeat of that round, and gets the next id of a sequence that follows from what is
-// logged. Nobody can use those up ahead: their ends follow from the secret seed.
+// A context without an id gets one of the shape that its partition mints. Whoever asks may have used that id before: on
+// purpose, or because a decision was lost with the log's tail and its client asked again with the id that it was told,
+// in another round. Such a context is no repeat of that round, and gets the next id of a sequence that follows from
+// what is logged. Nobody can use those up ahead: their ends follow from the secret seed.
 
 // Mints is how many ids are tried for a context without one. To find all of them taken
 // takes as many rounds of one number that were lost, each after its id was told.
@@ -78,8 +76,7 @@ func AppendMinted(dst, seed []byte, name string, partition int, n, offset int64,
 	return hex.AppendEncode(append(dst, '-'), h[:8])
 }
 
-// MintedBy returns the partition that mints an id for a request, and whether the id has
-// the shape of one.
+// MintedBy returns the partition that mints an id for a request, and whether the id has the shape of one.
 func MintedBy(id string) (partition int, ok bool) {
 	rest, ok := strings.CutPrefix(id, "r-")
 	if !ok {

@@ -15,9 +15,8 @@ var (
 	ErrNoEpoch = errors.New("no epoch has begun")
 )
 
-// Replica is one copy of the one learner. It follows the feedback log: Begin at
-// each epoch record, Learn at each feedback. Two replicas that followed the same
-// log equally far are equal to the bit.
+// Replica is one copy of the one learner. It follows the feedback log: Begin at each epoch record, Learn at each
+// feedback. Two replicas that followed the same log equally far are equal to the bit.
 type Replica struct {
 	epoch   *Epoch
 	reader  *reader // for deciding
@@ -43,10 +42,9 @@ func (r *Replica) Era() int64 { return r.era }
 // BeginEra begins an era, which decisions say from here on. One that is over is ignored.
 func (r *Replica) BeginEra(era int64) { r.era = max(r.era, era) }
 
-// Begin makes e the epoch at work, from its place in the feedback log on. An epoch
-// with a number that is not higher than the one at work is a repeat and ignored. One
-// that continues takes the learner over as it is, into its own if it has one, which
-// may then be made for more actions. An error changes nothing.
+// Begin makes e the epoch at work, from its place in the feedback log on. An epoch with a number that is not higher
+// than the one at work is a repeat and ignored. One that continues takes the learner over as it is, into its own if it
+// has one, which may then be made for more actions. An error changes nothing.
 func (r *Replica) Begin(e Epoch) error {
 	if r.epoch != nil && e.Number <= r.epoch.Number {
 		return nil
@@ -94,10 +92,9 @@ func (r *Replica) Restore(e Epoch, through int64, state []byte) error {
 	return nil
 }
 
-// Learn takes the next feedback of the log. One that was taken before is ignored;
-// one that leaves a gap is an [ErrGap] and changes nothing. Feedback of an
-// an epoch whose learner was another one is counted and not learned. c is the context of the
-// feedback if the caller has parsed it, else nil.
+// Learn takes the next feedback of the log. One that was taken before is ignored; one that leaves a gap is an [ErrGap]
+// and changes nothing. Feedback of an an epoch whose learner was another one is counted and not learned. c is the
+// context of the feedback if the caller has parsed it, else nil.
 func (r *Replica) Learn(f *codec.Feedback, c *codec.Context) error {
 	switch {
 	case f.N <= r.through:
@@ -116,9 +113,8 @@ func (r *Replica) Learn(f *codec.Feedback, c *codec.Context) error {
 	return nil
 }
 
-// Decided returns a decision whose feedback is not learned as a round, for a certificate to evaluate. It is
-// valid until the replica learns or is asked again. It fails for a decision of another learner, and for one that
-// repeats a draw.
+// Decided returns a decision whose feedback is not learned as a round, for a certificate to evaluate. It is valid until
+// the replica learns or is asked again. It fails for a decision of another learner, and for one that repeats a draw.
 func (r *Replica) Decided(d *codec.Decision) (*learner.Round, error) {
 	if r.epoch == nil || d.Epoch < r.epoch.since() || d.First.N > 0 {
 		return nil, ErrNoEpoch

@@ -78,8 +78,7 @@ func (l *pendingPool) recycle(p *pending) {
 	}
 }
 
-// textBytes returns the bytes of a decision's texts, of its actions' names unless the model lists
-// them.
+// textBytes returns the bytes of a decision's texts, of its actions' names unless the model lists them.
 func textBytes(d *codec.Decision, listed bool) int {
 	n := len(d.Context) + len(d.ID) + len(d.Unit)
 	if !listed {

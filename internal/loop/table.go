@@ -6,9 +6,8 @@ import (
 	"unsafe"
 )
 
-// table maps round ids to values of type V. It keeps its own copy of each id and
-// reuses the memory of deleted entries, so that at a steady size putting and
-// deleting do not allocate. Slots are stable: a slot number means the same entry
+// table maps round ids to values of type V. It keeps its own copy of each id and reuses the memory of deleted entries,
+// so that at a steady size putting and deleting do not allocate. Slots are stable: a slot number means the same entry
 // until it is deleted.
 type table[V any] struct {
 	seed  uint64
@@ -97,8 +96,7 @@ func (t *table[V]) del(s int32) {
 	t.live--
 }
 
-// shiftBack closes the hole at an index position, so that no probe sequence that
-// led over it breaks.
+// shiftBack closes the hole at an index position, so that no probe sequence that led over it breaks.
 func (t *table[V]) shiftBack(hole, mask int) {
 	for at := (hole + 1) & mask; t.index[at] != 0; at = (at + 1) & mask {
 		home := int(t.slots[t.index[at]-1].hash) & mask
@@ -113,8 +111,7 @@ func (t *table[V]) shiftBack(hole, mask int) {
 // idChunk is how much room is made at once for the ids of new slots.
 const idChunk = 4096
 
-// carve returns room for an id of a new slot, which saves an allocation for each where a
-// table is filled.
+// carve returns room for an id of a new slot, which saves an allocation for each where a table is filled.
 func (t *table[V]) carve(n int) []byte {
 	n = max(16, (n+7)&^7)
 	if n > idChunk/16 {
@@ -173,8 +170,7 @@ func hashBytes(seed uint64, b []byte) uint64 {
 	return mix(mix(h ^ w))
 }
 
-// hashContent hashes the bytes of a record, four words at a time, which do not wait for
-// each other. It is kept nowhere.
+// hashContent hashes the bytes of a record, four words at a time, which do not wait for each other. It is kept nowhere.
 func hashContent(seed uint64, b []byte) uint64 {
 	seed ^= uint64(len(b)) * 0x9e3779b97f4a7c15
 	h0, h1, h2, h3 := seed, seed+1, seed+2, seed+3

@@ -14,9 +14,8 @@ import (
 // In a model with sticky units a unit gets one draw for a time: a later context of the unit has its law, its action and
 // its mode, and its decision names the draw. It is a function of the log: of the context, its time, and the first draw
 // of its unit. A draw holds for [Rules.Sticky], until decisions for units of its partition tell of a later log time,
-// and for as long as its learner is at work, the mode that
-// applies to the unit is the one it was drawn in, and the eligible actions are the same. Otherwise the unit is drawn
-// anew.
+// and for as long as its learner is at work, the mode that applies to the unit is the one it was drawn in, and the
+// eligible actions are the same. Otherwise the unit is drawn anew.
 //
 // For the joiner a repeat is the draw under another id: outcomes of its id, or of the unit, are those of the draw while
 // that waits. The round itself is closed at once, and teaches nothing.

@@ -9,8 +9,7 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Warm teaches the fresh learner of an epoch feedback of the past, before the epoch
-// begins.
+// Warm teaches the fresh learner of an epoch feedback of the past, before the epoch begins.
 type Warm struct {
 	Learned int64 // feedbacks
 	Passed  int64 // passed over: the epoch's rules do not accept them
@@ -22,8 +21,7 @@ type Warm struct {
 // NewWarm returns a teacher of e's learner.
 func NewWarm(e Epoch) *Warm { return &Warm{learner: e.Learner, reader: newReader(e.Rules)} }
 
-// Again learns a feedback as the replica learned it that had this model before, paused or
-// not at that time.
+// Again learns a feedback as the replica learned it that had this model before, paused or not at that time.
 func (w *Warm) Again(f *codec.Feedback, paused bool) error {
 	if err := teach(w.learner, w.reader, &w.round, f, nil, paused); err != nil {
 		return err
@@ -40,10 +38,9 @@ var (
 	errNoOutcomes   = errors.New("it names no outcomes")
 )
 
-// Refit learns a feedback of any epoch under the rules of the new one, or passes
-// over one that these do not accept. Actions are known by their names: where the new
-// model gives the context others, the round is learned as one that another law played,
-// if what it played is still an action.
+// Refit learns a feedback of any epoch under the rules of the new one, or passes over one that these do not accept.
+// Actions are known by their names: where the new model gives the context others, the round is learned as one that
+// another law played, if what it played is still an action.
 func (w *Warm) Refit(f *codec.Feedback) {
 	named := len(w.reader.rules.Named) > 0
 	if f.Stage > 0 && !named {
@@ -85,8 +82,7 @@ func (w *Warm) knows(action string) bool {
 	return ok || w.reader.actions == nil
 }
 
-// learn gives a feedback to a learner, its context, which is c if that is at hand, read
-// under the rules of rd.
+// learn gives a feedback to a learner, its context, which is c if that is at hand, read under the rules of rd.
 func learn(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedback, c *codec.Context, fate learner.Fate,
 	borrowed bool) error {
 	var in *oracle.Input

@@ -143,7 +143,8 @@ func (m *Model) Judging(files map[string][]byte) (*loop.Rules, error) {
 		}
 	}
 	if r.Promote.On() && !slices.Contains(r.Candidates, r.Promote.Of) {
-		return nil, fmt.Errorf("model %s: promote: %s has several policies; put the one to promote into a file of its own",
+		return nil, fmt.Errorf("model %s: promote: %s has several policies; put the one to promote into a file of "+
+			"its own",
 			m.Name, r.Promote.Of.Action)
 	}
 	return r, nil

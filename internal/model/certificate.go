@@ -34,8 +34,8 @@ func (m *Model) certificateProblems(add adder) {
 		return
 	}
 	if m.Oracle.Kind != Hedge {
-		add("learner", "elimination leaves out what no surviving function of a class thinks best; "+
-			"use oracle: {kind: hedge, class: FILE}, or learner: dafa")
+		add("learner", "elimination leaves out what no surviving function of a class thinks best; use oracle: {kind: "+
+			"hedge, class: FILE}, or learner: dafa")
 	}
 	if m.Certificate.Alpha == 0 {
 		add("learner", "elimination needs the surviving functions; take certificate: none out")

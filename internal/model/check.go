@@ -12,8 +12,7 @@ import (
 
 var modelName = regexp.MustCompile(`^[a-z0-9_-]{1,40}$`)
 
-// Validate reports what is wrong with a model that was made or changed by hand;
-// what Parse returns is valid.
+// Validate reports what is wrong with a model that was made or changed by hand; what Parse returns is valid.
 func (m *Model) Validate() error {
 	var es Errors
 	m.check(func(key, format string, args ...any) {
@@ -86,7 +85,8 @@ func (m *Model) earlyProblem() string {
 	case m.Named != nil:
 		return "early is for models with one loss; use order: fifo"
 	case m.Impute:
-		return "early learns outcomes before silence, which missing: impute makes a loss; use order: fifo, or missing: skip"
+		return "early learns outcomes before silence, which missing: impute makes a loss; use order: fifo, or " +
+			"missing: skip"
 	case m.Outcomes != loop.First:
 		return "early " + m.tooSoon()
 	}

@@ -139,9 +139,8 @@ type classLine struct {
 	Trees    []treeLine  `json:"trees"`    // the function is their mean
 }
 
-// treeLine is one tree: [column, at, low, high] a split, the first being the root, and
-// a loss an action a leaf. A column of at most `at` goes to low: to a later split, counted
-// from 0, or to leaf i, which is −1−i.
+// treeLine is one tree: [column, at, low, high] a split, the first being the root, and a loss an action a leaf. A
+// column of at most `at` goes to low: to a later split, counted from 0, or to leaf i, which is −1−i.
 type treeLine struct {
 	Splits [][4]float64 `json:"splits"`
 	Leaves [][]float64  `json:"leaves"`
@@ -288,8 +287,7 @@ func decodeLine(text []byte, into any) error {
 	return nil
 }
 
-// Append appends the class file's bytes; equal classes have equal bytes. The
-// numbers must be finite.
+// Append appends the class file's bytes; equal classes have equal bytes. The numbers must be finite.
 func (c *ClassFile) Append(dst []byte) []byte {
 	dst = appendJSON(append(dst, `{"hindsight_class":1,"kind":`...), c.Kind)
 	dst = appendStrings(append(dst, `,"features":`...), c.Features)

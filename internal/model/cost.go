@@ -49,13 +49,12 @@ func (m *Model) Peak() string {
 	if !c.UsesOracle() || most == 0 {
 		return ""
 	}
-	return fmt.Sprintf("at most %s for each partition decided here, %s while a snapshot is written or read, "+
-		"of which Go's collector gives back a third under a GOMEMLIMIT", bytesText(most), bytesText(3*most))
+	return fmt.Sprintf("at most %s for each partition decided here, %s while a snapshot is written or read, of which "+
+		"Go's collector gives back a third under a GOMEMLIMIT", bytesText(most), bytesText(3*most))
 }
 
-// work counts numbers of state: a decision reads the weights of each action, the
-// frequencies once, and if optimistic the matrix of the first regression; an update moves
-// the weights and matrices of one action.
+// work counts numbers of state: a decision reads the weights of each action, the frequencies once, and if optimistic
+// the matrix of the first regression; an update moves the weights and matrices of one action.
 func work(actions, frequencies int, optimistic bool, columns ...int) string {
 	read, moved := 0, 0
 	for i, d := range columns {

@@ -68,8 +68,8 @@ func (m *Model) hurryProblems(add adder) {
 		add("early", "oracle: %s cannot take back what it learned; use oracle: %s", m.Oracle.Kind,
 			strings.Join(amendable, " or "))
 	case m.Named != nil:
-		add("early", "it is for models with one loss: stages of outcomes with windows of their own are learned "+
-			"early anyway")
+		add("early", "it is for models with one loss: stages of outcomes with windows of their own are learned early "+
+			"anyway")
 	case !m.Impute:
 		add("early", "silence is learned early, and missing: skip learns nothing of it; use missing: impute, or "+
 			"order: early")

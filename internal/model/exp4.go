@@ -29,8 +29,7 @@ const (
 
 var defaultEXP4 = exp4{Delays: Number{Auto: true}}
 
-// newEXP4 returns the parameters that flags name: exp4dale, exp4dale:plain,
-// exp4dale:D and exp4dale:plain,D.
+// newEXP4 returns the parameters that flags name: exp4dale, exp4dale:plain, exp4dale:D and exp4dale:plain,D.
 func newEXP4(arg string, has bool) (exp4, error) {
 	x := defaultEXP4
 	rest, plain := strings.CutPrefix(arg, "plain")
@@ -43,8 +42,8 @@ func newEXP4(arg string, has bool) (exp4, error) {
 	}
 	d, err := strconv.ParseInt(strings.TrimSpace(rest), 10, 64)
 	if err != nil || d < 0 || d > maxDelays {
-		return x, fmt.Errorf("learner exp4dale: %q is neither plain nor a sum of delays D ≥ 0; "+
-			"for example: exp4dale, exp4dale:plain, exp4dale:20000", arg)
+		return x, fmt.Errorf("learner exp4dale: %q is neither plain nor a sum of delays D ≥ 0; for example: "+
+			"exp4dale, exp4dale:plain, exp4dale:20000", arg)
 	}
 	x.Delays = Number{Value: float64(d)}
 	return x, nil
@@ -149,8 +148,8 @@ func parsePolicyClass(name string, files map[string][]byte) (namedPolicies, []fl
 	c, classErr := ParseClass(name, b)
 	switch {
 	case classErr == nil && c.Kind == SharedClass:
-		return nil, nil, fmt.Errorf("class %s is over features of actions, and exp4dale plays actions that a "+
-			"class lists; use it as oracle: {kind: hedge, class: %s}", name, name)
+		return nil, nil, fmt.Errorf("class %s is over features of actions, and exp4dale plays actions that a class "+
+			"lists; use it as oracle: {kind: hedge, class: %s}", name, name)
 	case classErr == nil:
 		class, err := c.Class()
 		if err != nil {

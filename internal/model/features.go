@@ -75,9 +75,8 @@ func (m *Model) schema() (out []oracle.FeatureSpec) {
 	return out
 }
 
-// learnedActions is how many actions a regression learns over time, 0: as many as fit. A
-// model that takes any may meet more than max_actions of one round; one that goes on with
-// the learner of another list keeps what that one knew.
+// learnedActions is how many actions a regression learns over time, 0: as many as fit. A model that takes any may meet
+// more than max_actions of one round; one that goes on with the learner of another list keeps what that one knew.
 func (m *Model) learnedActions() int {
 	if m.Warm.Keep {
 		return 0
@@ -87,8 +86,8 @@ func (m *Model) learnedActions() int {
 
 // costOfFollowing describes an oracle that sizes itself by the actions and columns that come.
 func (m *Model) costOfFollowing(why, regressions, random string) []string {
-	return []string{why, fmt.Sprintf("%s an action, as large as the columns seen%s; at most %s in all: "+
-		"actions and columns beyond are counted and not learned", regressions, random, bytesText(m.mostMemory()))}
+	return []string{why, fmt.Sprintf("%s an action, as large as the columns seen%s; at most %s in all: actions and "+
+		"columns beyond are counted and not learned", regressions, random, bytesText(m.mostMemory()))}
 }
 
 // costOfSize describes an oracle with a regression of each of some numbers of columns, n of the last being random
@@ -105,8 +104,8 @@ func (m *Model) checkListed(add adder) {
 	k := m.Oracle.Kind
 	for _, f := range m.Features {
 		if f.Kind == loop.VectorFeature && m.UsesOracle() && k != Auto && k != Diagonal {
-			add("features", "%s is a vector, which the oracle %s does not learn; use oracle: auto or "+
-				"oracle: diagonal", f.Name, k)
+			add("features", "%s is a vector, which the oracle %s does not learn; use oracle: auto or oracle: "+
+				"diagonal", f.Name, k)
 		}
 		for i := range oracle.TextStatistics {
 			name := loop.StatisticName(f.Name, i)

@@ -455,8 +455,7 @@ func FormatWindow(w loop.Window) string {
 	return s
 }
 
-// parseFloat reads a finite decimal number; −0 becomes 0 so that equal models
-// have equal bytes.
+// parseFloat reads a finite decimal number; −0 becomes 0 so that equal models have equal bytes.
 func parseFloat(s string) (float64, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {

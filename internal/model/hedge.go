@@ -8,8 +8,7 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// PaperEta is the paper's learning rate of Hedge-Vovk, which explore: {paper: T}
-// stands for (docs/algorithms.md, 2.1).
+// PaperEta is the paper's learning rate of Hedge-Vovk, which explore: {paper: T} stands for (docs/algorithms.md, 2.1).
 const PaperEta = oracle.PaperEta
 
 type hedge struct{ fixed }
@@ -36,13 +35,13 @@ func (hedge) check(m *Model, add adder) {
 		add("oracle.eta", "above 1/2 no regret bound is proved, found %v; use eta: 0.5, or add unproved: true", o.Eta)
 	}
 	if o.Outstanding && (m.Learner.Kind != DAFA || o.Vovk || o.Eta != oracle.DefaultEta) {
-		add("oracle.eta", "outstanding is for learner: dafa with substitution: mean; for example: oracle: "+
-			"{kind: hedge, class: FILE, eta: outstanding}")
+		add("oracle.eta", "outstanding is for learner: dafa with substitution: mean; for example: oracle: {kind: "+
+			"hedge, class: FILE, eta: outstanding}")
 	}
 	if o.Vovk && (!o.Unproved || o.Eta > oracle.VovkEta) {
-		add("oracle.substitution", "vovk: it needs unproved: true, because its stability is not proved, "+
-			"and an eta of at most 2, found %v; for example: oracle: {kind: hedge, class: FILE, substitution: vovk, "+
-			"unproved: true}", o.Eta)
+		add("oracle.substitution", "vovk: it needs unproved: true, because its stability is not proved, and an eta "+
+			"of at most 2, found %v; for example: oracle: {kind: hedge, class: FILE, substitution: vovk, unproved: "+
+			"true}", o.Eta)
 	}
 	if m.Explore.Name == Paper && m.Learner.Kind == DAFA && o.Eta != PaperEta {
 		add("oracle.eta", "explore: {paper: T} stands for eta = 1/18, found %v; leave eta out", o.Eta)

@@ -162,8 +162,7 @@ const (
 var errExplore = errors.New("expected cautious, guaranteed, balanced, theory, a number in (0, 1e9], or {paper: T}; " +
 	"for example: balanced")
 
-// ParseExplore reads how much to explore as flags write it: a name, a positive
-// number, or paper:T.
+// ParseExplore reads how much to explore as flags write it: a name, a positive number, or paper:T.
 func ParseExplore(s string) (Explore, error) { return newExplore(cutParameter(s)) }
 
 func newExplore(kind, arg string, has bool) (Explore, error) {
@@ -179,8 +178,8 @@ func newExplore(kind, arg string, has bool) (Explore, error) {
 		}
 		t, err := strconv.ParseInt(arg, 10, 64)
 		if err != nil || t < 1 {
-			return Explore{}, fmt.Errorf("explore paper: %q is not a number of rounds T ≥ 1; for example: "+
-				"{paper: 20000}", arg)
+			return Explore{}, fmt.Errorf("explore paper: %q is not a number of rounds T ≥ 1; for example: {paper: "+
+				"20000}", arg)
 		}
 		return Explore{Name: Paper, Horizon: t}, nil
 	}
@@ -209,8 +208,8 @@ func (e Explore) Warning() string {
 		return ""
 	}
 	f := formatFloat(e.Factor)
-	return fmt.Sprintf("explore: %s is no ε, the share of rounds that are left to chance: it is a factor of γ, "+
-		"and one so small plays nearly at random for very long; for ε-greedy write learner: {egreedy: %s}, else leave "+
+	return fmt.Sprintf("explore: %s is no ε, the share of rounds that are left to chance: it is a factor of γ, and "+
+		"one so small plays nearly at random for very long; for ε-greedy write learner: {egreedy: %s}, else leave "+
 		"explore out", f, f)
 }
 

@@ -83,8 +83,7 @@ func (m *Model) Rules() *loop.Rules {
 	return r
 }
 
-// Files returns the names of the files that the model uses, as written in it:
-// relative to the folder of the model file.
+// Files returns the names of the files that the model uses, as written in it: relative to the folder of the model file.
 func (m *Model) Files() (files []string) {
 	if f := m.ClassFile(); f != "" {
 		files = append(files, f)
@@ -146,9 +145,8 @@ func (m *Model) Clone() *Model {
 
 var errNoFile = errors.New("the file is not there")
 
-// Build returns the learner that the model names, knowing nothing yet. files
-// holds the content of [Model.Files] by name. Parameters left to the program are
-// resolved as by Resolve(0, 0) on a copy.
+// Build returns the learner that the model names, knowing nothing yet. files holds the content of [Model.Files] by
+// name. Parameters left to the program are resolved as by Resolve(0, 0) on a copy.
 func (m *Model) Build(files map[string][]byte) (learner.Learner, error) {
 	switch m.Learner.Kind {
 	case Uniform:

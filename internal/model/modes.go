@@ -94,8 +94,8 @@ func (m *Model) holdProblems(add adder) {
 		add("guard", "lose_at_most with ridge needs losses that were observed, and missing: impute makes some up; use "+
 			"missing: skip")
 	case finite && m.Guard.Alpha < m.Certificate.Alpha*learner.LeastShare:
-		add("guard", "lose_at_most: alpha is %v, and what the certificate refutes at a level below %v is "+
-			"forgotten; use a larger alpha", m.Guard.Alpha, m.Certificate.Alpha*learner.LeastShare)
+		add("guard", "lose_at_most: alpha is %v, and what the certificate refutes at a level below %v is forgotten; "+
+			"use a larger alpha", m.Guard.Alpha, m.Certificate.Alpha*learner.LeastShare)
 	}
 }
 

@@ -27,8 +27,8 @@ var formulaName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,39}$`)
 // wrongName says what is wrong with a name that formulas use.
 func wrongName(name string) error {
 	if !formulaName.MatchString(name) || slices.Contains([]string{"min", "max", "clip"}, name) {
-		return errors.New("has not 1 to 40 letters, digits and _, or is min, max or clip, so that no formula " +
-			"can use it")
+		return errors.New("has not 1 to 40 letters, digits and _, or is min, max or clip, so that no formula can use " +
+			"it")
 	}
 	return nil
 }

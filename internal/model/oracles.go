@@ -194,8 +194,8 @@ func (o *Oracle) read(p *parser, n *yaml.Node, where string) {
 
 func (p *parser) wrongKind(n *yaml.Node) {
 	if n.Value == Unstable || n.Value == Own {
-		p.errorf(n, "oracle.kind: %s is the oracle of an environment, for backtests only "+
-			"(replayer backtest --env unstable); a live system has linear or hedge", n.Value)
+		p.errorf(n, "oracle.kind: %s is the oracle of an environment, for backtests only (replayer backtest --env "+
+			"unstable); a live system has linear or hedge", n.Value)
 		return
 	}
 	names := kindNames(false)
@@ -258,9 +258,8 @@ func (o *Oracle) canonical() string { return braces(o.keys()) }
 // DefaultOracle sets the oracle of a model that names none: auto.
 func (m *Model) DefaultOracle() { m.defaultOracle(oracle.Newest) }
 
-// defaultOracle is [Model.DefaultOracle] for a version of what is computed. In version 1 it is
-// linear where auto, with as many actions and columns as the model allows, would take more
-// than [MaxMemory].
+// defaultOracle is [Model.DefaultOracle] for a version of what is computed. In version 1 it is linear where auto, with
+// as many actions and columns as the model allows, would take more than [MaxMemory].
 func (m *Model) defaultOracle(version int) {
 	m.Oracle.Kind = Auto
 	m.Oracle.setDefaults(version)
@@ -270,11 +269,9 @@ func (m *Model) defaultOracle(version int) {
 	}
 }
 
-// Resolve decides the parameters left to the program, once and for good, from
-// what is known about the data: columns is d with the constant, actions is K; 0
-// means unknown. λ is max(1, d/20), or 1 if d is unknown; β is ½ if K·d² ≤ 1e5,
-// else 0, where what the model lists, or else its limits, stand for the unknown; random
-// features count in d.
+// Resolve decides the parameters left to the program, once and for good, from what is known about the data: columns is
+// d with the constant, actions is K; 0 means unknown. λ is max(1, d/20), or 1 if d is unknown; β is ½ if K·d² ≤ 1e5,
+// else 0, where what the model lists, or else its limits, stand for the unknown; random features count in d.
 //
 // Since version 2 of the oracle β, λ and the random features follow what comes, the same in
 // a backtest and live; they are decided there only where a model gives a value.
@@ -286,9 +283,8 @@ func (m *Model) Resolve(columns, actions int) {
 // model's limits, since then as they come.
 const MaxMemory = 1 << 30
 
-// Memory returns the bytes of the learner's state at its largest, as far as the
-// model alone tells: with as many actions and columns as it allows
-// (actions may bring features of their own beside those that are listed).
+// Memory returns the bytes of the learner's state at its largest, as far as the model alone tells: with as many actions
+// and columns as it allows (actions may bring features of their own beside those that are listed).
 func (m *Model) Memory() int64 {
 	if !m.UsesOracle() {
 		return 0

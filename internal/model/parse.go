@@ -14,8 +14,7 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Error is one thing wrong in a model file. Line and Column count from 1; 0
-// means the file as a whole.
+// Error is one thing wrong in a model file. Line and Column count from 1; 0 means the file as a whole.
 type Error = scan.LineError
 
 // Errors is everything wrong in a model file, in the order of its lines.
@@ -41,9 +40,8 @@ func (es Errors) Unwrap() []error {
 // MaxBytes is the size limit of a model file.
 const MaxBytes = 1 << 20
 
-// Parse reads a model file; file is its name in errors. Whatever is left out has
-// its default. An error is an [Errors] with all that is wrong, each with the line
-// and column, what was expected, and an example.
+// Parse reads a model file; file is its name in errors. Whatever is left out has its default. An error is an [Errors]
+// with all that is wrong, each with the line and column, what was expected, and an example.
 func Parse(file string, b []byte) (*Model, error) {
 	m, _, err := ParseWithWarnings(file, b)
 	return m, err
@@ -55,8 +53,7 @@ func ParseWithWarnings(file string, b []byte) (*Model, Errors, error) {
 	return parse(file, b, oracle.Newest)
 }
 
-// ParseLogged is [Parse] of a model as a log keeps it: an oracle without a version has
-// version 1.
+// ParseLogged is [Parse] of a model as a log keeps it: an oracle without a version has version 1.
 func ParseLogged(file string, b []byte) (*Model, error) {
 	m, _, err := parse(file, b, 1)
 	return m, err
@@ -152,8 +149,8 @@ func (p *parser) warnSeldom(m *Model) {
 		p.warn(p.at["explore"], "%s", text)
 	}
 	if m.Arrival && m.Oracle.Kind == Ridge {
-		p.warn(p.at["order"], "order: arrival costs linear oracles up to twice the regret of fifo where the "+
-			"world stands still: gains come first, silence a window later; for most, order: fifo is better")
+		p.warn(p.at["order"], "order: arrival costs linear oracles up to twice the regret of fifo where the world "+
+			"stands still: gains come first, silence a window later; for most, order: fifo is better")
 	}
 }
 
@@ -166,7 +163,8 @@ func (p *parser) finish(m *Model) {
 		p.errorf(p.at["reward"], "reward: loss is given too; keep one of them")
 	}
 	if p.at["default_loss"] != nil && !m.Impute {
-		p.errorf(p.at["default_loss"], "default_loss: it has no effect without missing: impute; for example: missing: impute")
+		p.errorf(p.at["default_loss"], "default_loss: it has no effect without missing: impute; for example: "+
+			"missing: impute")
 	}
 	if x := &m.Learner.EXP4; m.Learner.Kind == EXP4DALE && x.Policies == "" && m.Oracle.Kind == Hedge {
 		x.Policies = m.Oracle.Class

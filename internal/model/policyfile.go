@@ -10,8 +10,7 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// PolicyFile is a finite class of decision lists as its file says it: JSON lines, a
-// header and then one policy a line.
+// PolicyFile is a finite class of decision lists as its file says it: JSON lines, a header and then one policy a line.
 //
 //	{"hindsight_policies":1,"actions":["red","green"]}
 //	{"prior":1,"rules":[{"if":{"country":"DE","age":[18,30],"vip":true},"then":"red"},{"then":"green"}]}
@@ -35,8 +34,7 @@ const (
 	policyExample       = `{"rules":[{"if":{"country":"DE"},"then":"red"},{"then":"green"}]}`
 )
 
-// ParsePolicies reads a policy file. The error is an *[Error] with the file, the line
-// and, within a line, the column.
+// ParsePolicies reads a policy file. The error is an *[Error] with the file, the line and, within a line, the column.
 func ParsePolicies(name string, b []byte) (*PolicyFile, error) {
 	var f *PolicyFile
 	size := 0

@@ -9,8 +9,8 @@ import (
 
 type certified struct{ fixed }
 
-const ridgeExample = "for example: actions: [red, green], features: {age: {number: [18, 99]}, vip: bool}, " +
-	"oracle: {kind: ridge, certified: true}"
+const ridgeExample = "for example: actions: [red, green], features: {age: {number: [18, 99]}, vip: bool}, oracle: " +
+	"{kind: ridge, certified: true}"
 
 func (certified) check(m *Model, add adder) {
 	if !m.Oracle.Certified {

@@ -23,8 +23,8 @@ func unit(sticky *int64) group {
 		return []field{{key: "sticky", into: hold}, {key: "credit", into: credit}}
 	}, then: func(p *parser, n *yaml.Node, where string) {
 		if *sticky == 0 {
-			p.errorf(n, "unit: sticky is missing: for how long does a draw hold? For example: "+
-				"unit: {sticky: 30d, credit: first}")
+			p.errorf(n, "unit: sticky is missing: for how long does a draw hold? For example: unit: {sticky: 30d, "+
+				"credit: first}")
 		}
 	}}
 }
@@ -36,8 +36,8 @@ var credit = form{"first", "first", func(s string) error {
 		return nil
 	case "last":
 		return errors.New("last would be first: a repeat is no draw and has no propensity of its own, so an outcome " +
-			"can only count for what it repeats, and one that names the unit counts for its last draw; " +
-			"use credit: first")
+			"can only count for what it repeats, and one that names the unit counts for its last draw; use credit: " +
+			"first")
 	case "all":
 		return errors.New("with all what a draw is worth would depend on draws to come, which no estimate here " +
 			"allows; use credit: first, and report an outcome for each draw by its id")

@@ -14,8 +14,7 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// Load reads a model file and the files that it names; "" is the default
-// model.
+// Load reads a model file and the files that it names; "" is the default model.
 func Load(path string) (*follow.Source, error) {
 	s, err := load(path)
 	if err != nil {

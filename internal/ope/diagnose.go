@@ -109,8 +109,8 @@ func (e *Evaluation) flag(format string, args ...any) {
 func (e *Evaluation) flagSupport(share float64, actions int) {
 	switch {
 	case actions == 1:
-		e.flag("support missing: the policy plays an action that the log never played, in %s of its choices; "+
-			"nothing is known of it", percent(share))
+		e.flag("support missing: the policy plays an action that the log never played, in %s of its choices; nothing "+
+			"is known of it", percent(share))
 	case actions > 1:
 		e.flag("support missing: the policy plays %d actions that the log never played, in %s of its choices; "+
 			"nothing is known of them", actions, percent(share))
@@ -147,8 +147,7 @@ func (e *Evaluation) flagWeights() {
 	e.flag("mean weight %s is %s standard errors %s 1: %s", short(e.MeanWeight), short(math.Abs(off)/se), side, why)
 }
 
-// flagModel says which estimators are wrong about the policy that made the log, whose mean is
-// known exactly.
+// flagModel says which estimators are wrong about the policy that made the log, whose mean is known exactly.
 func (e *Evaluation) flagModel(l *look, lambda lambdas) error {
 	row := func(t int) terms { return l.logged(t, &lambda) }
 	sum := l.sum(row)

@@ -27,15 +27,13 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*float64)(f))
 }
 
-// interval is one in which the true value is with 95 % confidence; null for an estimate that
-// may be biased.
+// interval is one in which the true value is with 95 % confidence; null for an estimate that may be biased.
 type interval struct {
 	Low  Figure `json:"low"`
 	High Figure `json:"high"`
 }
 
-// Estimate is a value with its standard error and 95 % intervals. A figure that is not
-// defined is NaN.
+// Estimate is a value with its standard error and 95 % intervals. A figure that is not defined is NaN.
 type Estimate struct {
 	Name      string   `json:"-"` // the key of the estimate: ips, cips10, …
 	Value     Figure   `json:"value"`
@@ -73,8 +71,7 @@ func (e *Estimate) Mark() string {
 func Normal(name string, value, se float64) Estimate {
 	none := interval{Figure(math.NaN()), Figure(math.NaN())}
 	return Estimate{Name: name, Value: Figure(value), SE: Figure(se), Low: Figure(value - normal95*se),
-		High:      Figure(value + normal95*se),
-		Bootstrap: none, Bernstein: none}
+		High: Figure(value + normal95*se), Bootstrap: none, Bernstein: none}
 }
 
 // Estimates are those of one policy; their JSON is an object with a key each, in order.
@@ -176,9 +173,8 @@ func Evaluate(s *Sample, name string, policy Policy, o Options) (*Evaluation, er
 	return ev, err
 }
 
-// estimate computes all estimates. Those that may be biased have no standard error and no
-// interval: the error of q̂, and the bias itself, are in none. Nor has any where no row
-// matches: then the terms show nothing of what varies.
+// estimate computes all estimates. Those that may be biased have no standard error and no interval: the error of q̂,
+// and the bias itself, are in none. Nor has any where no row matches: then the terms show nothing of what varies.
 func (l *look) estimate(ev *Evaluation, lambda lambdas, o Options) (Estimates, error) {
 	n := float64(l.s.Len())
 	row := func(t int) terms { return l.terms(t, &lambda) }

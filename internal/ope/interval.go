@@ -47,10 +47,9 @@ func (l *look) bootstrap(u *units, all []estimator, o Options) [][]float64 {
 	return out
 }
 
-// resampling are the sums of bootstrap samples. How many of a sample's draws fall on each
-// half of the rows is binomial, and so on down to blocks, which are then drawn from: the
-// samples' law is that of n independent draws, though one block of rows is at hand at a
-// time.
+// resampling are the sums of bootstrap samples. How many of a sample's draws fall on each half of the rows is binomial,
+// and so on down to blocks, which are then drawn from: the samples' law is that of n independent draws, though one
+// block of rows is at hand at a time.
 type resampling struct {
 	row  func(t int) terms
 	done func() // is called when a block was read
@@ -127,9 +126,8 @@ func resample(rows []terms, draws int, rng *rand.PCG) terms {
 	return sum
 }
 
-// percentiles returns the 2.5 % and 97.5 % quantiles, linear between order statistics,
-// of the values that are defined; it sorts them. Not defined where there are none, or
-// where more than a half is not defined.
+// percentiles returns the 2.5 % and 97.5 % quantiles, linear between order statistics, of the values that are defined;
+// it sorts them. Not defined where there are none, or where more than a half is not defined.
 func percentiles(values []float64) interval {
 	defined := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
 	if len(defined) == 0 || 2*len(defined) < len(values) {

@@ -5,12 +5,10 @@ import "math"
 // lambdaGrid is where λ is looked for.
 var lambdaGrid = [...]float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, math.Inf(1)}
 
-// choose returns, for each estimator with a λ, the λ of a grid whose estimated mean
-// square error var/n + bias² is least, the smallest if there are several. The bias is
-// that against IPS or DR on the same rows, mean (w − w_λ)·e, with e = r for clipped IPS:
-// the rule of Su et al. (2020), section 5, without its bound for large weights, which
-// would favour smaller ones. It looks at the rewards that are then averaged, so that
-// the intervals are somewhat too short.
+// choose returns, for each estimator with a λ, the λ of a grid whose estimated mean square error var/n + bias² is
+// least, the smallest if there are several. The bias is that against IPS or DR on the same rows, mean (w − w_λ)·e, with
+// e = r for clipped IPS: the rule of Su et al. (2020), section 5, without its bound for large weights, which would
+// favour smaller ones. It looks at the rewards that are then averaged, so that the intervals are somewhat too short.
 func (l *look) choose() lambdas {
 	none := func(int) float64 { return 0 }
 	reward := func(t int) float64 { return l.s.Reward[t] }

@@ -10,9 +10,8 @@ import (
 //
 //	q̂(a) = (Σ c·r + Count·Mean)/(Σ c + Count)
 //
-// with c the events that a row stands for. Where rows have features it is a ridge
-// regression an action that is shrunk to that mean, if that predicts the rows of its own
-// part better; see [ridges].
+// with c the events that a row stands for. Where rows have features it is a ridge regression an action that is shrunk
+// to that mean, if that predicts the rows of its own part better; see [ridges].
 type rewardModel struct {
 	Mean  float64 // NaN: that of the rows that q̂ is fitted to
 	Count float64 // > 0: events

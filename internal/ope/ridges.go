@@ -7,10 +7,9 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// ridges are regressions of rewards on the features of a row, one an action, for each
-// fold fitted to the others. They are the linear oracle's without optimism. Each is shrunk
-// to the action's mean by λ + 1 events: it starts with a row without features whose reward
-// is (1+λ)·mean, since λw² + (w − (1+λ)m)² = (1+λ)(w − m)² + a constant.
+// ridges are regressions of rewards on the features of a row, one an action, for each fold fitted to the others. They
+// are the linear oracle's without optimism. Each is shrunk to the action's mean by λ + 1 events: it starts with a row
+// without features whose reward is (1+λ)·mean, since λw² + (w − (1+λ)m)² = (1+λ)(w − m)² + a constant.
 //
 // Predictions may leave the range of rewards by half its length. A regression that is right
 // on average is not if what is outside is cut off.
@@ -65,8 +64,7 @@ func (r *ridges) reward(unit float64) float64 {
 	return r.within.Min + unit*(r.within.Max-r.within.Min)
 }
 
-// look takes row t to hand and returns where its action stands there; -1 if it has no
-// regression.
+// look takes row t to hand and returns where its action stands there; -1 if it has no regression.
 func (r *ridges) look(t int) int {
 	index := r.s.Context(&r.given, t)
 	r.x.Features, r.x.Vector = r.given.Features, r.given.Vector
@@ -95,9 +93,8 @@ func (r *ridges) predict(dst []float64, t, fold int) {
 	}
 }
 
-// fit learns the rows and reports whether features help: over the second half of the
-// rows, each predicted by the regressions of its fold as they are by then, the square error
-// is below that of the means.
+// fit learns the rows and reports whether features help: over the second half of the rows, each predicted by the
+// regressions of its fold as they are by then, the square error is below that of the means.
 func (r *ridges) fit(f *fitted) bool {
 	s := r.s
 	ridge, mean := 0.0, 0.0

@@ -233,6 +233,5 @@ func (l *look) dm(t int) float64 { return l.of[lookFloats*t+1] }
 // e returns the reward of row t less what the model says of its action.
 func (l *look) e(t int) float64 { return l.of[lookFloats*t+2] }
 
-// weightBound is the largest weight that can be if no propensity is below those of the
-// log.
+// weightBound is the largest weight that can be if no propensity is below those of the log.
 func (l *look) weightBound() float64 { return l.piMax / l.pMin }

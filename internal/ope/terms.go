@@ -2,8 +2,7 @@ package ope
 
 import "math"
 
-// terms are what the estimators sum over rows, a cache line a row, each times the rows
-// that it counts for.
+// terms are what the estimators sum over rows, a cache line a row, each times the rows that it counts for.
 type terms struct {
 	c, dm, w, wr, we float64
 	clipped          float64 // min(w,λ)·r
@@ -80,8 +79,7 @@ type estimator struct {
 	span func(b float64, l lambdas, r, q Range) float64
 }
 
-// cuts reports whether a weight is not kept whole. A log has such weights if its largest is
-// one.
+// cuts reports whether a weight is not kept whole. A log has such weights if its largest is one.
 func (m *estimator) cuts(w float64, l lambdas) bool { return m.kept != nil && m.kept(w, l) != w }
 
 // less returns the difference from another mean over the same rows.

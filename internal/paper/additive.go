@@ -223,8 +223,8 @@ func (f *Finding) excess(cells []*late) (seen string) {
 			continue
 		}
 		a, b := estimate(more[0]), estimate(more[1])
-		f.check(b.Value <= 1.3*a.Value+2*math.Hypot(se(b), 1.3*se(a)), "blocks of %d cost at most 1.3 times as "+
-			"much in a run four times as long, within two standard errors", long.delays.sigma+1)
+		f.check(b.Value <= 1.3*a.Value+2*math.Hypot(se(b), 1.3*se(a)), "blocks of %d cost at most 1.3 times as much "+
+			"in a run four times as long, within two standard errors", long.delays.sigma+1)
 		seen = fmt.Sprintf("blocks of %d cost %.0f in %d rounds and %.0f in %d, where √(dT) would double.",
 			long.delays.sigma+1, a.Value, cells[0].rounds, b.Value, long.rounds)
 	}

@@ -36,8 +36,8 @@ var adversariesClaim = Claim{
 	Name:   "adversaries",
 	Source: "thm:DAFA-REGRET under assum:fifo, kept by release in order and a window of 200 rounds",
 	Says: "The bound holds for contexts and delays of an adversary if feedback comes in FIFO order. Here delays may " +
-		"look at all that was played and lost, and contexts are sorted by their best action. (The window is " +
-		"ours: the rounds that it skips are charged 1 each.)",
+		"look at all that was played and lost, and contexts are sorted by their best action. (The window is ours: " +
+		"the rounds that it skips are charged 1 each.)",
 	plan: func(o Options) plan {
 		rounds := size(o, 20000, 3000)
 		var all []*cell
@@ -78,11 +78,11 @@ func concludeAdversaries(f *Finding, all []*cell) {
 		t.row(row...)
 	}
 	f.draw(t, "adversaries", pic, 5, 6, 8, 9)
-	f.Checked = "mean regret is below the certificate by measured drift and below half of that of uniform " +
-		"play, within two standard errors of the paired difference"
+	f.Checked = "mean regret is below the certificate by measured drift and below half of that of uniform play, " +
+		"within two standard errors of the paired difference"
 	f.Seen = fmt.Sprintf("the smallest certificate was %.3g times the regret. With the constants of the proof regret "+
-		"was %.1f to %.1f times the default's. %s: here rounds are skipped because their loss was 1, so missing "+
-		"at random is violated; where that refutes the class the bound is void (∞), and no check is made.",
+		"was %.1f to %.1f times the default's. %s: here rounds are skipped because their loss was 1, so missing at "+
+		"random is violated; where that refutes the class the bound is void (∞), and no check is made.",
 		worst, least, most, strings.Join(slices.Sorted(maps.Keys(unchecked)), " and "))
 }
 
@@ -107,8 +107,7 @@ var orderClaim = Claim{
 		for _, spec := range some(o, specs(o)) {
 			env := logistic(rounds, 5, 100, 0)
 			arrival := func(m *model.Model) { m.Arrival = true }
-			all = append(all,
-				&cell{label: "FIFO", rounds: rounds, env: env, delays: spec},
+			all = append(all, &cell{label: "FIFO", rounds: rounds, env: env, delays: spec},
 				&cell{label: "window 200", rounds: rounds, env: env, delays: spec, window: 200},
 				&cell{label: "arrival", rounds: rounds, env: env, delays: spec, tune: arrival})
 		}
@@ -152,8 +151,8 @@ func concludeOrder(f *Finding, all []*cell) {
 var dmaxClaim = Claim{
 	Name:   "dmax",
 	Source: "thm:Vovk-regret against appendix-lb-f; left open by the paper",
-	Says: "Is the factor √d_max between the upper bound √(d_max D log|F|) and the lower bound √(D log|F|) " +
-		"seen? At constant delay d and fixed T the first grows like d, the second like √d.",
+	Says: "Is the factor √d_max between the upper bound √(d_max D log|F|) and the lower bound √(D log|F|) seen? At " +
+		"constant delay d and fixed T the first grows like d, the second like √d.",
 	plan: func(o Options) plan {
 		rounds := size(o, 20000, 4000)
 		var all []*cell

@@ -16,8 +16,8 @@ var delaysClaim = Claim{
 	Name:   "delays",
 	Source: "derived here: theorems 1, 2 and 3 (docs/algorithms.md, 3.4); BOLD: Joulani, György and Szepesvári 2013",
 	Says: "Under delays that are blind to missing losses DA-FA with η = ½ pays for delay additively, in any order, " +
-		"with nothing known beforehand: √(KT log|F|) + d·log|F|. Played beside it: FIFO, η = 1/σ, BOLD, which " +
-		"has a copy for each round outstanding, and the constants of the paper.",
+		"with nothing known beforehand: √(KT log|F|) + d·log|F|. Played beside it: FIFO, η = 1/σ, BOLD, which has a " +
+		"copy for each round outstanding, and the constants of the paper.",
 	plan: delaysPlan,
 }
 
@@ -54,8 +54,7 @@ func kindsOfDelays() []measured {
 		}), [5]float64{827, 335, 746, 2971, 4675}},
 		{wait("pareto 1.5, 10", 44, func(rng *rand.Rand, _ int, _ bool, _ float64) int {
 			return int(math.Min(1e6, 10*math.Pow(1-rng.Float64(), -2./3)))
-		}), [5]float64{498, 331, 522, 2018, 4283}},
-		{lateBlocks(500), [5]float64{517, 517, 2747, 8434, 4196}},
+		}), [5]float64{498, 331, 522, 2018, 4283}}, {lateBlocks(500), [5]float64{517, 517, 2747, 8434, 4196}},
 		{wait("head of line 900/1000", 2, func(_ *rand.Rand, t int, _ bool, _ float64) int {
 			if t%1000 == 0 {
 				return 900
@@ -65,8 +64,7 @@ func kindsOfDelays() []measured {
 		{wait("best arm 500 late", 484, starve), [5]float64{539, 352, 2719, 5615, 4267}},
 		{wait("by loss 200/5", 194, func(_ *rand.Rand, _ int, _ bool, loss float64) int {
 			return 200 - int(195*loss)
-		}), [5]float64{414, 365, 1292, 4774, 4188}},
-		{goodNewsLate(100, 2000), [5]float64{741, 333, 840, 3544, 4408}},
+		}), [5]float64{414, 365, 1292, 4774, 4188}}, {goodNewsLate(100, 2000), [5]float64{741, 333, 840, 3544, 4408}},
 	}
 }
 

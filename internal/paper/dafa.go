@@ -92,8 +92,8 @@ func sorted(rounds, actions, functions int) func(uint64) *replay.Rounds {
 var dafaClaim = Claim{
 	Name:   "dafa",
 	Source: "thm:DAFA-REGRET with thm:Vovk-regret (DA-FA with the Hedge-Vovk oracle)",
-	Says: "E regret ≤ O(√(KT log|F|) + √(d_max D log|F|)) under delayed feedback in FIFO order. Played where " +
-		"the bound, with the constants that are proved, is less than uniform play regrets.",
+	Says: "E regret ≤ O(√(KT log|F|) + √(d_max D log|F|)) under delayed feedback in FIFO order. Played where the " +
+		"bound, with the constants that are proved, is less than uniform play regrets.",
 	plan: func(o Options) plan { return sweepPlan(o, "DA-FA", dafaSweeps(o)) },
 }
 

@@ -33,13 +33,13 @@ func exp4Bound(rounds, actions, policies, delays int) float64 {
 var exp4Claim = Claim{
 	Name:   "exp4",
 	Source: "thm:-exp4-main (EXP4-DALE)",
-	Says: "E regret ≤ log N/η + ηKT + 2ηD, which is O(√(KT log N) + √(D log N)) at η = √(log N/(KT+D)), " +
-		"for losses and contexts of an adversary: here one whose actions lose nothing at first and then always, " +
-		"one after the other, and one that sorts the rounds by their best action. Proved here: log N/η + (η/2)KT + " +
-		"ηD with known D. The adaptive rate, a transfer of Zimmert and Seldin's (2020), is held against the same " +
-		"bound, though none is proved of it. (The printed proof adds up to η(K/2+2)T + 2ηD; its OMD step is cited " +
-		"for feedback that comes all at once, where it is false; lem:drift-bound puts means for estimates on which " +
-		"the weights depend. The package comment of pkg/learner repairs them.)",
+	Says: "E regret ≤ log N/η + ηKT + 2ηD, which is O(√(KT log N) + √(D log N)) at η = √(log N/(KT+D)), for losses " +
+		"and contexts of an adversary: here one whose actions lose nothing at first and then always, one after the " +
+		"other, and one that sorts the rounds by their best action. Proved here: log N/η + (η/2)KT + ηD with known " +
+		"D. The adaptive rate, a transfer of Zimmert and Seldin's (2020), is held against the same bound, though " +
+		"none is proved of it. (The printed proof adds up to η(K/2+2)T + 2ηD; its OMD step is cited for feedback " +
+		"that comes all at once, where it is false; lem:drift-bound puts means for estimates on which the weights " +
+		"depend. The package comment of pkg/learner repairs them.)",
 	plan: func(o Options) plan { return sweepPlan(o, "EXP4-DALE", exp4Sweeps(o)) },
 }
 

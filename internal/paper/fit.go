@@ -16,8 +16,7 @@ type slopeFit struct {
 	Bound *float64 `json:"bound,omitempty"`
 }
 
-// fitSlope fits y = c·x^slope. Points that are not positive are left out; with fewer
-// than two it returns false.
+// fitSlope fits y = c·x^slope. Points that are not positive are left out; with fewer than two it returns false.
 func fitSlope(what, kind string, predicted float64, x, y []float64) (slopeFit, bool) {
 	var lx, ly []float64
 	for i := range x {

@@ -45,8 +45,8 @@ func concludeUnstable(f *Finding, all []*cell) {
 		half := float64(late.rounds) / 2
 		coin := math.Sqrt(float64(late.rounds)/4) / math.Sqrt(float64(len(late.regret)))
 		f.check(mean(all[i].regret) == 0, "T = %d: the unstable oracle regrets nothing without delay", late.rounds)
-		f.check(math.Abs(mean(late.regret)-half) <= 4*coin, "T = %d: with delay 1 it regrets T/2, within 4 "+
-			"standard errors of fair coins", late.rounds)
+		f.check(math.Abs(mean(late.regret)-half) <= 4*coin, "T = %d: with delay 1 it regrets T/2, within 4 standard "+
+			"errors of fair coins", late.rounds)
 		f.check(within(all[i+3].regret, scaled(late.regret, .5)),
 			"T = %d: Hedge-Vovk with delay 1 regrets less than half of that", late.rounds)
 		t.row(row...)
@@ -98,8 +98,7 @@ func concludeHypercube(f *Finding, all []*cell) {
 	t := Table{Title: fmt.Sprintf("regret after %d rounds", all[0].rounds),
 		Columns: []string{"n = log₂|F|", "ε", "uniform play", "DA-FA", "DA-FA / uniform", "DA-FA / √(nT)"}}
 	pic := chart.Chart{Title: "DA-FA on the hypercube: share of uniform play's regret", X: "n = log₂|F|",
-		Y: "regret / uniform's", LogX: true,
-		Series: []chart.Series{{Name: "ε = √(n/(100T))"}, {Name: "ε = ½"}}}
+		Y: "regret / uniform's", LogX: true, Series: []chart.Series{{Name: "ε = √(n/(100T))"}, {Name: "ε = ½"}}}
 	hard, easy := 0.0, 0.0
 	for i, c := range all {
 		eps, line := math.Sqrt(c.x/(100*float64(c.rounds))), &pic.Series[i%2]
@@ -122,8 +121,8 @@ func concludeHypercube(f *Finding, all []*cell) {
 			"%s: DA-FA's regret is below the bound that is proved, %.0f", what, proved)
 		f.learns(what, c)
 	}
-	f.Checked = "at the paper's ε less than a fifth of uniform's regret is saved, at ε = ½ more than half, and " +
-		"what is left is below the bound that is proved"
+	f.Checked = "at the paper's ε less than a fifth of uniform's regret is saved, at ε = ½ more than half, and what " +
+		"is left is below the bound that is proved"
 	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"hypercube", pic})
 	f.Seen = fmt.Sprintf("at the paper's ε DA-FA saved at most %.1f %% of uniform's regret, at ε = ½ up to %.0f %%.",
 		100*hard, 100*easy)
@@ -144,9 +143,9 @@ func (b *block) ratios() []float64 {
 var blocksClaim = Claim{
 	Name:   "blocks",
 	Source: "thm:lower-bound-full-feedback (lower bound for policy classes)",
-	Says: "For every algorithm there are losses in blocks of d + 1 rounds that cost it Ω(√(D log N)): on " +
-		"random ones regret is no less than a constant times √((d+1)·T·ln N/2), flat in d. To learn does not help " +
-		"here, only to know the future would.",
+	Says: "For every algorithm there are losses in blocks of d + 1 rounds that cost it Ω(√(D log N)): on random ones " +
+		"regret is no less than a constant times √((d+1)·T·ln N/2), flat in d. To learn does not help here, only to " +
+		"know the future would.",
 	plan: func(o Options) plan {
 		rounds := size(o, 16384, 4096)
 		var blocks []block

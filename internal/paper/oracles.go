@@ -45,8 +45,7 @@ func oracleKinds(env string) (out []oracleKind) {
 		}
 	}
 	return append(out, oracleKind{"ridge (β = 0)", linear(0)}, oracleKind{"β = ½", linear(.5)},
-		oracleKind{"VAW (β = 1)",
-			linear(1)},
+		oracleKind{"VAW (β = 1)", linear(1)},
 		oracleKind{"random features", byDefault(model.Fourier)}, oracleKind{"auto", byDefault(model.Auto)})
 }
 
@@ -86,6 +85,6 @@ func concludeOracles(f *Finding, all []*cell) {
 	f.Checked = learnsSomething
 	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"oracles", pic})
 	f.Seen = "an observation: under delay 100 the drift was " + strings.Join(seen, ", ") +
-		". Stability is proved for Hedge-Vovk alone; of the others drift is what was measured, and nothing says " +
-		"that it stays so."
+		". Stability is proved for Hedge-Vovk alone; of the others drift is what was measured, and nothing says that " +
+		"it stays so."
 }

@@ -1,11 +1,9 @@
-// Package paper tries what the paper claims, and what is derived here: each theorem, corollary and lower bound
-// of "Regret Bounds for Adversarial Contextual Bandits with General Function
-// Approximation and Delayed Feedback" (NeurIPS 2025) on environments that know the
-// truth, with the code that runs live, beside what is predicted.
+// Package paper tries what the paper claims, and what is derived here: each theorem, corollary and lower bound of
+// "Regret Bounds for Adversarial Contextual Bandits with General Function Approximation and Delayed Feedback" (NeurIPS
+// 2025) on environments that know the truth, with the code that runs live, beside what is predicted.
 //
-// An upper bound is a promise for the worst case: a run that stays below it agrees
-// with it, and no number of runs proves it. What is seen beyond the theorems is said
-// to be an observation.
+// An upper bound is a promise for the worst case: a run that stays below it agrees with it, and no number of runs
+// proves it. What is seen beyond the theorems is said to be an observation.
 package paper
 
 import (
@@ -64,8 +62,7 @@ type Claim struct {
 	plan   func(o Options) plan
 }
 
-// plan is how a claim is tried: jobs that are independent of each other, and what is
-// concluded when all are done.
+// plan is how a claim is tried: jobs that are independent of each other, and what is concluded when all are done.
 type plan struct {
 	jobs     []job
 	conclude func(f *Finding)
@@ -131,9 +128,8 @@ func Work(claims []Claim, o Options) (rounds int64) {
 	return rounds
 }
 
-// Try tries claims one after the other, the jobs of each in parallel over the cores.
-// done is called with the rounds of each job that ended, from several goroutines;
-// found, from one, with each finding.
+// Try tries claims one after the other, the jobs of each in parallel over the cores. done is called with the rounds of
+// each job that ended, from several goroutines; found, from one, with each finding.
 func Try(ctx context.Context, claims []Claim, o Options, done func(rounds int), found func(*Finding) error) error {
 	for _, c := range claims {
 		p := c.plan(o)

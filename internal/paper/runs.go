@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"hindsight/internal/certify"
 	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
@@ -103,7 +104,7 @@ func gather(cells []*cell) {
 	}
 }
 
-func value(b *replay.Bound) float64 {
+func value(b *certify.Bound) float64 {
 	if b == nil || b.Value == nil {
 		return math.Inf(1)
 	}

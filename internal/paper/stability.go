@@ -18,9 +18,8 @@ import (
 var stabilityClaim = Claim{
 	Name:   "stability",
 	Source: "thm:Vovk-regret-and-stability and lemma:vovk-stability (the Hedge-Vovk oracle)",
-	Says: "At η = 1/18: Σ E(f̂−f⋆)² ≤ 2 log|F|/η, Σ E KL(q_t‖q_{t+1}) ≤ log|F|, Σ " +
-		"E‖f̂_t−f̂_{t+1}‖² ≤ 2 log|F|. Sharper for every η ≤ ½: log|F|/η, κ(η)·log|F| with κ(η) = " +
-		"2(e^η−1−η)/(1−e^{−η(1−η/2)}), and half of that.",
+	Says: "At η = 1/18: Σ E(f̂−f⋆)² ≤ 2 log|F|/η, Σ E KL(q_t‖q_{t+1}) ≤ log|F|, Σ E‖f̂_t−f̂_{t+1}‖² ≤ 2 log|F|. " +
+		"Sharper for every η ≤ ½: log|F|/η, κ(η)·log|F| with κ(η) = 2(e^η−1−η)/(1−e^{−η(1−η/2)}), and half of that.",
 	plan: func(o Options) plan {
 		var all []*movement
 		for _, eta := range size(o, []float64{oracle.PaperEta, .1, .2, .3, .4, .5}, []float64{oracle.PaperEta,
@@ -47,9 +46,8 @@ type movement struct {
 	runs              []moved
 }
 
-// moved is what one run summed: Σ(f̂−f⋆)² at the points fed, Σ KL(q_t‖q_{t+1}), and
-// Σ max over the round's actions of (f̂_t−f̂_{t+1})², a lower bound on the squared norm,
-// which takes the largest over all contexts.
+// moved is what one run summed: Σ(f̂−f⋆)² at the points fed, Σ KL(q_t‖q_{t+1}), and Σ max over the round's actions of
+// (f̂_t−f̂_{t+1})², a lower bound on the squared norm, which takes the largest over all contexts.
 type moved struct{ regret, kl, shift float64 }
 
 // weighted is an oracle that shows its weights.
@@ -178,14 +176,13 @@ func concludeStability(f *Finding, all []*movement) {
 		wider[i] = printed / [3]float64{1 / oracle.PaperEta, oracle.HedgeKL(oracle.PaperEta),
 			oracle.HedgeKL(oracle.PaperEta) / 2}[i]
 	}
-	f.Seen = fmt.Sprintf("of the sharper bounds at most %.2f, %.2f and %.2f were used (regret, KL, movement), "+
-		"for every η up to ½; the paper's, which are proved for η ≤ 1/18 and the last for η = 1/18, are there "+
-		"%.3g, %.3g and %.3g times as large. Movement is the largest over the round's context and not over all, so "+
-		"it is seen from below.", worst[0], worst[1], worst[2], wider[0], wider[1], wider[2])
+	f.Seen = fmt.Sprintf("of the sharper bounds at most %.2f, %.2f and %.2f were used (regret, KL, movement), for "+
+		"every η up to ½; the paper's, which are proved for η ≤ 1/18 and the last for η = 1/18, are there %.3g, %.3g "+
+		"and %.3g times as large. Movement is the largest over the round's context and not over all, so it is seen "+
+		"from below.", worst[0], worst[1], worst[2], wider[0], wider[1], wider[2])
 }
 
-// paperBounds returns what the paper bounds the three sums by, over log|F|; NaN where
-// it claims nothing.
+// paperBounds returns what the paper bounds the three sums by, over log|F|; NaN where it claims nothing.
 func paperBounds(eta float64) [3]float64 {
 	if eta > oracle.PaperEta {
 		return [3]float64{math.NaN(), math.NaN(), math.NaN()}

@@ -7,8 +7,8 @@ var stagesClaim = Claim{
 	Name:   "stages",
 	Source: "derived here: where theorem 3 does not hold, and theorem 1 does (docs/algorithms.md, 3.4)",
 	Says: "Where delays look at losses that have not come, DA-FA with η = ½ in the order of arrival can lose ten " +
-		"times: 64 contexts one after the other, in each of which another function looks right while good " +
-		"news of the best action is held back. FIFO does not, and neither does η by what is outstanding.",
+		"times: 64 contexts one after the other, in each of which another function looks right while good news of " +
+		"the best action is held back. FIFO does not, and neither does η by what is outstanding.",
 	plan: func(o Options) plan {
 		const rounds = 20000
 		delays := []lateDelays{lateConstant(50), goodNewsLate(100, 600)}
@@ -36,8 +36,8 @@ func concludeStages(f *Finding, cells [][]*late) {
 		"with good news held back the order of arrival, η = ½, regrets over five times as much as FIFO")
 	f.check(slowed < 2*fifo, "with η by what is outstanding it regrets less than twice as much")
 	f.check(fifo < 1000, "FIFO regrets less than a quarter of uniform play")
-	f.Checked = "with good news held back the order of arrival regrets over five times as much as FIFO, with η " +
-		"by what is outstanding less than twice"
-	f.Seen = fmt.Sprintf("with good news held back FIFO regretted %.0f, the order of arrival with η = ½ %.0f, "+
-		"and with η by what is outstanding %.0f.", fifo, arrival, slowed)
+	f.Checked = "with good news held back the order of arrival regrets over five times as much as FIFO, with η by " +
+		"what is outstanding less than twice"
+	f.Seen = fmt.Sprintf("with good news held back FIFO regretted %.0f, the order of arrival with η = ½ %.0f, and "+
+		"with η by what is outstanding %.0f.", fifo, arrival, slowed)
 }

@@ -41,8 +41,8 @@ func sweepPlan(o Options, name string, sweeps []sweep) plan {
 		for _, s := range sweeps {
 			f.sweep(name, &s)
 		}
-		f.Checked = "mean regret is below the bound that is proved and below half of that of uniform play, " +
-			"within two standard errors, and grows no faster than the bound"
+		f.Checked = "mean regret is below the bound that is proved and below half of that of uniform play, within " +
+			"two standard errors, and grows no faster than the bound"
 		var seen []string
 		for _, fit := range f.Fits {
 			seen = append(seen, fmt.Sprintf("%s: %.2f", strings.TrimPrefix(fit.What, "regret over "), fit.Slope))

@@ -113,8 +113,7 @@ func number(v float64) string {
 	return strconv.FormatFloat(v, 'g', 4, 64)
 }
 
-// writeCSV writes the table with a second column NAME_se for each column of
-// estimates.
+// writeCSV writes the table with a second column NAME_se for each column of estimates.
 func (t *Table) writeCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	estimates := make([]bool, len(t.Columns))

@@ -28,8 +28,7 @@ func (s Stream) Uint64(i, j uint64) uint64 {
 	return mix(mix(i*golden+s.key[0]) ^ mix(j*golden+s.key[1]) ^ bits.RotateLeft64(s.key[0], 32))
 }
 
-// mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014; constants of
-// Stafford's variant 13).
+// mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014; constants of Stafford's variant 13).
 func mix(z uint64) uint64 {
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb

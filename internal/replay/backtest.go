@@ -22,10 +22,9 @@ type trace struct {
 	delays *delay.Meter
 }
 
-// run drives the heart over the rounds: decide, give the outcomes that are due, release,
-// learn. It is the code that runs live, without logs between. progress is called now and
-// then with the number of rounds done; it may be nil. Memory does not grow with the rounds,
-// but with those from the first one on that waits for its outcome.
+// run drives the heart over the rounds: decide, give the outcomes that are due, release, learn. It is the code that
+// runs live, without logs between. progress is called now and then with the number of rounds done; it may be nil.
+// Memory does not grow with the rounds, but with those from the first one on that waits for its outcome.
 func (b *backtest) run(ctx context.Context, progress func(done int)) (*trace, error) {
 	for t := range b.trace.Rounds {
 		if t&15 == 0 && ctx.Err() != nil { // a round may take a millisecond
@@ -220,9 +219,8 @@ func (b *backtest) learn() error {
 	return nil
 }
 
-// late notes the loss of an outcome that came after its window. It is the only outcome of its round,
-// which has no loss in time therefore: unless it needs an activation, which does not come, it is
-// skipped or imputed.
+// late notes the loss of an outcome that came after its window. It is the only outcome of its round, which has no loss
+// in time therefore: unless it needs an activation, which does not come, it is skipped or imputed.
 func (b *backtest) late(r *codec.Reject) {
 	rules := b.replica.Epoch().Rules
 	var o codec.Outcome

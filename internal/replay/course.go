@@ -14,10 +14,9 @@ import (
 // courseStretches is the most stretches that a [Course] has; an even number.
 const courseStretches = 128
 
-// Course is how a run went: what happened in stretches of equally many rounds. However
-// long the run is there are at most 128, for two neighbours are made one when there are
-// more; so its memory is constant. Means and sums have seven significant digits; null is
-// what is not known.
+// Course is how a run went: what happened in stretches of equally many rounds. However long the run is there are at
+// most 128, for two neighbours are made one when there are more; so its memory is constant. Means and sums have seven
+// significant digits; null is what is not known.
 type Course struct {
 	Stretch int64   `json:"stretch"` // rounds in a stretch; the last has from half to half as many again
 	Rounds  []int64 `json:"rounds"`  // decided by the end of each stretch
@@ -114,8 +113,7 @@ func (s *stretch) join(o *stretch) {
 	s.most, s.bounds, s.judged = max(s.most, o.most), o.bounds, o.judged
 }
 
-// course records a [Course]. What is said of a round comes before [course.end], which
-// ends it.
+// course records a [Course]. What is said of a round comes before [course.end], which ends it.
 type course struct {
 	size  int64
 	done  []stretch // of size rounds each
@@ -185,8 +183,7 @@ func (c *course) close() {
 	c.size *= 2
 }
 
-// finish returns the course of the whole run; its last bounds are those of the end, when
-// all is released.
+// finish returns the course of the whole run; its last bounds are those of the end, when all is released.
 func (c *course) finish() *Course {
 	switch n := len(c.done); {
 	case c.now.rounds == 0:

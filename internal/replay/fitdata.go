@@ -23,11 +23,10 @@ type FitOptions struct {
 	Seed   uint64 // of that draw
 }
 
-// FitData returns what functions are fitted to: the losses of all actions where they are
-// known (a labelled CSV, a built-in environment), else that of the recorded action,
-// weighted by 1/propensity where the log has propensities, times the events that a row
-// stands for. Columns are numbers, bools,
-// and a text's values as NAME=VALUE; an absent number is 0, as a class reads it.
+// FitData returns what functions are fitted to: the losses of all actions where they are known (a labelled CSV, a
+// built-in environment), else that of the recorded action, weighted by 1/propensity where the log has propensities,
+// times the events that a row stands for. Columns are numbers, bools, and a text's values as NAME=VALUE; an absent
+// number is 0, as a class reads it.
 func FitData(env *Rounds, o FitOptions) (*classes.Data, error) {
 	n := env.Len()
 	if o.Rows > 0 {
@@ -64,8 +63,7 @@ type fitBuilder struct {
 	eligible []int32
 }
 
-// columns chooses the columns by the first n rows, and returns their names in byte
-// order.
+// columns chooses the columns by the first n rows, and returns their names in byte order.
 func (b *fitBuilder) columns(n int) []string {
 	seen := map[string]int{}
 	for t := range n {
@@ -105,8 +103,7 @@ func columnName(f *codec.Feature) string {
 	return f.Name
 }
 
-// vectorName names place i of a vector such that byte order is that of places: a class
-// matches vectors by place.
+// vectorName names place i of a vector such that byte order is that of places: a class matches vectors by place.
 func vectorName(i int) string { return fmt.Sprintf("v%05d", i) }
 
 func (b *fitBuilder) row(t int) []float64 {
@@ -128,8 +125,7 @@ func (b *fitBuilder) row(t int) []float64 {
 	return x
 }
 
-// losses returns the losses of a row, NaN where they are not known, and its weight; nil
-// if none is.
+// losses returns the losses of a row, NaN where they are not known, and its weight; nil if none is.
 func (b *fitBuilder) losses(t int) ([]float64, float64) {
 	k := len(b.env.Actions)
 	out := make([]float64, k)

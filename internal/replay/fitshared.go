@@ -54,9 +54,8 @@ func (b *fitBuilder) index(t, i int) int {
 	return int(b.eligible[i])
 }
 
-// actionValues calls f with the columns of action i of the context. Where the actions are
-// always the same its name is one, too: = and the name, which is 1. Names that come and go
-// say nothing of those to come.
+// actionValues calls f with the columns of action i of the context. Where the actions are always the same its name is
+// one, too: = and the name, which is 1. Names that come and go say nothing of those to come.
 func (b *fitBuilder) actionValues(i int, f func(name string, v float64)) {
 	a := &b.ctx.Actions[i]
 	if log := b.env.Log; log == nil || !log.Sets() {
@@ -79,9 +78,8 @@ type actionColumn struct {
 	varies bool
 }
 
-// actionColumns chooses the columns of actions that occur most among all that could be
-// played in the first n rows and that differ between them, and returns their names in byte
-// order.
+// actionColumns chooses the columns of actions that occur most among all that could be played in the first n rows and
+// that differ between them, and returns their names in byte order.
 func (b *fitBuilder) actionColumns(n int) []string {
 	columns, actions := map[string]*actionColumn{}, 0
 	for t := range n {

@@ -20,10 +20,9 @@ import (
 	"hindsight/internal/model"
 )
 
-// Journal is a file that keeps the results of trials and what a log says of policies as
-// they finish, a JSON line each, so that a backtest that was stopped is taken up where it
-// was. A result is found again by all that it depends on: the model with its files, the
-// rounds with their losses, the delays, the seed, and the build of the program. It is safe
+// Journal is a file that keeps the results of trials and what a log says of policies as they finish, a JSON line each,
+// so that a backtest that was stopped is taken up where it was. A result is found again by all that it depends on: the
+// model with its files, the rounds with their losses, the delays, the seed, and the build of the program. It is safe
 // for concurrent use.
 type Journal struct {
 	mu      sync.Mutex
@@ -45,9 +44,8 @@ const journalVersion = 1
 // ErrDamaged is that of a journal whose results cannot be read.
 var ErrDamaged = errors.New("a result that is kept is damaged")
 
-// OpenJournal opens or makes the journal at path; version names the build of the
-// program. A last line that was cut off by a crash is dropped; any other line that is
-// none of a journal is an error, and the file stays as it is.
+// OpenJournal opens or makes the journal at path; version names the build of the program. A last line that was cut off
+// by a crash is dropped; any other line that is none of a journal is an error, and the file stays as it is.
 func OpenJournal(path, version string) (*Journal, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {

@@ -31,7 +31,8 @@ func UseOutcomes(m *model.Model, r *Rounds) error {
 	case m.Named == nil && !r.NamesOutcomes():
 		return nil
 	case m.Named == nil:
-		return fmt.Errorf("%s has the outcomes %s, and the model has one loss: a model file names them below outcomes:, "+
+		return fmt.Errorf("%s has the outcomes %s, and the model has one loss: a model file names them below "+
+			"outcomes:, "+
 			"and what they are worth below reward:; or give --reward FORMULA", r.Name, r.table.OutcomeNames())
 	case r.table == nil || r.table.Labelled && !r.table.Arms:
 		return fmt.Errorf("%s has one loss, and the model has named outcomes", r.Name)
@@ -45,7 +46,8 @@ func UseOutcomes(m *model.Model, r *Rounds) error {
 		for t, v := range of.Value {
 			r.table.Pass(t)
 			if (v < o.Range.Min || v > o.Range.Max) && !o.Range.Clip && !math.IsInf(v, 1) {
-				return fmt.Errorf("%s: the outcome %s is %v, which is not in [%v, %v], the model's range; write a wider one, "+
+				return fmt.Errorf("%s: the outcome %s is %v, which is not in [%v, %v], the model's range; write a "+
+					"wider one, "+
 					"or clip: true", r.Name, o.Name, v, o.Range.Min, o.Range.Max)
 			}
 		}
@@ -56,8 +58,8 @@ func UseOutcomes(m *model.Model, r *Rounds) error {
 // NamesOutcomes reports whether the data has outcomes with names.
 func (r *Rounds) NamesOutcomes() bool { return r.table != nil && len(r.table.Outcomes) > 0 }
 
-// NameOutcomes gives a model without outcomes those of the data, each with the range that it has there and a window, and
-// a formula of them.
+// NameOutcomes gives a model without outcomes those of the data, each with its range there and a window, and a
+// formula of them.
 func NameOutcomes(m *model.Model, r *Rounds, reward string, window loop.Window) error {
 	name := func(o *dataset.Outcome) {
 		rule := loop.OutcomeRule{Name: o.Name, Range: loop.Range{Min: math.Inf(1), Max: math.Inf(-1)}, Window: window}
@@ -136,8 +138,8 @@ func (r *Rounds) worth(t, a int) float64 {
 	return r.named.worth.Loss(r.action(t, a), y)
 }
 
-// Worth returns what is known of the recorded action of round t of a log: the reward or loss on its scale, whether that is
-// known, and whether any outcome is.
+// Worth returns what is known of the recorded action of round t of a log: the reward or loss on its scale, whether that
+// is known, and whether any outcome is.
 func (r *Rounds) Worth(t int) (value float64, known, any bool) {
 	log, row := r.Log, r.Row(t)
 	if r.named == nil {
@@ -409,7 +411,8 @@ func (m *Match) scoreNamed(r *Result) {
 	for i := range of.spend {
 		b, sum := &of.spend[i], &m.tally[len(of.rules)+i]
 		r.Budgets = append(r.Budgets, Spend{Name: b.Name, Of: b.Of.String(), Limit: b.Limit, AtLeast: b.AtLeast,
-			Mean: seven(sum.Mean()), SE: seven(sum.SE()), Share: seven(sum.Mean() / b.Limit), Worst: seven(m.debts[i].worst),
+			Mean: seven(sum.Mean()), SE: seven(sum.SE()), Share: seven(sum.Mean() / b.Limit),
+			Worst: seven(m.debts[i].worst),
 			Price: seven(m.tally[len(of.rules)+len(of.spend)+i].Mean())})
 	}
 }

@@ -10,19 +10,15 @@ import (
 	"hindsight/internal/random"
 )
 
-// Replay is what a log with propensities says of a learner that was replayed on it: its
-// mean loss in [0,1] over the policies that it had from row to row, unbiased except for
-// the rows that it met: it learned from those alone.
+// Replay is what a log with propensities says of a learner that was replayed on it: its mean loss in [0,1] over the
+// policies that it had from row to row, unbiased except for the rows that it met: it learned from those alone.
 //
-// A row whose recorded action the learner drew is accepted with probability min(1, c/p)
-// and weighs 1/min(p, c). Where a row stands for s events, since others were dropped, p is
-// the propensity over s: the probability that this action was played and is in the log.
-// With the smallest p as c that is rejection sampling:
-// all weights are equal, and what the learner met is what it would have met live, in
-// fewer rounds (Li, Chu, Langford, Wang, 2011, Unbiased Offline Evaluation, for uniform
-// p). With c = 1 every match counts: more rounds, but contexts and actions that the
-// logging policy preferred, or that were dropped less, are over-represented in what it
-// learned from.
+// A row whose recorded action the learner drew is accepted with probability min(1, c/p) and weighs 1/min(p, c). Where a
+// row stands for s events, since others were dropped, p is the propensity over s: the probability that this action was
+// played and is in the log. With the smallest p as c that is rejection sampling: all weights are equal, and what the
+// learner met is what it would have met live, in fewer rounds (Li, Chu, Langford, Wang, 2011, Unbiased Offline
+// Evaluation, for uniform p). With c = 1 every match counts: more rounds, but contexts and actions that the logging
+// policy preferred, or that were dropped less, are over-represented in what it learned from.
 type Replay struct {
 	Accept float64      `json:"accept"` // c
 	Rounds int64        `json:"rounds"` // accepted, with an outcome
@@ -78,8 +74,7 @@ func (r *replaySums) accept(u *replayUnit, weight, loss float64) {
 	r.byUnit.AddOf(&u.sums, weight, loss)
 }
 
-// result returns the estimates; those of no row are null. IPS is the ratio Σwl/Σs, whose
-// terms are w·l − s·IPS.
+// result returns the estimates; those of no row are null. IPS is the ratio Σwl/Σs, whose terms are w·l − s·IPS.
 func (r *replaySums) result(accept float64) *Replay {
 	ips, u := r.WL/r.events, &r.byUnit
 	square := max(0, u.WWLL-2*ips*r.swl+ips*ips*r.squares)
@@ -89,13 +84,11 @@ func (r *replaySums) result(accept float64) *Replay {
 }
 
 // ErrNoPropensities is that of data on which no policy can be judged.
-var ErrNoPropensities = errors.New("policies are judged on logs with propensities, and this data " +
-	"has none; name their " +
-	"column: --propensity-column")
+var ErrNoPropensities = errors.New("policies are judged on logs with propensities, and this data has none; name " +
+	"their column: --propensity-column")
 
-// Accepting returns the rounds of a log with propensities such that replay accepts rows by c: 1 all,
-// 0 by the smallest propensity. Which ones is drawn from the seed. Other rounds are returned as they are,
-// if c is 1.
+// Accepting returns the rounds of a log with propensities such that replay accepts rows by c: 1 all, 0 by the smallest
+// propensity. Which ones is drawn from the seed. Other rounds are returned as they are, if c is 1.
 func Accepting(r *Rounds, c float64, seed uint64) (*Rounds, error) {
 	if !(c >= 0 && c <= 1) {
 		return nil, fmt.Errorf("%v: expected a propensity in (0, 1], or 0 for the smallest of the log", c)

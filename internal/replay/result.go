@@ -38,7 +38,7 @@ type Result struct {
 	Fates           Fates                 `json:"fates"`
 	LateLosses      latelosses.Comparison `json:"late_losses"`
 	Delays          delay.Report          `json:"delays"`
-	Certificate     Certificate           `json:"certificate"`
+	Certificate     certify.Certificate   `json:"certificate"`
 	RoundsPerSecond float64               `json:"rounds_per_second"`
 
 	// of a model with named outcomes; Formula is the reward
@@ -62,9 +62,8 @@ func (r *Result) Waited() int64 {
 	return r.Rounds
 }
 
-// Value returns what a learner lost a round: of a log with propensities the weighted mean
-// (SNIPS), else the mean of what was played; NaN if nothing is known. se is the standard
-// error of a weighted mean, else NaN.
+// Value returns what a learner lost a round: of a log with propensities the weighted mean (SNIPS), else the mean of
+// what was played; NaN if nothing is known. se is the standard error of a weighted mean, else NaN.
 func (r *Result) Value() (loss, se float64) {
 	switch {
 	case r.Replay != nil:
@@ -128,12 +127,6 @@ func (f *Fates) Rejected() int64 {
 	return f.Late + f.Duplicate + f.Orphan + f.Mismatch + f.Malformed
 }
 
-// Certificate and Bound are those of package certify.
-type (
-	Certificate = certify.Certificate
-	Bound       = certify.Bound
-)
-
 // Harm is what a run cost its learner: the regret, or where the truth is not known the loss or the missed
 // reward of its policies over all rounds, 0 if none of them met a row; what says which.
 func (r *Result) Harm() (value float64, what string) {
@@ -149,8 +142,7 @@ func (r *Result) Harm() (value float64, what string) {
 	return r.Rewards.Length(value) * float64(r.Rounds+r.Pending), what
 }
 
-// InventedDelays says which of the delays that were played on data are none of its own; "" if
-// all are.
+// InventedDelays says which of the delays that were played on data are none of its own; "" if all are.
 func InventedDelays(runs []Result) string {
 	var specs []string
 	for i := range runs {

@@ -167,9 +167,8 @@ func Tail(r *Rounds, n int) *Rounds {
 	return &out
 }
 
-// For returns the rounds as a model needs them: with the features of actions in each context if its
-// oracle looks at them, and with the outcomes that it names. Where every round has the same actions they are else left
-// out.
+// For returns the rounds as a model needs them: with the features of actions in each context if its oracle looks at
+// them, and with the outcomes that it names. Where every round has the same actions they are else left out.
 func (r *Rounds) For(m *model.Model) *Rounds {
 	r = r.naming(m)
 	if !LooksAtActions(m) {

@@ -26,7 +26,7 @@ type Summary struct {
 	Fates       Fates
 	LateLosses  latelosses.Comparison
 	Delays      delay.Report
-	Certificate Certificate
+	Certificate certify.Certificate
 	Bins        []delay.Bin // the histogram of delays
 
 	finals   Finals
@@ -34,8 +34,7 @@ type Summary struct {
 	late     latelosses.ByOutcome
 }
 
-// Summarize reads the logs of a model and learns all of its feedback with a replica
-// of its own.
+// Summarize reads the logs of a model and learns all of its feedback with a replica of its own.
 func Summarize(ctx context.Context, log stream.Log, name, spec string, build follow.Build) (*Summary, error) {
 	t := join.TopicsOf(name)
 	s := &Summary{outcomes: outcomeCounts{}}
@@ -166,14 +165,14 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 	s.LateLosses, s.late = latelosses.Compare(losses.Of("")), losses
 	s.Pending = decided - s.Rounds
 	if ep := audit.Replica().Epoch(); ep != nil {
-		o := certify.Options{Outstanding: s.Pending, Arrival: ep.Rules.Arrival, Early: ep.Rules.Early, Late: &s.LateLosses}
+		o := certify.Options{Outstanding: s.Pending, Arrival: ep.Rules.Arrival, Early: ep.Rules.Early,
+			Late: &s.LateLosses}
 		s.Certificate = certify.Of(ep.Learner, o) // of its epoch
 	}
 	return nil
 }
 
-// readRejects counts the rejected outcomes, and notes the late ones; one that was
-// written twice counts once.
+// readRejects counts the rejected outcomes, and notes the late ones; one that was written twice counts once.
 func (s *Summary) readRejects(ctx context.Context, log stream.Log, topic string, late latelosses.Outcomes) error {
 	type identity struct {
 		topic     string

@@ -14,8 +14,7 @@ type SweepPoint struct {
 	Worse    *Estimate `json:"worse"`     // mean_loss above that of the least delay, paired by row order
 }
 
-// DefaultSweep returns the delays of a sweep over so many rounds: 0, 1, 3, 10, 30, … up to
-// a tenth of them.
+// DefaultSweep returns the delays of a sweep over so many rounds: 0, 1, 3, 10, 30, … up to a tenth of them.
 func DefaultSweep(rounds int) []int64 {
 	out := []int64{0}
 	for scale := int64(1); ; scale *= 10 {

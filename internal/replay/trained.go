@@ -22,9 +22,8 @@ type TrainedLearner struct {
 	Digest  string // SHA-256 of a snapshot of it, model and all
 }
 
-// Trained returns the learner of a live system as it was after feedback at, in its
-// epoch: from the newest snapshot that is not later, and the feedback behind that. At 0
-// is as far as the log goes.
+// Trained returns the learner of a live system as it was after feedback at, in its epoch: from the newest snapshot that
+// is not later, and the feedback behind that. At 0 is as far as the log goes.
 func Trained(ctx context.Context, log stream.Log, name string, build follow.Build, at int64) (*TrainedLearner, error) {
 	partitions, err := topics.Partitions(ctx, log, name)
 	if err != nil {
@@ -76,10 +75,8 @@ func Trained(ctx context.Context, log stream.Log, name string, build follow.Buil
 		nil
 }
 
-// lastSnapshot returns the newest good snapshot of at most that much feedback, nil if
-// there is none.
-func lastSnapshot(ctx context.Context, log stream.Log, name string, most int64) (best *follow.Snapshot,
-	err error) {
+// lastSnapshot returns the newest good snapshot of at most that much feedback, nil if there is none.
+func lastSnapshot(ctx context.Context, log stream.Log, name string, most int64) (best *follow.Snapshot, err error) {
 	err = follow.ReadSnapshots(ctx, log, join.TopicsOf(name), func(s *follow.Snapshot, damaged error) error {
 		if damaged == nil && s.Through <= most && (best == nil || s.Through >= best.Through) {
 			best = s

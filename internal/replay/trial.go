@@ -71,8 +71,7 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	return r, nil
 }
 
-// learner returns the learner of the model, over the oracle of the environment if that
-// brings one in Go code.
+// learner returns the learner of the model, over the oracle of the environment if that brings one in Go code.
 func (t *Trial) learner() (learner.Learner, error) {
 	kind := t.Model.Oracle.Kind
 	if t.Rounds.Oracle != nil && t.Model.UsesOracle() && (kind == model.Own || kind == model.Unstable) {
@@ -105,9 +104,8 @@ func SecretSeed(seed uint64) []byte {
 	return sum[:]
 }
 
-// ModelFor returns the model of an environment: its actions, and what the
-// environment tells of its data. class is the content of its class file, nil if
-// it has none.
+// ModelFor returns the model of an environment: its actions, and what the environment tells of its data. class is the
+// content of its class file, nil if it has none.
 func ModelFor(r *Rounds, name string, learner model.Learner, window loop.Window) (m *model.Model,
 	files map[string][]byte) {
 	m = model.Default()
@@ -141,9 +139,8 @@ func ModelFor(r *Rounds, name string, learner model.Learner, window loop.Window)
 // policyFile is the name of the policy file that an environment brings.
 const policyFile = "policies.jsonl"
 
-// UsePolicies gives the learner exp4dale the policies of the environment, or those that
-// go by its class, where the model names none, and the number of rounds where it is to
-// know the sum of delays.
+// UsePolicies gives the learner exp4dale the policies of the environment, or those that go by its class, where the
+// model names none, and the number of rounds where it is to know the sum of delays.
 func UsePolicies(m *model.Model, r *Rounds) error {
 	x := &m.Learner.EXP4
 	if m.Learner.Kind != model.EXP4DALE {
@@ -159,8 +156,8 @@ func UsePolicies(m *model.Model, r *Rounds) error {
 	case m.Oracle.Kind == model.Hedge:
 		x.Policies = m.Oracle.Class
 	default:
-		return errors.New("exp4dale needs policies, and this data brings none; name a policy file in a model " +
-			"file: learner: {kind: exp4dale, policies: FILE}")
+		return errors.New("exp4dale needs policies, and this data brings none; name a policy file in a model file: " +
+			"learner: {kind: exp4dale, policies: FILE}")
 	}
 	return nil
 }
@@ -188,8 +185,8 @@ func UseActions(m *model.Model, r *Rounds) error {
 		m.Actions = slices.Clone(all)
 	}
 	if !slices.Equal(m.Actions, all) {
-		return fmt.Errorf("the model lists the actions %s, but the data has %s: list those, in this order, or "+
-			"write actions: any", fewNames(m.Actions), fewNames(all))
+		return fmt.Errorf("the model lists the actions %s, but the data has %s: list those, in this order, or write "+
+			"actions: any", fewNames(m.Actions), fewNames(all))
 	}
 	return nil
 }

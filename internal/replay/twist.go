@@ -20,8 +20,8 @@ type twist struct {
 
 func twists() []twist {
 	return []twist{
-		{grammar.Word("permute", "share", "from that share of the rounds on the losses of actions are dealt "+
-			"anew: each action has those of another", grammar.Number("share", 0, 1)), permuted},
+		{grammar.Word("permute", "share", "from that share of the rounds on the losses of actions are dealt anew: "+
+			"each action has those of another", grammar.Number("share", 0, 1)), permuted},
 		{grammar.Word("rewards", "high,low",
 			"losses are drawn, 0 or 1: a mean loss of 0 becomes a mean reward of high, one of 1 a mean reward of low",
 			grammar.Number("high", 0, 1), grammar.Number("low", 0, 1)), noisy},

@@ -11,8 +11,7 @@ import (
 	"hindsight/internal/scan"
 )
 
-// Estimate is a mean over runs with the standard error of that mean; of one run it is
-// not known and null.
+// Estimate is a mean over runs with the standard error of that mean; of one run it is not known and null.
 type Estimate struct {
 	Value float64  `json:"value"`
 	SE    *float64 `json:"se"`

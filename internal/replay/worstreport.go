@@ -7,12 +7,10 @@ import (
 	"hindsight/internal/delay"
 )
 
-// FreshDraws is the number of runs, with draws that a search did not see, by which what
-// it found is compared.
+// FreshDraws is the number of runs, with draws that a search did not see, by which what it found is compared.
 const FreshDraws = 20
 
-// WorstReport is what a search for the worst delays says; its JSON is that of
-// `worst --json`.
+// WorstReport is what a search for the worst delays says; its JSON is that of `worst --json`.
 type WorstReport struct {
 	Environment string `json:"environment"`
 	Learner     string `json:"learner"`

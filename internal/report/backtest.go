@@ -143,8 +143,8 @@ func (b *builder) flags(page *Page) {
 			add(bad, "%s: bounds on the regret are void: %s.", called(g), void)
 		}
 		if s := float64(b.Summary[k].Skipped); s > manySkipped {
-			add(warn, "%s: %s of the rounds were not learned, because no outcome came in the window of %s; "+
-				"replayer window computes what longer ones cost.", called(g), words.Percent(s), g[0].Window)
+			add(warn, "%s: %s of the rounds were not learned, because no outcome came in the window of %s; replayer "+
+				"window computes what longer ones cost.", called(g), words.Percent(s), g[0].Window)
 		}
 	}
 	if b.Intake != nil {
@@ -189,8 +189,8 @@ func (b *builder) vacuous() string {
 	if len(names) == len(b.groups) && len(names) > 1 {
 		names = []string{"all runs"}
 	}
-	return "for " + strings.Join(names, "; ") + " every bound on the regret is vacuous: it is at least as " +
-		"large as the number of rounds. The results may be good, but they are not guaranteed."
+	return "for " + strings.Join(names, "; ") + " every bound on the regret is vacuous: it is at least as large as " +
+		"the number of rounds. The results may be good, but they are not guaranteed."
 }
 
 // typographic writes a text with signs for a page, where a line may break before an error.
@@ -223,8 +223,7 @@ func (b *builder) tiles() []tile {
 			out = append(out, costTile(s.Cost.length(r.Rewards), r.Rewards))
 		}
 		out = append(out, tile{"Mean delay, in rounds", words.Digits(r.Delays.Released.Mean),
-			fmt.Sprintf("from decision to learning; %s from decision to outcome",
-				words.Digits(r.Delays.Raw.Mean))})
+			fmt.Sprintf("from decision to learning; %s from decision to outcome", words.Digits(r.Delays.Raw.Mean))})
 	}
 	if p := b.best(); p != nil {
 		e, of := ranking(p), b.Estimators.Of
@@ -386,8 +385,8 @@ func (b *builder) saysDelay(k int) string {
 	case value == 0:
 		return text + "as much."
 	case math.IsNaN(se) && value < 0:
-		return text + "one row order shows no cost of the delays. Its noise is not known; replayer backtest " +
-			"--orders 5 measures it."
+		return text + "one row order shows no cost of the delays. Its noise is not known; replayer backtest --orders " +
+			"5 measures it."
 	case math.IsNaN(se):
 		return text + fmt.Sprintf("the delays cost %s in one row order. Its noise is not known; replayer backtest "+
 			"--orders 5 measures it.", signed(value))

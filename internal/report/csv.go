@@ -70,8 +70,7 @@ func (r *Results) files() []csvFile {
 		oneRow("data.csv", "one row: what was replayed", r.Data), r.parametersFile()}
 }
 
-// runKey are the columns that say which run a row is of; run counts from 0 in the order
-// of `runs`.
+// runKey are the columns that say which run a row is of; run counts from 0 in the order of `runs`.
 var runKey = []string{"run", "learner", "delays", "order"}
 
 func keyOf(i int, run *replay.Result) []string {

@@ -30,14 +30,14 @@ func (b *builder) delays() section {
 		s.say("No learner was played, so there are no delays to show; --learner names one.")
 		return s
 	}
-	s.say("A delay is the number of later rounds that were decided before an outcome came. Feedback is " +
-		"learned in the order of decisions, so an outcome that comes early waits for all earlier rounds. That wait " +
-		"is the FIFO tax; the window bounds it.")
+	s.say("A delay is the number of later rounds that were decided before an outcome came. Feedback is learned in " +
+		"the order of decisions, so an outcome that comes early waits for all earlier rounds. That wait is the FIFO " +
+		"tax; the window bounds it.")
 	t := &table{Caption: "Delays in rounds", Columns: []column{{Name: "delays", Text: true}, {Name: "until",
 		Text: true},
 		{Name: "mean"}, {Name: "p50", Means: "median: half of the delays are no longer"}, {Name: "p90"}, {Name: "p99"},
-		{Name: "d_max", Means: "the longest"}, {Name: "D", Means: "the sum over all rounds; bounds on regret " +
-			"grow with it"},
+		{Name: "d_max", Means: "the longest"}, {Name: "D", Means: "the sum over all rounds; bounds on regret grow " +
+			"with it"},
 		{Name: "σ_max", Means: "maximum number of rounds open at once"},
 		{Name: "overtaken", Means: "rounds whose outcome came after that of a later round"},
 		{Name: "skipped", Means: "rounds without an outcome in the window, of a log of those matched"},
@@ -51,8 +51,8 @@ func (b *builder) delays() section {
 		t.delays("in the log itself", "outcome", &d.Stats, share(d.Overtaken, b.Runs[0].Rounds), "", "")
 	}
 	if r := b.Runs[0]; r.Matched != nil {
-		s.say("If a learner draws another action than the recorded one, the round is withdrawn at once and does " +
-			"not wait. So a learner that learns from part of a log meets only part of its delays.")
+		s.say("If a learner draws another action than the recorded one, the round is withdrawn at once and does not " +
+			"wait. So a learner that learns from part of a log meets only part of its delays.")
 	}
 	s.add(b.delayBars(), b.outstanding(), t)
 	return s
@@ -110,8 +110,8 @@ func binName(b delay.Bin) string {
 func (b *builder) outstanding() *pageChart {
 	c := &pageChart{ID: "outstanding", Title: "Open rounds", Kind: lines,
 		Y: axis{Label: "open rounds", Zero: true}}
-	c.Says = "How many earlier rounds were open when a round was decided: the mean of each interval. The gap " +
-		"between the first two lines is the FIFO tax."
+	c.Says = "How many earlier rounds were open when a round was decided: the mean of each interval. The gap between " +
+		"the first two lines is the FIFO tax."
 	for i, r := range b.byDelays() {
 		if r.Course == nil {
 			return nil

@@ -49,8 +49,8 @@ func (r *Fitted) Page() *Page {
 	if r.OfActions > 0 {
 		actions = fmt.Sprintf("%d of any action", r.OfActions)
 	}
-	head := fmt.Sprintf("%s: %d functions (%d tried, %d too like another), %d columns, %s, %.1f MB\n"+
-		"fitted to %d rows, judged on %d held out: square loss of the best constants %.4f", r.File, len(r.Functions),
+	head := fmt.Sprintf("%s: %d functions (%d tried, %d too like another), %d columns, %s, %.1f MB\nfitted to %d "+
+		"rows, judged on %d held out: square loss of the best constants %.4f", r.File, len(r.Functions),
 		r.Tried, r.Alike, r.Columns, actions, float64(r.Bytes)/1e6, r.Rows, r.HeldOut, r.Constant)
 	says := fmt.Sprintf("%d of %d functions (%.1f%%) are not refuted by the rows held out, at level %v.", r.Surviving,
 		len(r.Functions), 100*r.Share, r.Alpha)
@@ -59,8 +59,8 @@ func (r *Fitted) Page() *Page {
 	}
 	best := slices.MinFunc(r.Functions, func(a, b fit.Fitted) int { return cmp.Compare(a.HeldOut, b.HeldOut) })
 	if best.HeldOut >= r.Constant {
-		says += "\n! No function is better than constants: the columns say nothing of the losses, or the rows " +
-			"are too few."
+		says += "\n! No function is better than constants: the columns say nothing of the losses, or the rows are " +
+			"too few."
 	}
 	return brief(note(head), r.kinds(), note(says), r.learners(),
 		note(fmt.Sprintf("In a model file: oracle: {kind: hedge, class: %s}", filepath.Base(r.File))))

@@ -38,8 +38,7 @@ func leaf(t reflect.Type) (is, no bool) {
 	return true, false
 }
 
-// jsonName returns the key of a field; embedded reports that its fields stand in its
-// place.
+// jsonName returns the key of a field; embedded reports that its fields stand in its place.
 func jsonName(f reflect.StructField) (name string, embedded, skip bool) {
 	name, _, _ = strings.Cut(f.Tag.Get("json"), ",")
 	switch {

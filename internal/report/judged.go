@@ -129,8 +129,8 @@ func judgedLegend(e *judge.Evaluations, screen, biased bool) string {
 		text += ". The mean weight should be 1. Estimates rest on ESS, the effective sample size. --json and " +
 			"--report have more estimators and 95 % intervals."
 	} else {
-		text += ". Read dr first. Weights w = π/p: their mean should be 1; the estimates rest on the " +
-			"effective sample size (ESS). 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
+		text += ". Read dr first. Weights w = π/p: their mean should be 1; the estimates rest on the effective " +
+			"sample size (ESS). 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
 	}
 	if biased {
 		text += " * may be biased, so it has no standard error; ** has a bias of more than three standard errors, " +

@@ -114,8 +114,7 @@ const (
 	timeScale = "time" // x in seconds since 1970
 )
 
-// pageChart is a chart with one or more views of the same x: all have a series of the same
-// name at the same place.
+// pageChart is a chart with one or more views of the same x: all have a series of the same name at the same place.
 type pageChart struct {
 	ID    string `json:"id"`
 	Title string `json:"-"`

@@ -38,8 +38,8 @@ func Paper(findings []*paper.Finding, p *Parameters) *Page {
 		page.flag(good, "all %d checks hold.", checks)
 	}
 	page.Subtitle = fmt.Sprintf("%s · %d of %d checks hold", number(int64(len(findings)), "claim"), held, checks)
-	page.Says = []string{"An upper bound is a promise for the worst case: a run that stays below it agrees with " +
-		"it, and no number of runs proves it."}
+	page.Says = []string{"An upper bound is a promise for the worst case: a run that stays below it agrees with it, " +
+		"and no number of runs proves it."}
 	page.Sections = append(page.Sections, b.parameters())
 	return page
 }

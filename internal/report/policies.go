@@ -66,8 +66,8 @@ func (b *builder) saysPolicies() string {
 		strings.ToUpper(e.Name), best.Policy, b.Estimators.Of,
 		mean{e.Value, e.SE}.String(), mean{l.Value, l.SE}.String())
 	if b.withinNoise() {
-		return text + ". The difference is within twice its standard error, so this log does not show that " +
-			"it is better."
+		return text + ". The difference is within twice its standard error, so this log does not show that it is " +
+			"better."
 	}
 	return text + ". The difference is more than twice its standard error."
 }
@@ -92,8 +92,8 @@ func (b *builder) health() section {
 	s := section{ID: "propensities", Title: "Propensity health"}
 	d := b.Data
 	if len(b.Policies) == 0 && d != nil && d.Truth {
-		s.say("The data has the %s of every action of every round, so no weights are needed: a learner is judged "+
-			"by what it played.", b.rewards().Of())
+		s.say("The data has the %s of every action of every round, so no weights are needed: a learner is judged by "+
+			"what it played.", b.rewards().Of())
 		return s
 	}
 	if len(b.Policies) == 0 && (d == nil || d.Propensities == nil) {
@@ -106,8 +106,8 @@ func (b *builder) health() section {
 		if p.Min == p.Max {
 			s.say("The log played every action with probability %s.", words.Digits(p.Min))
 		} else {
-			s.say("The log played its actions with probabilities from %s to %s, median %s. The smaller "+
-				"a propensity, the larger the weight of a single round.", words.Digits(p.Min),
+			s.say("The log played its actions with probabilities from %s to %s, median %s. The smaller a propensity, "+
+				"the larger the weight of a single round.", words.Digits(p.Min),
 				words.Digits(p.Max), words.Digits(p.Median))
 		}
 	}
@@ -157,8 +157,7 @@ func (b *builder) dropped() string {
 		number(int64(o.Rows), "row"), number(int64(math.Round(float64(o.Events))), "event"))
 }
 
-// estimators says of each estimator how people write it and what it is; a number or auto
-// behind the name is λ.
+// estimators says of each estimator how people write it and what it is; a number or auto behind the name is λ.
 var estimators = []struct{ name, written, is string }{
 	{"ips", "IPS", "mean of reward × weight: unbiased, noisy"},
 	{"snips", "SNIPS", "IPS divided by the mean weight: less noisy"},
@@ -234,8 +233,8 @@ func (b *builder) policies() section {
 		return s
 	}
 	if len(b.Policies) == 0 {
-		s.say("No policy was judged: that needs a log with propensities (its own, or those of " +
-			"--propensity-column); --policy then names policies.")
+		s.say("No policy was judged: that needs a log with propensities (its own, or those of --propensity-column); " +
+			"--policy then names policies.")
 		return s
 	}
 	o := b.Estimators
@@ -243,8 +242,8 @@ func (b *builder) policies() section {
 		"it. If the others agree with DR, believe it; if they do not, look at the weights. IPS is unbiased and noisy; "+
 		"DM can be wrong without showing it; DR, SNDR, Switch-DR and DRos combine the two.", o.Of,
 		len(b.Policies[0].Estimates))
-	t := &table{Caption: "Mean " + o.Of + " ± standard error. * may be biased, so has no error; ** its bias " +
-		"exceeds three standard errors", Columns: []column{{Name: "policy", Text: true}}}
+	t := &table{Caption: "Mean " + o.Of + " ± standard error. * may be biased, so has no error; ** its bias exceeds " +
+		"three standard errors", Columns: []column{{Name: "policy", Text: true}}}
 	c := &pageChart{ID: "estimates", Title: "Estimates with 95 % intervals", Kind: points,
 		Y: axis{Label: "mean " + o.Of}}
 	c.Says = "Normal intervals: value ± 1.96 standard errors. An estimate that may be biased has none. Other " +

@@ -144,8 +144,8 @@ func (b *builder) sweep() section {
 	if shown != nil {
 		verb = "earn"
 	}
-	s.say("What each learner would %s if every outcome came after the same number of rounds: %s rounds, the "+
-		"same %d row orders for each delay, and a window long enough that no round is skipped.", verb,
+	s.say("What each learner would %s if every outcome came after the same number of rounds: %s rounds, the same %d "+
+		"row orders for each delay, and a window long enough that no round is skipped.", verb,
 		words.Count(first.Rounds), first.Orders)
 	c := &pageChart{ID: "sweep", Title: "Mean " + shown.Of() + " by delay", Kind: lines,
 		X: axis{Label: "delay (later rounds)", Scale: logScale, Zero: true},

@@ -40,7 +40,7 @@ func example() *Results {
 			MeanLoss: some(loss), Regret: some(3), UniformLoss: some(.5), BestLoss: some(.2),
 			Fates: replay.Fates{Observed: 15, Skipped: 5, Late: 2}, Delays: delay.Report{Spec: delays,
 				Raw: delay.Stats{D: 40, Mean: 2}, Released: delay.Stats{D: 80, Mean: 4}},
-			Certificate: replay.Certificate{T: 20, MeasuredDrift: certify.NewBound(12, 20),
+			Certificate: certify.Certificate{T: 20, MeasuredDrift: certify.NewBound(12, 20),
 				APriori: certify.NewBound(math.Inf(1), 20),
 				Assumptions: []certify.Assumption{{Name: certify.Silence, State: certify.Void, Detail: "losses " +
 					"imputed: 3"}},

@@ -74,8 +74,8 @@ func (t *table) intake(in *dataset.Intake) {
 		}
 	}
 	add("without an outcome", in.Defaulted, "the log names the default value to use")
-	add("stand for several", in.Weighted, "pdrop: similar events were dropped from the log; estimates count "+
-		"these in their place")
+	add("stand for several", in.Weighted, "pdrop: similar events were dropped from the log; estimates count these in "+
+		"their place")
 	add("name a baseline", in.Baselines, "the action that would have been played without a learner: --policy "+
 		"baseline judges it")
 	add("activated later", in.Activated, "deferred at first, then activated by an observation")

@@ -35,7 +35,7 @@ func oneRun() replay.Result {
 			Released: delay.Stats{D: 3701234, DMax: 201, SigmaMax: 201, Mean: 185.0617, P50: 180, P90: 200, P99: 201},
 			FIFOTax:  2500000, Overtaken: 15000,
 		},
-		Certificate: replay.Certificate{
+		Certificate: certify.Certificate{
 			T: 20000,
 			PlausibleSet: &certify.SetBound{Bound: *certify.NewBound(1610.4, 20000), Alpha: 0.05, Surviving: 3,
 				Functions: 100},

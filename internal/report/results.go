@@ -50,8 +50,7 @@ type Input struct {
 	SHA256 string `json:"sha256"`
 }
 
-// ReadInput describes a file; of a folder, each file that is read of it, with its path
-// below the folder.
+// ReadInput describes a file; of a folder, each file that is read of it, with its path below the folder.
 func ReadInput(role, path string) ([]Input, error) {
 	files, err := logs.Files(path)
 	if err != nil {

@@ -109,9 +109,8 @@ func delayLine(s *delay.Stats) string {
 		words.Count(s.P99))
 }
 
-// certificate adds the rows of a run's certificate: the bounds, the sharpest kind first,
-// with T and beside them the truth and what exploring cost; the assumptions with their
-// states; and what does not hold.
+// certificate adds the rows of a run's certificate: the bounds, the sharpest kind first, with T and beside them the
+// truth and what exploring cost; the assumptions with their states; and what does not hold.
 func (t *table) certificate(r *replay.Result) {
 	c := &r.Certificate
 	title := "certificate"
@@ -167,8 +166,7 @@ func (t *table) certificate(r *replay.Result) {
 	}
 }
 
-// boundText says a bound and how it holds, or what voids it; beside it T, of which a vacuous
-// one says nothing.
+// boundText says a bound and how it holds, or what voids it; beside it T, of which a vacuous one says nothing.
 func boundText(name string, b *certify.Bound, rounds int64, how string) string {
 	if b.Void != "" {
 		return name + ": void, " + b.Void

@@ -76,8 +76,7 @@ func inOut(raw, released float64) string {
 	return words.Figure(raw, 3) + "→" + words.Figure(released, 3)
 }
 
-// warning says of a group what is said of the first of its runs of which something is said;
-// "" if nothing is.
+// warning says of a group what is said of the first of its runs of which something is said; "" if nothing is.
 func warning(g []*replay.Result, say func(r *replay.Result) string) string {
 	n, first := 0, ""
 	for _, r := range g {
@@ -101,8 +100,7 @@ func replayed(r *replay.Result) string {
 		return "The mean " + r.Rewards.Of() + " is that of matched rounds: " + ofMatched(r)
 	}
 	return fmt.Sprintf("Each matched round is weighted by 1/propensity: mean "+r.Rewards.Of()+" (SNIPS) estimates "+
-		"that of the learner's policies; of one run ± its standard error (--accept %v)",
-		r.Replay.Accept)
+		"that of the learner's policies; of one run ± its standard error (--accept %v)", r.Replay.Accept)
 }
 
 // legend says what a table of runs is about, and what its columns mean.

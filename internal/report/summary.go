@@ -139,8 +139,7 @@ func orNaN(x *float64) float64 {
 	return *x
 }
 
-// meanOf is the mean of values with its standard error, NaN where one is; of one value
-// there is no error.
+// meanOf is the mean of values with its standard error, NaN where one is; of one value there is no error.
 func meanOf(values []float64) mean {
 	e := replay.NewEstimate(values)
 	return meanOfEstimate(&e)
@@ -170,8 +169,7 @@ func undelayed(g []*replay.Result, all [][]*replay.Result) []*replay.Result {
 	return nil
 }
 
-// costOf is what delays cost a group, paired by row order; of one order the error is
-// that of two weighted means.
+// costOf is what delays cost a group, paired by row order; of one order the error is that of two weighted means.
 func costOf(g, none []*replay.Result) mean {
 	without := map[int]*replay.Result{} // an interrupted backtest has some orders of the one and of the other
 	for _, r := range none {

@@ -55,7 +55,7 @@ func checkWidth(t *testing.T, text string, width int) {
 }
 
 // uncertain is the certificate of a learner that has none.
-func uncertain() replay.Certificate {
+func uncertain() certify.Certificate {
 	return certify.Of(learner.NewUniform(), certify.Options{Rounds: 1, Late: &latelosses.Comparison{}})
 }
 

@@ -41,8 +41,8 @@ func (b *builder) runTable() *table {
 		{Name: "regret", Means: "loss above the best action of each round, summed; – if the best action is not known"},
 		{Name: "skipped", Means: "rounds without an outcome in the window, of a log of those matched"},
 		{Name: "delay to outcome", Means: "mean number of later rounds decided before the outcome came"},
-		{Name: "delay to learning", Means: "the same until the learner has it: an outcome waits for all " +
-			"earlier rounds"},
+		{Name: "delay to learning", Means: "the same until the learner has it: an outcome waits for all earlier " +
+			"rounds"},
 		{Name: "bound", Means: "the smallest bound on regret; vacuous: not below the number of rounds; void: the " +
 			"function class is refuted"},
 		{Name: "rounds a second", Means: "speed of this replay"}}}
@@ -93,18 +93,16 @@ func (b *builder) lossCourse() *pageChart {
 	if shown != nil {
 		better = "Higher"
 	}
-	c.Says = better + " is better. Bands are 95 % intervals, cut at the limits of the range: over row orders " +
-		"if there are several, else from the noise of the run. Dashed lines are for comparison."
+	c.Says = better + " is better. Bands are 95 % intervals, cut at the limits of the range: over row orders if " +
+		"there are several, else from the noise of the run. Dashed lines are for comparison."
 	soFar, each := view{Name: "from the start"}, view{Name: "in each interval"}
 	for i, g := range b.groups {
 		one := series{Name: b.label(g), Off: i >= 6}
-		soFar.Series = append(soFar.Series, groupBand(one, g, func(c *replay.Course) ([]ope.Figure,
-			[]ope.Figure) {
+		soFar.Series = append(soFar.Series, groupBand(one, g, func(c *replay.Course) ([]ope.Figure, []ope.Figure) {
 			return c.Loss.SoFar, c.Loss.SoFarSE
 		}))
 		one.Off = i >= 2
-		each.Series = append(each.Series, groupBand(one, g, func(c *replay.Course) ([]ope.Figure,
-			[]ope.Figure) {
+		each.Series = append(each.Series, groupBand(one, g, func(c *replay.Course) ([]ope.Figure, []ope.Figure) {
 			return c.Loss.Mean, c.Loss.SE
 		}))
 	}
@@ -181,8 +179,7 @@ func increasing(v []int64) bool {
 	return true
 }
 
-// groupBand sets a line to the mean over row orders with its band; of one order with the
-// band of its own noise.
+// groupBand sets a line to the mean over row orders with its band; of one order with the band of its own noise.
 func groupBand(s series, g []*replay.Result, of func(*replay.Course) (y, se []ope.Figure)) series {
 	if g[0].Course == nil {
 		return s

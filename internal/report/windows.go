@@ -39,9 +39,9 @@ func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Pa
 		}
 	}
 	s := section{ID: "windows", Title: "Windows"}
-	s.say("A round waits for its outcome until the window ends. With a long window, one late outcome delays " +
-		"all later rounds; a short window skips rounds whose outcome would have come. Each window was played with " +
-		"the same seeds.")
+	s.say("A round waits for its outcome until the window ends. With a long window, one late outcome delays all " +
+		"later rounds; a short window skips rounds whose outcome would have come. Each window was played with the " +
+		"same seeds.")
 	s.add(fromChart("windows", "Figures per round. Bands are two standard errors over seeds.",
 		WindowChart(prices, first)), windowTable(prices, first.Rewards))
 	page.Sections = []section{s, b.parameters()}
@@ -108,13 +108,11 @@ func WindowPrices(first *replay.Result, seeds int, prices []replay.WindowPrice) 
 	case first.Rewards != nil:
 		what = "reward short of"
 	}
-	legend := fmt.Sprintf("%s, learner %s, delays %s, %s rounds, %d seeds, ± the standard error. %s"+
-		"D/T: mean delay in rounds as feedback is released. "+
-		"Bound: on regret by measured drift, 1 charged for each skipped round; it holds if outcomes are missing at "+
-		"random, and is void where the class is refuted. "+
-		"%s best: %s the cheapest window's, paired by seed. Take: of the windows within two standard errors of the "+
-		"cheapest, the one that skips least.",
-		first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds, of,
+	legend := fmt.Sprintf("%s, learner %s, delays %s, %s rounds, %d seeds, ± the standard error. %sD/T: mean delay "+
+		"in rounds as feedback is released. Bound: on regret by measured drift, 1 charged for each skipped round; it "+
+		"holds if outcomes are missing at random, and is void where the class is refuted. %s best: %s the cheapest "+
+		"window's, paired by seed. Take: of the windows within two standard errors of the cheapest, the one that "+
+		"skips least.", first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds, of,
 		strings.ToUpper(beyond[:1])+beyond[1:], what)
 	return brief(t, note(legend))
 }
@@ -136,10 +134,9 @@ func WindowFile(prices []replay.WindowPrice) *csvFile {
 	return f
 }
 
-// WindowChart draws what a window costs a round: the loss above that of the best policy
-// where the truth is known, the whole loss where it is not, beside the bound and the
-// share of rounds skipped. first is one of the runs. Rewards may be negative, and then have no
-// logarithm.
+// WindowChart draws what a window costs a round: the loss above that of the best policy where the truth is known, the
+// whole loss where it is not, beside the bound and the share of rounds skipped. first is one of the runs. Rewards may
+// be negative, and then have no logarithm.
 func WindowChart(prices []replay.WindowPrice, first *replay.Result) *chart.Chart {
 	c := &chart.Chart{Title: "What a window costs", X: "window (rounds)", Y: "per round", LogX: true,
 		LogY: first.Rewards == nil || first.Rewards.Min >= 0}

@@ -28,8 +28,8 @@ func Worst(r *replay.WorstReport) *Page {
 
 // worstLegend says what was found.
 func worstLegend(r *replay.WorstReport) string {
-	text := fmt.Sprintf("The %s of %s over %s rounds of %s, window %s, under delays that sum to %s, none above "+
-		"%s. The search tried %s sequences, each with the same %d draws; %d of its %d steps found worse. ",
+	text := fmt.Sprintf("The %s of %s over %s rounds of %s, window %s, under delays that sum to %s, none above %s. "+
+		"The search tried %s sequences, each with the same %d draws; %d of its %d steps found worse. ",
 		r.Of, r.Learner, words.Count(int64(r.Rounds)), r.Environment, r.Window, words.Count(r.Total),
 		words.Count(r.Max),
 		words.Count(int64(r.Tried)), r.Draws, r.Better, r.Steps)
@@ -43,9 +43,9 @@ func worstLegend(r *replay.WorstReport) string {
 		text += fmt.Sprintf("By %d fresh draws what it found costs more than random delays of the same total. ",
 			replay.FreshDraws)
 	default:
-		text += fmt.Sprintf("By %d fresh draws it is not worse than random delays by more than two standard "+
-			"errors: the order of these delays does not hurt the learner, or the search was too short (--steps, "+
-			"--draws). ", replay.FreshDraws)
+		text += fmt.Sprintf("By %d fresh draws it is not worse than random delays by more than two standard errors: "+
+			"the order of these delays does not hurt the learner, or the search was too short (--steps, --draws). "+
+			"", replay.FreshDraws)
 	}
 	return text + fmt.Sprintf("The true worst case is at least as bad. Play it again: --delays recorded:%s", r.File)
 }

@@ -8,8 +8,7 @@ import (
 	"strconv"
 )
 
-// MaxLineBytes is the longest line that is read; what is longer is malformed and passed
-// in constant memory.
+// MaxLineBytes is the longest line that is read; what is longer is malformed and passed in constant memory.
 const MaxLineBytes = 64 << 20
 
 // ErrTooLong says of a line that it is too long.
@@ -27,9 +26,8 @@ type Lines struct {
 
 func NewLines(r *bufio.Reader) *Lines { return &Lines{r: r} }
 
-// Next returns the next line without its end, valid until the next call; tooLong says
-// that it is only the beginning. The error is io.EOF behind the last line, or the
-// reader's.
+// Next returns the next line without its end, valid until the next call; tooLong says that it is only the beginning.
+// The error is io.EOF behind the last line, or the reader's.
 func (l *Lines) Next() (line []byte, tooLong bool, err error) {
 	line, err = l.r.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {

@@ -15,8 +15,7 @@ const NoTime int64 = math.MinInt64
 // Times lie well within what nanoseconds since 1970 can say.
 const firstYear, lastYear = 1700, 2200
 
-// ParseTime reads a time of RFC 3339, or one that lacks the zone (UTC) or has a space
-// for T, as ns since 1970.
+// ParseTime reads a time of RFC 3339, or one that lacks the zone (UTC) or has a space for T, as ns since 1970.
 func ParseTime(text string) (int64, error) {
 	if ns, ok := fastTime(text); ok {
 		return ns, nil
@@ -106,8 +105,7 @@ func digitsOf(s string) (n int64, ok bool) {
 	return n, true
 }
 
-// AppendTime appends a time as RFC 3339 in UTC with the digits that it needs; without a
-// time it appends nothing.
+// AppendTime appends a time as RFC 3339 in UTC with the digits that it needs; without a time it appends nothing.
 func AppendTime(dst []byte, ns int64) []byte {
 	if ns == NoTime {
 		return dst

@@ -19,9 +19,8 @@ func TakeArguments() (args []string, seen bool) {
 	return args, seen
 }
 
-// inArgument returns where in an argument of a program the password of a URL is; an
-// empty range if it has none. It is rather too much than too little: up to the last @
-// before what may follow the hosts.
+// inArgument returns where in an argument of a program the password of a URL is; an empty range if it has none. It is
+// rather too much than too little: up to the last @ before what may follow the hosts.
 func inArgument(arg string) (from, to int) {
 	begin := strings.Index(arg, "://")
 	if begin < 0 {

@@ -1,5 +1,4 @@
-// Package secret reads secrets from files that no other user can use, and takes them out
-// of what others can see.
+// Package secret reads secrets from files that no other user can use, and takes them out of what others can see.
 package secret
 
 import (
@@ -16,9 +15,8 @@ import (
 // othersOrGroupWrite are the modes of a file that others can use.
 const othersOrGroupWrite = 0o027
 
-// Read returns the bytes of a secret's file, at most most of them. what names the secret
-// in errors, which never show any of it. A file that others can read, or a group can
-// write, is refused.
+// Read returns the bytes of a secret's file, at most most of them. what names the secret in errors, which never show
+// any of it. A file that others can read, or a group can write, is refused.
 func Read(path, what string, most int64) ([]byte, error) {
 	f, err := bounded.Open(path, bounded.Any)
 	if err != nil {
@@ -33,8 +31,8 @@ func Read(path, what string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s file %s: not a file of at most %d bytes", what, path, most)
 	}
 	if mode := info.Mode().Perm(); exposed(mode) {
-		return nil, fmt.Errorf("%s file %s has mode %04o, so that others can use it, and it holds a secret; "+
-			"run: chmod 600 %q", what, path, mode, path)
+		return nil, fmt.Errorf("%s file %s has mode %04o, so that others can use it, and it holds a secret; run: "+
+			"chmod 600 %q", what, path, mode, path)
 	}
 	text := make([]byte, info.Size())
 	if _, err := io.ReadFull(f, text); err != nil {

@@ -103,8 +103,7 @@ func (m *moment) there(name string) *float64 {
 	return watch.Known(m.values[name].sum())
 }
 
-// first returns what a metric of deciders shows for the lowest partition here, nil if it is
-// not there.
+// first returns what a metric of deciders shows for the lowest partition here, nil if it is not there.
 func (m *moment) first(name string) *float64 {
 	lowest, value := math.MaxInt, (*float64)(nil)
 	for labels, v := range m.values[name] {

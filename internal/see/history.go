@@ -89,8 +89,7 @@ func (h *history) add(s sample) {
 	h.recent = append(h.recent, s)
 }
 
-// since returns the samples of the last span before now, and the one before them, so that they
-// reach over all of it.
+// since returns the samples of the last span before now, and the one before them, so that they reach over all of it.
 func (h *history) since(now time.Time, span time.Duration) []sample {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -6,8 +6,7 @@ import (
 	"hindsight/internal/service"
 )
 
-// state is the JSON of /state. What this process does not know, or nothing is known of yet, is
-// null.
+// state is the JSON of /state. What this process does not know, or nothing is known of yet, is null.
 type state struct {
 	Program   string    `json:"program"`    // decider or feedback-joiner
 	Version   string    `json:"version"`    // of the build
@@ -156,13 +155,11 @@ type shadow struct {
 // apprentice is how near a learner is to what it learns from.
 type apprentice struct {
 	Rounds int `json:"rounds"` // of the last 1,000 of mode apprentice
-	// mean probability that the learner, asked just before it learned a round, would have done what the baseline
-	// did
+	// mean probability that the learner, asked just before it learned a round, would have done what the baseline did
 	Match *float64 `json:"match"`
 }
 
-// losses is what rounds were worth: as losses on the scale of 0 to 1, and as what the outcomes
-// are.
+// losses is what rounds were worth: as losses on the scale of 0 to 1, and as what the outcomes are.
 type losses struct {
 	// reward or loss: what mean and uniform_mean are, by the model, or reward once an outcome told one
 	Of          string   `json:"of"`

@@ -24,8 +24,8 @@ func (j *Joiner) believe(topic string, partition int, r *stream.Record) bool {
 		j.ahead.Store(nil)
 		return true
 	}
-	why := fmt.Errorf("%s[%d]@%d has the time %s: its clock, or that of whoever wrote it, was far ahead; "+
-		"joining stands still until that is mended and the record is deleted, then start with --accept-loss",
+	why := fmt.Errorf("%s[%d]@%d has the time %s: its clock, or that of whoever wrote it, was far ahead; joining "+
+		"stands still until that is mended and the record is deleted, then start with --accept-loss",
 		topic, partition, r.Offset, time.Unix(0, r.Time).UTC().Format(time.RFC3339))
 	j.aheadOwn = topic == j.topics.Feedback
 	if j.ahead.Swap(&why) == nil {

@@ -41,8 +41,8 @@ func (j *Joiner) resume(ctx context.Context) error {
 		if lost, ok := j.lost.modeBehind(j.epochs.Newest()); ok {
 			mode = lost
 		}
-		j.cfg.Logger.Error("the record of an epoch is gone, with the feedback log's tail or by retention: "+
-			"another begins", "lost", j.nextEpoch()-1, "mode", mode.String())
+		j.cfg.Logger.Error("the record of an epoch is gone, with the feedback log's tail or by retention: another "+
+			"begins", "lost", j.nextEpoch()-1, "mode", mode.String())
 		cause := codec.CauseLost
 		if r := last.Rules.Promote; mode == codec.Live && r.Switch && r.Share < 1 {
 			cause = codec.CauseLostShare // the rule may have asked for it
@@ -87,18 +87,17 @@ func (c *SystemConfig) note(outer context.Context) {
 	}
 }
 
-// adoptModel makes the model of the log the one that this joiner announces, if it has a
-// higher version and began since this process read its file: then somebody had the joiner of
-// that time read a newer one ([Control.Renew]), which may have been this process's, too. One
-// that starts with an older file than the log's is refused all the same, and so is an older
-// file that it is to read later: whoever asks for that is told.
+// adoptModel makes the model of the log the one that this joiner announces, if it has a higher version and began since
+// this process read its file: then somebody had the joiner of that time read a newer one ([Control.Renew]), which may
+// have been this process's, too. One that starts with an older file than the log's is refused all the same, and so is
+// an older file that it is to read later: whoever asks for that is told.
 func (j *Joiner) adoptModel() {
 	if j.cfg.since == nil {
 		return
 	}
 	if s := j.epochs.Renewed(j.cfg.Source, *j.cfg.since); s != nil {
-		j.cfg.Logger.Warn("the log has a newer model than this process's file: continuing with the log's; the "+
-			"next start needs the newer file here, too", "version", s.Version, "file", j.cfg.Source.Version)
+		j.cfg.Logger.Warn("the log has a newer model than this process's file: continuing with the log's; the next "+
+			"start needs the newer file here, too", "version", s.Version, "file", j.cfg.Source.Version)
 		*j.cfg.Source = *s
 	}
 }
@@ -144,9 +143,8 @@ func (j *Joiner) readClaims(ctx context.Context, claim func(era, n, epoch int64)
 	})
 }
 
-// mostClaims is how many of the last decisions are looked at for one that tells of its epoch's mode: those of
-// another system do not, and those that say shadow may be of a live one. What a feedback log has lost is of its last
-// moments.
+// mostClaims is how many of the last decisions are looked at for one that tells of its epoch's mode: those of another
+// system do not, and those that say shadow may be of a live one. What a feedback log has lost is of its last moments.
 const mostClaims = 100_000
 
 func (j *Joiner) readDecisionClaims(ctx context.Context, p int, claim func(era, n, epoch int64)) error {

@@ -209,11 +209,10 @@ func (j *Joiner) overtaken() error {
 	}
 }
 
-// Switch changes the mode of the model at work: an epoch begins that goes on with the
-// learner, and with all else that the model says. It returns its number. If the mode is already at work it returns
-// the epoch at work; but an operator who asks for the mode that the guard or the rule of promotion switched to has seen
-// that, and a new epoch ends the alarm, and the share that the rule gave. An error that is no [follow.ErrModel] leaves
-// the joiner dead.
+// Switch changes the mode of the model at work: an epoch begins that goes on with the learner, and with all else that
+// the model says. It returns its number. If the mode is already at work it returns the epoch at work; but an operator
+// who asks for the mode that the guard or the rule of promotion switched to has seen that, and a new epoch ends the
+// alarm, and the share that the rule gave. An error that is no [follow.ErrModel] leaves the joiner dead.
 func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int64, error) {
 	last := j.epochs.Last
 	asked := codec.Epoch{Cause: cause}

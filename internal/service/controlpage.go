@@ -145,8 +145,7 @@ func (c *Control) JudgeOthers(i *Insight) http.HandlerFunc {
 	}
 }
 
-// answerLate lets an answer take as long as it takes: a new model may first be taught all that
-// the log keeps.
+// answerLate lets an answer take as long as it takes: a new model may first be taught all that the log keeps.
 func answerLate(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // a writer that cannot has no deadline
 }
@@ -171,8 +170,7 @@ func readOrder(w http.ResponseWriter, r *http.Request, dst any) bool {
 	return true
 }
 
-// answer tells what became of an order, when the deciders of this process follow it or
-// soon after.
+// answer tells what became of an order, when the deciders of this process follow it or soon after.
 func (c *Control) answer(w http.ResponseWriter, r *http.Request, i *Insight, epoch int64, model string, err error) {
 	switch {
 	case errors.Is(err, errElsewhere), errors.Is(err, errOvertaken), errors.Is(err, context.DeadlineExceeded):

@@ -20,9 +20,8 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// Decider owns one partition of decisions. It decides what is in contexts of that
-// partition and what is asked by request, and learns from the feedback log between
-// decisions. All its work is done under mu.
+// Decider owns one partition of decisions. It decides what is in contexts of that partition and what is asked by
+// request, and learns from the feedback log between decisions. All its work is done under mu.
 type Decider struct {
 	cfg    SystemConfig
 	topics join.Topics
@@ -73,9 +72,8 @@ type Decider struct {
 	}
 }
 
-// OpenDecider takes a partition of decisions over from any earlier owner and
-// recovers from the logs: the ids and positions in the tail of decisions, the
-// learner from the last snapshot and the feedback behind it.
+// OpenDecider takes a partition of decisions over from any earlier owner and recovers from the logs: the ids and
+// positions in the tail of decisions, the learner from the last snapshot and the feedback behind it.
 func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
 	d := &Decider{cfg: cfg, topics: join.TopicsOf(cfg.Name), brief: front.NewBrief(), wakeup: make(chan struct{}, 1),
 		feedback: make(chan struct{}, 1), snapshot: make(chan *follow.Snapshot, 1), strange: map[string]int64{}}
@@ -163,8 +161,7 @@ func (d *Decider) appendMark(ctx context.Context, m codec.DecisionMark) error {
 	return d.append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendDecisionMark(nil, &m)}, ticket{})
 }
 
-// append sends one record of decisions, with what is to be done at its
-// acknowledgement.
+// append sends one record of decisions, with what is to be done at its acknowledgement.
 func (d *Decider) append(ctx context.Context, r *stream.Record, t ticket) error {
 	if err := d.Err(); err != nil { // a round that got its number may be missing
 		return err
@@ -314,10 +311,9 @@ func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result)
 	return err
 }
 
-// StepFeedback learns from the feedback that is there, for at most about limit (0:
-// no limit), and reports whether there was any. Where an epoch begins whose learner is to be
-// taught earlier feedback first, which takes longer, others decide on in the old epoch until
-// that is done.
+// StepFeedback learns from the feedback that is there, for at most about limit (0: no limit), and reports whether there
+// was any. Where an epoch begins whose learner is to be taught earlier feedback first, which takes longer, others
+// decide on in the old epoch until that is done.
 func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy bool, err error) {
 	in := d.follower.In
 	if err := in.Poll(ctx); err != nil {
@@ -359,9 +355,8 @@ func (d *Decider) sameEncoding(r *stream.Record) error {
 	return topics.OtherEncoding(d.cfg.Name, codec.EncodingOf(r.Value), d.cfg.Encoding)
 }
 
-// takeSnapshot hands the state to the writer when it is time for a snapshot: after so
-// many feedbacks, or so long, for retention may drop what a restart would have to learn.
-// If the writer is still busy with the last one it is left out.
+// takeSnapshot hands the state to the writer when it is time for a snapshot: after so many feedbacks, or so long, for
+// retention may drop what a restart would have to learn. If the writer is still busy with the last one it is left out.
 func (d *Decider) takeSnapshot() {
 	through, now := d.follower.Replica().LearnedThrough(), time.Now()
 	old := through > d.snapped && now.Sub(d.snapAt) >= markInterval
@@ -393,8 +388,7 @@ func (d *Decider) WriteSnapshots(ctx context.Context) error {
 	}
 }
 
-// Close releases everything. What was not acknowledged is unknown; requests that
-// wait for it are told so.
+// Close releases everything. What was not acknowledged is unknown; requests that wait for it are told so.
 func (d *Decider) Close() {
 	d.unserve()
 	for _, a := range []stream.Appender{d.out, d.rejects} {

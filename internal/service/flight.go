@@ -11,8 +11,7 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// flight holds the decisions that wait for their acknowledgement, in order, and
-// what is to be done when it comes.
+// flight holds the decisions that wait for their acknowledgement, in order, and what is to be done when it comes.
 type flight struct {
 	d  *Decider
 	mu sync.Mutex
@@ -61,8 +60,7 @@ func (f *flight) room() bool {
 	return len(f.waiting)-f.head < f.most
 }
 
-// awaitRoom waits until another decision may be sent, the decider has failed, or the time is
-// over.
+// awaitRoom waits until another decision may be sent, the decider has failed, or the time is over.
 func (f *flight) awaitRoom(most time.Duration) {
 	for over := time.After(most); !f.room() && f.d.Err() == nil; {
 		select {
@@ -73,9 +71,8 @@ func (f *flight) awaitRoom(most time.Duration) {
 	}
 }
 
-// topicRoom reports whether another decision of a context of the topic may be sent. The
-// topic leaves room for requests, and most of it while some wait: they shall not queue
-// behind a batch, which itself can wait in the log.
+// topicRoom reports whether another decision of a context of the topic may be sent. The topic leaves room for requests,
+// and most of it while some wait: they shall not queue behind a batch, which itself can wait in the log.
 func (f *flight) topicRoom() bool {
 	requests := 0
 	if f.d.gate != nil {

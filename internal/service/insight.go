@@ -21,9 +21,8 @@ import (
 	"hindsight/pkg/learner"
 )
 
-// Insight answers what the learner of a process guarantees and knows, by the pages
-// /certificate and /models. All methods are safe for concurrent use; those of a nil *Insight do
-// nothing.
+// Insight answers what the learner of a process guarantees and knows, by the pages /certificate and /models. All
+// methods are safe for concurrent use; those of a nil *Insight do nothing.
 type Insight struct {
 	mu       sync.Mutex
 	deciders []*Decider // at work
@@ -116,8 +115,7 @@ var (
 
 var errBusy = errors.New("the decider waits for its log")
 
-// pageWait is how long a page waits for deciders, all together: one may be busy for as long as
-// its log is away.
+// pageWait is how long a page waits for deciders, all together: one may be busy for as long as its log is away.
 const pageWait = time.Second
 
 // hold takes d.mu, if that is free by a time.

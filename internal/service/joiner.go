@@ -95,7 +95,8 @@ func (j *Joiner) coreConfig() join.Config {
 		AcceptLoss: j.cfg.AcceptLoss, Patient: j.cfg.Learned != nil, Logger: j.cfg.Logger, Epochs: j.epochs,
 		Wake: j.wake, Believe: j.believe,
 		Claims: j.readClaims, Hooks: join.Hooks{
-			Cut: j.tookCut, Era: j.m.Eras.Inc, Decision: j.tookDecision, Again: j.traced.decided, Outcome: j.tookOutcome,
+			Cut: j.tookCut, Era: j.m.Eras.Inc, Decision: j.tookDecision, Again: j.traced.decided,
+			Outcome:  j.tookOutcome,
 			Feedback: j.released,
 			Reject:   j.rejected, Foreign: j.others.Pass, Append: j.appendFailed}}
 }
@@ -148,8 +149,7 @@ func (j *Joiner) Step(ctx context.Context) (busy bool, err error) {
 	return busy, err
 }
 
-// step is Step at a time, of which the pace of cuts goes. It returns how long to wait if nothing
-// comes; 0: for ever.
+// step is Step at a time, of which the pace of cuts goes. It returns how long to wait if nothing comes; 0: for ever.
 func (j *Joiner) step(ctx context.Context, now time.Time) (busy bool, wait time.Duration, err error) {
 	if j.dead != nil {
 		return true, 0, j.dead
@@ -229,8 +229,7 @@ func (j *Joiner) Close() {
 // warnEvery is how often the same warning is logged at most.
 const warnEvery = time.Hour
 
-// warnLate says once in a while that losses that come late differ from those in time:
-// what is learned is biased then.
+// warnLate says once in a while that losses that come late differ from those in time: what is learned is biased then.
 func (j *Joiner) warnLate() {
 	if !j.warned.IsZero() && time.Since(j.warned) < warnEvery {
 		return

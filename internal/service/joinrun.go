@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Run takes records until the context ends or something fails. A step that is
-// under way when the context ends has stopGrace to finish: a mark is only true between
-// steps.
+// Run takes records until the context ends or something fails. A step that is under way when the context ends has
+// stopGrace to finish: a mark is only true between steps.
 func (j *Joiner) Run(ctx context.Context) error {
 	work, cancel := outlive(ctx)
 	defer cancel()

@@ -41,8 +41,7 @@ func (l leased) Joiner(ctx context.Context, logger *slog.Logger, run func(ctx co
 	return underLease(ctx, l.k, joinerLease, logger, run)
 }
 
-// underLease runs something each time that it holds a lease, until the context
-// ends or it fails.
+// underLease runs something each time that it holds a lease, until the context ends or it fails.
 func underLease(ctx context.Context, k *lease.Keeper, key string, logger *slog.Logger,
 	run func(context.Context) error) error {
 	for {
@@ -68,9 +67,8 @@ func underLease(ctx context.Context, k *lease.Keeper, key string, logger *slog.L
 	}
 }
 
-// crew is the deciders of one process that shares the partitions with others: each
-// process that is alive takes its share, gives back what is too much when another
-// one comes, and takes over what one leaves that goes or dies.
+// crew is the deciders of one process that shares the partitions with others: each process that is alive takes its
+// share, gives back what is too much when another one comes, and takes over what one leaves that goes or dies.
 type crew struct {
 	keeper     *lease.Keeper
 	partitions int

@@ -11,16 +11,14 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// refit is a decider that decides on in the old epoch while the learner of the next one is
-// taught what the log keeps.
+// refit is a decider that decides on in the old epoch while the learner of the next one is taught what the log keeps.
 type refit struct {
 	next   int64     // feedback offset from which epoch records have not been searched
 	looked time.Time // of the last search
 	until  int64     // under mu: the epoch that must have begun before anything is decided; 0: none
 }
 
-// unlocked runs f, which teaches the learner of the epoch that begins at an offset, without
-// mu, which is held.
+// unlocked runs f, which teaches the learner of the epoch that begins at an offset, without mu, which is held.
 func (d *Decider) unlocked(ctx context.Context, offset int64, f func() error) error {
 	d.refit.next, d.refit.looked = offset, time.Time{}
 	d.mu.Unlock()
@@ -77,13 +75,12 @@ func (d *Decider) halt(until int64) {
 		d.refit.until = until
 		d.part.Set(watch.Waiting, fmt.Sprintf("nothing is decided until epoch %d has begun: a learner is being "+
 			"taught first", until))
-		d.cfg.Logger.Warn("nothing is decided until the learner of the next epoch is taught, and the mode asked "+
-			"for follows", "epoch", until)
+		d.cfg.Logger.Warn("nothing is decided until the learner of the next epoch is taught, and the mode asked for "+
+			"follows", "epoch", until)
 	}
 }
 
-// goOn says that decisions are made again, if none were and the epoch has begun that was to
-// begin first. mu is held.
+// goOn says that decisions are made again, if none were and the epoch has begun that was to begin first. mu is held.
 func (d *Decider) goOn() {
 	if d.refit.until > 0 && d.decides() != nil {
 		d.refit.until = 0

@@ -137,8 +137,7 @@ type readBacks struct {
 	busy    bool
 }
 
-// readBack answers a repeat when its decision is read back. It reports false if too many
-// wait for theirs.
+// readBack answers a repeat when its decision is read back. It reports false if too many wait for theirs.
 func (d *Decider) readBack(r *repeat, offset int64) bool {
 	b := &d.old
 	if !b.room.Take(front.HeldBytes(&r.m), d.cfg.recentShare()) {

@@ -17,9 +17,8 @@ import (
 // Request answers one request for a decision that comes now.
 func (d *Decider) Request(m stream.Message) { d.requestOf(m, time.Now()) }
 
-// requestInTurn is requestOf that waits, as long as the request may, while the log has as many
-// decisions as it is given at once: a log that stalls makes up for it, and the gate behind
-// which requests wait meanwhile sees it.
+// requestInTurn is requestOf that waits, as long as the request may, while the log has as many decisions as it is given
+// at once: a log that stalls makes up for it, and the gate behind which requests wait meanwhile sees it.
 func (d *Decider) requestInTurn(m stream.Message, start time.Time) {
 	if patience, err := front.PatienceOf(&m); err == nil && !d.flight.room() {
 		d.flight.awaitRoom(patience - time.Since(start))
@@ -90,9 +89,8 @@ func (d *Decider) find(m stream.Message) {
 	}
 }
 
-// markPassed notes contexts that were rejected since the last record of decisions: a
-// decision that was asked for does not tell the log time of contexts that it passes,
-// and a restart needs that to see what was lost.
+// markPassed notes contexts that were rejected since the last record of decisions: a decision that was asked for does
+// not tell the log time of contexts that it passes, and a restart needs that to see what was lost.
 func (d *Decider) markPassed() error {
 	if !d.unmarked {
 		return nil
@@ -101,8 +99,7 @@ func (d *Decider) markPassed() error {
 	return d.mark(d.brief, codec.DecisionMark{})
 }
 
-// answer appends a decision that was asked for; its reply waits for the
-// acknowledgement.
+// answer appends a decision that was asked for; its reply waits for the acknowledgement.
 func (d *Decider) answer(t ticket) {
 	defer d.brief.End()
 	if d.appendDecision(d.brief, t) != nil && !d.flight.has(t.n) {
@@ -110,9 +107,8 @@ func (d *Decider) answer(t ticket) {
 	}
 }
 
-// conflict refuses a request whose id another one used, once that one's decision is
-// known to be stored. One that may be a repeat of a request without an id, with the id that
-// this was told, is looked at.
+// conflict refuses a request whose id another one used, once that one's decision is known to be stored. One that may be
+// a repeat of a request without an id, with the id that this was told, is looked at.
 func (d *Decider) conflict(res *loop.Result, m stream.Message, refuse func(code int, message, id string)) {
 	n, id := res.N, strings.Clone(res.ID)
 	if strings.HasPrefix(id, fmt.Sprintf("r-%d-", d.cfg.Partition)) {
@@ -143,8 +139,7 @@ func reply(dec *codec.Decision, unread string, duplicate, json bool) []byte {
 	return codec.AppendDecisionReply(b, dec, unread, duplicate)
 }
 
-// sameButForID reports whether a context has no id, and another, which has one, is else the
-// same.
+// sameButForID reports whether a context has no id, and another, which has one, is else the same.
 func sameButForID(plain, named []byte) bool {
 	var a, b codec.Context
 	if codec.ParseContext(&a, plain) != nil || codec.ParseContext(&b, named) != nil || a.ID != "" {

@@ -13,9 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Requests, contexts and learning take turns. A mutex hands itself to whoever waited for
-// a millisecond, so learning waits for no more than that and the slice at work: it has about
-// a sixth of the time while there is anything to learn.
+// Requests, contexts and learning take turns. A mutex hands itself to whoever waited for a millisecond, so learning
+// waits for no more than that and the slice at work: it has about a sixth of the time while there is anything to learn.
 const (
 	learnSlice   = time.Millisecond     // learning between decisions
 	contextSlice = 256                  // contexts between requests and learning
@@ -23,9 +22,8 @@ const (
 	markInterval = time.Hour            // a tail always exists
 )
 
-// Run decides and learns until the context ends or something fails, and leaves a
-// clean tail behind: everything appended is acknowledged, and a snapshot holds what
-// was learned.
+// Run decides and learns until the context ends or something fails, and leaves a clean tail behind: everything appended
+// is acknowledged, and a snapshot holds what was learned.
 func (d *Decider) Run(ctx context.Context) error {
 	work, cancel := outlive(ctx)
 	defer cancel()
@@ -129,8 +127,7 @@ func (d *Decider) runFeedback(ctx, work context.Context) error {
 	return nil
 }
 
-// stop ends serving, waits for what is on its way, and writes a last mark and
-// snapshot.
+// stop ends serving, waits for what is on its way, and writes a last mark and snapshot.
 func (d *Decider) stop(ctx context.Context) error {
 	d.unserve()
 	d.mu.Lock()
@@ -157,8 +154,7 @@ func (d *Decider) stop(ctx context.Context) error {
 	return d.writeSnapshot(ctx, s)
 }
 
-// unserve ends what was begun, the last first: nothing comes any more when the gate
-// closes.
+// unserve ends what was begun, the last first: nothing comes any more when the gate closes.
 func (d *Decider) unserve() {
 	for _, stop := range slices.Backward(d.stops) {
 		stop()

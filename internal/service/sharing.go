@@ -12,16 +12,14 @@ import (
 	"hindsight/pkg/stream/lease"
 )
 
-// Sharing divides the work on a model among the processes that are there for it: by
-// leases ([Leased]), or by what else a log has for that. A process without one does
-// all of the work. It gives liveness, not safety: what is written by one that has
-// lost its part is rejected by the fence of the log.
+// Sharing divides the work on a model among the processes that are there for it: by leases ([Leased]), or by what else
+// a log has for that. A process without one does all of the work. It gives liveness, not safety: what is written by one
+// that has lost its part is rejected by the fence of the log.
 type Sharing interface {
-	// Deciders calls run, in a goroutine of its own, for each partition that this
-	// process is to decide, until ctx ends or a run fails, and returns that error when all
-	// have returned. The context of a run ends when its partition is to be given up,
-	// with [lease.ErrLost] as its cause if another process may have it already; else
-	// the others have to wait until it returns.
+	// Deciders calls run, in a goroutine of its own, for each partition that this process is to decide, until ctx ends
+	// or a run fails, and returns that error when all have returned. The context of a run ends when its partition is to
+	// be given up, with [lease.ErrLost] as its cause if another process may have it already; else the others have to
+	// wait until it returns.
 	Deciders(ctx context.Context, partitions int, logger *slog.Logger,
 		run func(ctx context.Context, partition int) error) error
 	// Joiner calls run in the same way each time that this process is to be the joiner.
@@ -49,7 +47,10 @@ func (c *SystemConfig) runSharedDeciders(ctx context.Context, ready func()) erro
 		"other processes own all partitions, or this one has not got its share yet")()
 	return c.Sharing.Deciders(ctx, c.Partitions, c.Logger.With("role", "decider"),
 		func(ctx context.Context, p int) error {
-			return c.leased(ctx, watch.RoleDecider, c.Name, func() error { return runDecider(ctx, c.decider(p), ready) })
+			return c.leased(ctx, watch.RoleDecider, c.Name, func() error {
+				return runDecider(ctx, c.decider(p),
+					ready)
+			})
 		})
 }
 

@@ -12,8 +12,7 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// fenceWait is how long one waits after another owner took over: re-opening at once
-// would fence that one in turn.
+// fenceWait is how long one waits after another owner took over: re-opening at once would fence that one in turn.
 const fenceWait = 10 * time.Second
 
 const (
@@ -21,9 +20,8 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
-// runJoiner keeps a joiner at work until the context ends: after an error it opens
-// a new one, which recovers from the log. Only a refused model ends it. ready is
-// called each time it is at work; it may be nil.
+// runJoiner keeps a joiner at work until the context ends: after an error it opens a new one, which recovers from the
+// log. Only a refused model ends it. ready is called each time it is at work; it may be nil.
 func runJoiner(ctx context.Context, cfg SystemConfig, ready func()) error {
 	return cfg.supervise(ctx, watch.RoleJoiner, watch.RoleJoiner, func(ctx context.Context, part *watch.Part) (worker,
 		error) {
@@ -41,8 +39,7 @@ func runJoiner(ctx context.Context, cfg SystemConfig, ready func()) error {
 	})
 }
 
-// runDecider keeps a decider at work in the same way. ready is called when it has a
-// model to decide with.
+// runDecider keeps a decider at work in the same way. ready is called when it has a model to decide with.
 func runDecider(ctx context.Context, cfg SystemConfig, ready func()) error {
 	name := fmt.Sprintf("decider of partition %d", cfg.Partition)
 	return cfg.supervise(ctx, watch.RoleDecider, name, func(ctx context.Context, part *watch.Part) (worker, error) {

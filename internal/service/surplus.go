@@ -13,10 +13,9 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// A model has as many partitions as it began with: each epoch says so, and decisions are numbered
-// and learned by them. An operator may add some to a topic all the same. Nothing that is put there
-// is decided or joined: the joiner refuses it, with a reject each. How far it has come with that,
-// the rejects themselves say.
+// A model has as many partitions as it began with: each epoch says so, and decisions are numbered and learned by them.
+// An operator may add some to a topic all the same. Nothing that is put there is decided or joined: the joiner refuses
+// it, with a reject each. How far it has come with that, the rejects themselves say.
 
 // surplus are the partitions of contexts and outcomes beyond the model's.
 type surplus struct {

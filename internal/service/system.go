@@ -122,11 +122,10 @@ func (c *SystemConfig) seedHash() string {
 	return loop.SeedHash(c.Seed)
 }
 
-// RunSystem runs a joiner, if it has a model, deciders, and the outcome service, until
-// the context ends or one of them cannot go on. With Sharing the joiner stands by while
-// another process is the joiner, and the deciders are those of this process's share of
-// the partitions. ready is called once, when all are at work for the first time; with
-// Sharing, when the first decider is.
+// RunSystem runs a joiner, if it has a model, deciders, and the outcome service, until the context ends or one of them
+// cannot go on. With Sharing the joiner stands by while another process is the joiner, and the deciders are those of
+// this process's share of the partitions. ready is called once, when all are at work for the first time; with Sharing,
+// when the first decider is.
 func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	g, ctx := errgroup.WithContext(ctx)
 	c.complete()

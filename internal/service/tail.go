@@ -73,8 +73,7 @@ func (d *Decider) knowsDraws() bool {
 	return s.first < from-ep.Rules.Sticky-join.ClockSkew
 }
 
-// readFrom reads decisions from an offset to before end, and returns how many there
-// are.
+// readFrom reads decisions from an offset to before end, and returns how many there are.
 func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err error) {
 	s := &d.seen
 	err = stream.Scan(ctx, d.cfg.Log, d.topics.Decisions, d.cfg.Partition, from, end, func(r *stream.Record) error {
@@ -122,11 +121,10 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 	return n, err
 }
 
-// announceLosses compares the tail of decisions with the other logs. A power failure
-// may have taken the tail of each. What is gone is written down in a mark before
-// anything new is decided: rounds that another log tells of, whose numbers are not
-// used again; feedback that the last decision had learned; contexts that were passed, and
-// rejects of those.
+// announceLosses compares the tail of decisions with the other logs. A power failure may have taken the tail of each.
+// What is gone is written down in a mark before anything new is decided: rounds that another log tells of, whose
+// numbers are not used again; feedback that the last decision had learned; contexts that were passed, and rejects of
+// those.
 func (d *Decider) announceLosses(ctx context.Context) error {
 	var m codec.DecisionMark
 	void, err := d.lostFeedback(ctx)
@@ -151,9 +149,8 @@ func (d *Decider) announceLosses(ctx context.Context) error {
 	return d.mark(ctx, m)
 }
 
-// markEpoch writes down that an epoch has begun that goes on with a learner, before anything
-// is decided in it: its record may be lost with the feedback log's tail, and the mode that
-// somebody asked for with it.
+// markEpoch writes down that an epoch has begun that goes on with a learner, before anything is decided in it: its
+// record may be lost with the feedback log's tail, and the mode that somebody asked for with it.
 func (d *Decider) markEpoch(ctx context.Context) error {
 	ep := d.follower.Replica().Epoch()
 	if ep == nil || ep.Since == 0 {
@@ -168,8 +165,7 @@ func (d *Decider) markEpoch(ctx context.Context) error {
 	return d.mark(ctx, m)
 }
 
-// lostRounds finds rounds that feedback, a mark, a snapshot or this process's memory tells of and
-// decisions do not.
+// lostRounds finds rounds that feedback, a mark, a snapshot or this process's memory tells of and decisions do not.
 func (d *Decider) lostRounds(m *codec.DecisionMark) {
 	p := d.cfg.Partition
 	last := max(d.follower.Rounds()[p], d.follower.Told(p), d.cfg.wrote.n.Load())
@@ -179,9 +175,8 @@ func (d *Decider) lostRounds(m *codec.DecisionMark) {
 	}
 }
 
-// lostFeedback finds out whether the last decision had learned feedback that is gone.
-// One may go on with less only when the joiner has written down that it is gone: else
-// it may just not be there yet.
+// lostFeedback finds out whether the last decision had learned feedback that is gone. One may go on with less only when
+// the joiner has written down that it is gone: else it may just not be there yet.
 func (d *Decider) lostFeedback(ctx context.Context) (void bool, err error) {
 	f := d.follower
 	got, number := f.Replica().LearnedThrough(), int64(0)
@@ -285,9 +280,8 @@ func (d *Decider) lostRejects(ctx context.Context, m *codec.DecisionMark) error 
 	return nil
 }
 
-// lostFrom returns where the part of a partition ends that was there when its offsets
-// before through, and log time at, had been reached: through, or less if the log has
-// lost its tail since. Records in the place of lost ones are later.
+// lostFrom returns where the part of a partition ends that was there when its offsets before through, and log time at,
+// had been reached: through, or less if the log has lost its tail since. Records in the place of lost ones are later.
 func lostFrom(ctx context.Context, log stream.Log, topic string, partition int, through, at int64) (int64, error) {
 	_, end, err := log.Bounds(ctx, topic, partition)
 	if err != nil {
@@ -305,9 +299,8 @@ func lostFrom(ctx context.Context, log stream.Log, topic string, partition int, 
 	return lost, err
 }
 
-// checkTail refuses a log of decisions whose records are all gone: which contexts were
-// decided, and under which numbers, is not known then. told is whether any record told
-// of positions.
+// checkTail refuses a log of decisions whose records are all gone: which contexts were decided, and under which
+// numbers, is not known then. told is whether any record told of positions.
 func (d *Decider) checkTail(t stream.Tail, told bool) error {
 	if told || t.First <= join.LogStart {
 		return nil

@@ -102,8 +102,10 @@ func (d *Decider) warnStrange(budgets []learner.Spending) {
 		}
 		if d.cfg.Partition == 0 && n > 2*warned {
 			d.strange[b.Budget.Name] = n
-			d.cfg.Logger.Warn("costs are over 100 times what the model says they are about, or below a hundredth: look whether "+
-				"an outcome is in another unit, and at the constants", "budget", b.Budget.Name, "costs", n, "of", b.Costs)
+			d.cfg.Logger.Warn("costs are over 100 times what the model says they are about, or below a hundredth: "+
+				"look whether "+
+				"an outcome is in another unit, and at the constants", "budget", b.Budget.Name, "costs", n, "of",
+				b.Costs)
 		}
 	}
 }
@@ -123,8 +125,7 @@ func (d *Decider) show() {
 	}
 }
 
-// rewardsOf returns the range of the rewards that rounds have, by the model or as outcomes told;
-// nil: they have losses.
+// rewardsOf returns the range of the rewards that rounds have, by the model or as outcomes told; nil: they have losses.
 func rewardsOf(r *loop.Rules, told bool) *words.Rewards {
 	if r == nil || !r.Reward && !told {
 		return nil

@@ -72,8 +72,8 @@ func (c *SystemConfig) witness(ctx context.Context) {
 		}
 		if gone {
 			c.Metrics.LostTails.Inc()
-			c.Logger.Error("logs have lost their tails: decisions that this process made and that were "+
-				"acknowledged are gone, and the next owner of the partition may use their numbers again",
+			c.Logger.Error("logs have lost their tails: decisions that this process made and that were acknowledged "+
+				"are gone, and the next owner of the partition may use their numbers again",
 				"partition", p, "round", was.n, "offset", was.offset)
 		}
 	}

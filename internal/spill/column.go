@@ -11,10 +11,9 @@ import (
 	"unsafe"
 )
 
-// Files are the temporary files in which columns of a log lie: what is kept of every
-// row, in memory that the system may drop and read again. They are there until the process
-// ends, for what aliases them is handed out, and have no name: nothing is left of them
-// however it ends. Where no such file can be made columns are on the heap; a full disk is an
+// Files are the temporary files in which columns of a log lie: what is kept of every row, in memory that the system may
+// drop and read again. They are there until the process ends, for what aliases them is handed out, and have no name:
+// nothing is left of them however it ends. Where no such file can be made columns are on the heap; a full disk is an
 // error.
 type Files struct {
 	Most  int // bytes of a column on the heap; 0: columnBytes
@@ -27,8 +26,7 @@ const (
 	fileStep    = 1 << 20 // by which a file grows, a multiple of every page
 )
 
-// Drop lets the system take the memory of all columns, whose content stays. It is safe for
-// concurrent use with readers.
+// Drop lets the system take the memory of all columns, whose content stays. It is safe for concurrent use with readers.
 func (s *Files) Drop() {
 	if s == nil {
 		return
@@ -133,8 +131,7 @@ func (x *Texts) At(i int) string {
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
 
-// Unnamed makes a temporary file whose name is gone at once: nothing is left of it
-// however the process ends.
+// Unnamed makes a temporary file whose name is gone at once: nothing is left of it however the process ends.
 func Unnamed(pattern string) (*os.File, error) {
 	f, err := os.CreateTemp("", pattern)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Library names the charts' library: uPlot, MIT licence, from the npm registry; with the
-// SHA-256 of its script.
+// Library names the charts' library: uPlot, MIT licence, from the npm registry; with the SHA-256 of its script.
 const (
 	Library       = "uPlot 1.6.32"
 	folder        = "uPlot-1.6.32/"

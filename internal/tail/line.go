@@ -13,9 +13,8 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// line is how a system does: what was read since the last line, and what the last 1,000
-// rounds were worth. The first lines have what was in the log before it was followed, too.
-// What is not known is nil.
+// line is how a system does: what was read since the last line, and what the last 1,000 rounds were worth. The first
+// lines have what was in the log before it was followed, too. What is not known is nil.
 type progressLine struct {
 	Time      time.Time        `json:"time"`
 	Seconds   float64          `json:"seconds"`   // since the last line

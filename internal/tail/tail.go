@@ -26,8 +26,7 @@ type Config struct {
 	Last int64
 }
 
-// Tail follows decisions, feedback and rejects. Several goroutines read; [Tail.Line] may be
-// called meanwhile.
+// Tail follows decisions, feedback and rejects. Several goroutines read; [Tail.Line] may be called meanwhile.
 type Tail struct {
 	cfg     Config
 	topics  join.Topics
@@ -222,8 +221,7 @@ func (t *Tail) reject(r *stream.Record) error {
 	return nil
 }
 
-// waiting returns how many decisions wait for their feedback; −1: unknown, for not of each
-// log a record was seen.
+// waiting returns how many decisions wait for their feedback; −1: unknown, for not of each log a record was seen.
 func (t *Tail) waiting() int64 {
 	if t.released < 0 || slices.Contains(t.decided, -1) {
 		return -1

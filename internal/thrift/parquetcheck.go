@@ -11,9 +11,8 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// The library allocates whatever sizes a file of Parquet names, so that a few damaged
-// bytes would take all memory. What it takes on trust is checked here, at the cost of
-// reading the headers of all pages once more.
+// The library allocates whatever sizes a file of Parquet names, so that a few damaged bytes would take all memory. What
+// it takes on trust is checked here, at the cost of reading the headers of all pages once more.
 
 var errNoParquet = errors.New("not Parquet, or cut: PAR1 and the footer are not where they should be")
 

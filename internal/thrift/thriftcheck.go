@@ -5,9 +5,8 @@ import (
 	"errors"
 )
 
-// thriftWalk passes over a struct in Thrift's compact protocol and checks that every size
-// in it is that of bytes that are there.
-// https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
+// thriftWalk passes over a struct in Thrift's compact protocol and checks that every size in it is that of bytes that
+// are there. https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 type thriftWalk struct {
 	b   []byte
 	i   int

@@ -45,9 +45,8 @@ func createBy(ctx context.Context, log stream.Log, name string, partitions int, 
 	return create(log, ctx, t.Snapshots, 1, stream.TopicOptions{Trimmable: true})
 }
 
-// Ensure makes the topics of a new model with the given number of partitions, 0
-// meaning 1, or checks that an old one has that many, 0 meaning any, and returns how
-// many it has.
+// Ensure makes the topics of a new model with the given number of partitions, 0 meaning 1, or checks that an old one
+// has that many, 0 meaning any, and returns how many it has.
 func Ensure(ctx context.Context, log stream.Log, name string, partitions int, keep Retention) (int, error) {
 	have, err := Partitions(ctx, log, name)
 	create := createAtLeast
@@ -98,13 +97,12 @@ func Encoding(ctx context.Context, log stream.Log, name, asked string) (codec.En
 
 // OtherEncoding returns the error of a process that was to go on in another encoding than a model has.
 func OtherEncoding(name string, have, asked codec.Encoding) error {
-	return fmt.Errorf("model %q: %w: start without --encoding, which goes on in %s, or give a model with "+
-		"--encoding %s another name", name, ErrEncoding, have, asked)
+	return fmt.Errorf("model %q: %w: start without --encoding, which goes on in %s, or give a model with --encoding "+
+		"%s another name", name, ErrEncoding, have, asked)
 }
 
-// encoding reports false if nothing was written. All records of a model have one encoding, but for
-// those that are too large as JSON. The joiner's come first, which is one: deciders may have been
-// started with different flags.
+// encoding reports false if nothing was written. All records of a model have one encoding, but for those that are too
+// large as JSON. The joiner's come first, which is one: deciders may have been started with different flags.
 func encoding(ctx context.Context, log stream.Log, name string) (e codec.Encoding, known bool, err error) {
 	t := join.TopicsOf(name)
 	partitions, err := log.Partitions(ctx, t.Decisions)
@@ -164,9 +162,8 @@ func Await(ctx context.Context, log stream.Log, name string, logger *slog.Logger
 	}
 }
 
-// Check refuses a model some of whose topics are gone: made again they would be
-// empty, and what they said forgotten in silence. They are made in one order, so that
-// one that is missing before one that is there was deleted.
+// Check refuses a model some of whose topics are gone: made again they would be empty, and what they said forgotten in
+// silence. They are made in one order, so that one that is missing before one that is there was deleted.
 func Check(ctx context.Context, log stream.Log, name string) error {
 	t := join.TopicsOf(name)
 	order := []string{t.Contexts, t.Decisions, t.Outcomes, t.Feedback, t.Rejects, t.Snapshots}
@@ -197,8 +194,7 @@ func Check(ctx context.Context, log stream.Log, name string) error {
 	}
 }
 
-// Begun reports whether the log holds anything of a model's rounds, so that its seed
-// must exist.
+// Begun reports whether the log holds anything of a model's rounds, so that its seed must exist.
 func Begun(ctx context.Context, log stream.Log, name string) (bool, error) {
 	first, next, err := log.Bounds(ctx, join.TopicsOf(name).Feedback, 0)
 	if errors.Is(err, stream.ErrNotFound) {

@@ -9,10 +9,9 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// A running system drops old records while they are verified. What is gone when a cursor
-// begins to read was as good as gone before. Later it may look like a difference, or end the
-// reading. So where something is wrong and records were dropped meanwhile, the logs are
-// verified anew. A difference in the same place in two attempts is one.
+// A running system drops old records while they are verified. What is gone when a cursor begins to read was as good as
+// gone before. Later it may look like a difference, or end the reading. So where something is wrong and records were
+// dropped meanwhile, the logs are verified anew. A difference in the same place in two attempts is one.
 
 // mostAttempts is how often the logs are verified while records are dropped.
 const mostAttempts = 4

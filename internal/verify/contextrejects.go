@@ -129,8 +129,7 @@ func (x *rejectIndex) find(key rejectKey) *rejectInfo {
 	return info
 }
 
-// dropped reports whether the reject of a record may be gone: it came later than
-// the record.
+// dropped reports whether the reject of a record may be gone: it came later than the record.
 func (x *rejectIndex) dropped(logTime int64) bool {
 	return x.c.cut() && (len(x.times) == 0 || logTime <= x.times[0])
 }

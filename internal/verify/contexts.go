@@ -86,9 +86,8 @@ func (l *decisionLane) notRejected(r *stream.Record) {
 	})
 }
 
-// refused checks that a context without a decision was rejected, and for a reason
-// that holds. passed is the log time of the record that passes it, the largest number
-// if none does: then it may wait.
+// refused checks that a context without a decision was rejected, and for a reason that holds. passed is the log time of
+// the record that passes it, the largest number if none does: then it may wait.
 func (l *decisionLane) refused(r *stream.Record, epoch func() int64, passed int64) (Tally, error) {
 	v, x := l.v, l.v.rejects
 	info := x.find(rejectKey{false, l.partition, r.Offset, r.Time})
@@ -158,9 +157,8 @@ func (l *decisionLane) lostReject(offset int64, behind int) bool {
 	})
 }
 
-// minted returns the id that the decision at the head has, if that is one that is minted for
-// the context at an offset when those before it are taken, as they are or may be; else "",
-// and the heart mints one.
+// minted returns the id that the decision at the head has, if that is one that is minted for the context at an offset
+// when those before it are taken, as they are or may be; else "", and the heart mints one.
 func (l *decisionLane) minted(offset int64) string {
 	for try := range loop.Mints {
 		id := string(loop.AppendMinted(nil, l.v.Seed, l.v.Name, l.partition, l.head.N, offset, try))

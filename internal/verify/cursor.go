@@ -38,8 +38,7 @@ func (v *verification) openCursor(ctx context.Context, topic string, partition i
 	return &c, nil
 }
 
-// cut reports whether the partition may have lost its beginning to retention: logs
-// start at 0 or 1.
+// cut reports whether the partition may have lost its beginning to retention: logs start at 0 or 1.
 func (c *logCursor) cut() bool { return c.first > 1 }
 
 // seek moves the cursor to an offset. Positions before the first kept mean that.
@@ -48,8 +47,7 @@ func (c *logCursor) seek(from int64) {
 	c.batch, c.i, c.after = nil, 0, from
 }
 
-// head returns the next record, nil at the end. It is valid until the next head
-// after a take.
+// head returns the next record, nil at the end. It is valid until the next head after a take.
 func (c *logCursor) head(ctx context.Context) (*stream.Record, error) {
 	if c.i == len(c.batch) {
 		if c.first >= c.end || c.after >= c.end {

@@ -12,9 +12,8 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// decisionCheck recomputes the decisions of all partitions, and the snapshots, with
-// one replica of the learner that follows the feedback log. They are taken in the
-// order of what they had learned.
+// decisionCheck recomputes the decisions of all partitions, and the snapshots, with one replica of the learner that
+// follows the feedback log. They are taken in the order of what they had learned.
 type decisionCheck struct {
 	v        *verification
 	lanes    []*decisionLane

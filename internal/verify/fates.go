@@ -163,8 +163,7 @@ func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 	return nil
 }
 
-// round compares a feedback with the next that follows from the last cut. One that is equal is not
-// parsed.
+// round compares a feedback with the next that follows from the last cut. One that is equal is not parsed.
 func (f *fateCheck) round(ctx context.Context, r *stream.Record) error {
 	f.checked.Records++
 	if len(f.due) == 0 {

@@ -96,8 +96,7 @@ func (l *decisionLane) suspect(d Difference, kind *Tally, context, learned int64
 	})
 }
 
-// advance moves to the next decision, past control records and what is none. It
-// reports false at the end.
+// advance moves to the next decision, past control records and what is none. It reports false at the end.
 func (l *decisionLane) advance(ctx context.Context) (bool, error) {
 	for l.rec == nil {
 		r, err := l.decisions.head(ctx)
@@ -147,8 +146,7 @@ func (l *decisionLane) done() {
 	l.decisions.take()
 }
 
-// due reports whether n may be the number of what comes next after so many records that
-// could not be read.
+// due reports whether n may be the number of what comes next after so many records that could not be read.
 func due(next, unread, n int64) bool { return n >= next && n <= next+unread }
 
 // follows checks that a decision had not learned less than the one before it.

@@ -14,8 +14,7 @@ import (
 // epochInfo is a model of the log.
 type epochInfo struct {
 	rules *loop.Rules
-	// check decides what a context is worth under this model, apart from the
-	// learner that is recomputed.
+	// check decides what a context is worth under this model, apart from the learner that is recomputed.
 	check   *loop.Decider
 	replica *loop.Replica // of check: it has learned nothing
 	since   int64         // the epoch whose learner it goes on with; 0: its own
@@ -69,8 +68,7 @@ func (m *modelReader) add(ep loop.Epoch) error {
 	return nil
 }
 
-// readAhead reads all models if the log has lost its beginning: where recomputing can begin has
-// to be found.
+// readAhead reads all models if the log has lost its beginning: where recomputing can begin has to be found.
 func (m *modelReader) readAhead(ctx context.Context, feedback *logCursor) error {
 	if !feedback.cut() {
 		return nil
@@ -180,8 +178,7 @@ func (m *modelReader) begun(through int64) (epoch int64) {
 	return epoch
 }
 
-// unknownAfter reports whether the record of the epoch after one is gone: a snapshot of it
-// leads nowhere.
+// unknownAfter reports whether the record of the epoch after one is gone: a snapshot of it leads nowhere.
 func (m *modelReader) unknownAfter(epoch int64) bool {
 	for _, e := range m.starts {
 		if e.epoch > epoch {
@@ -191,9 +188,8 @@ func (m *modelReader) unknownAfter(epoch int64) bool {
 	return m.marked > epoch
 }
 
-// start says where recomputing begins in a log that has lost its beginning: at the first
-// epoch, or the oldest snapshot whose later feedback is all kept. Both are nil if there is
-// no such place.
+// start says where recomputing begins in a log that has lost its beginning: at the first epoch, or the oldest snapshot
+// whose later feedback is all kept. Both are nil if there is no such place.
 func (m *modelReader) start() (from *startPoint, snap *snapshotInfo) {
 	least := int64(0)
 	for i := range m.starts {

@@ -41,8 +41,7 @@ type Tally struct {
 	TooOld  int64 `json:"too_old"` // what they follow from is no longer kept, or may have been lost
 }
 
-// OldDecisions counts what was checked of decisions whose learner's state is gone, whatever
-// came of it.
+// OldDecisions counts what was checked of decisions whose learner's state is gone, whatever came of it.
 type OldDecisions struct {
 	Drawn int64 `json:"drawn"` // that their law is one, and the draw from it by the seed
 	Ruled int64 `json:"ruled"` // and all else but the learner's own law, by the rules of their model
@@ -79,7 +78,8 @@ type Report struct {
 
 // rows are the kinds of records in the order of the report.
 func (r *Report) rows() []row {
-	rows := []row{{"contexts", r.Contexts}, {"decisions", r.Decisions}, {"feedback", r.Feedback}, {"outcomes", r.Outcomes},
+	rows := []row{{"contexts", r.Contexts}, {"decisions", r.Decisions}, {"feedback", r.Feedback}, {"outcomes",
+		r.Outcomes},
 		{"rejects", r.Rejects},
 		{"snapshots", r.Snapshots}, {"epochs", r.Epochs}, {"marks", r.Marks}}
 	if r.Cuts.Records > 0 {
@@ -93,8 +93,7 @@ type row struct {
 	Tally
 }
 
-// TooOld reports whether something could not be checked because what it follows
-// from is no longer kept.
+// TooOld reports whether something could not be checked because what it follows from is no longer kept.
 func (r *Report) TooOld() bool {
 	return r.expired || slices.ContainsFunc(r.rows(), func(t row) bool { return t.Tally.TooOld > 0 })
 }
@@ -169,7 +168,8 @@ func (r *Report) Write(w io.Writer) error {
 			beside = fmt.Sprintf("the first beside them: %s[%d]@%d %s\n    want %s\n    got  %s",
 				d.Topic, d.Partition, d.Offset, d.Field, shorten(d.Want), shorten(d.Got))
 		}
-		fmt.Fprintf(w, "  foreign %d: records that the service did not write, or that are damaged; %s\n", r.Foreign, beside)
+		fmt.Fprintf(w, "  foreign %d: records that the service did not write, or that are damaged; %s\n", r.Foreign,
+			beside)
 	}
 	for _, row := range r.rows() {
 		fmt.Fprintf(w, "  %-10s %10d  checked %10d", row.name, row.Records, row.Checked)
@@ -179,7 +179,8 @@ func (r *Report) Write(w io.Writer) error {
 		fmt.Fprintln(w)
 	}
 	if o := r.Old; o.Drawn > 0 {
-		fmt.Fprintf(w, "  of %d decisions too old to be recomputed the draw from their law was checked, of %d all but the "+
+		fmt.Fprintf(w, "  of %d decisions too old to be recomputed the draw from their law was checked, of %d all "+
+			"but the "+
 			"learner's law\n", o.Drawn, o.Ruled)
 	}
 	fmt.Fprintf(w, "  %d rounds wait for their feedback\n", r.Pending)

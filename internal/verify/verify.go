@@ -54,11 +54,10 @@ type verification struct {
 	total    int64
 }
 
-// Run recomputes from the logs, with the code that decides, joins and learns, every
-// decision, feedback, snapshot and reject of a model, and compares them with what the
-// logs say, byte by byte. It reads the logs as far as they went when it began. Its memory
-// is bounded by what the service bounds, the window of waiting rounds and the ids
-// remembered, and by the number of rejects. An error means that it could not run.
+// Run recomputes from the logs, with the code that decides, joins and learns, every decision, feedback, snapshot and
+// reject of a model, and compares them with what the logs say, byte by byte. It reads the logs as far as they went when
+// it began. Its memory is bounded by what the service bounds, the window of waiting rounds and the ids remembered, and
+// by the number of rejects. An error means that it could not run.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	start := time.Now()
 	if c.Dedup == 0 {
@@ -101,10 +100,9 @@ func (c Config) attempt(ctx context.Context) (v *verification, err error) {
 	return v, err
 }
 
-// run reads what everything depends on first: snapshots and rejects. Then decisions and
-// fates are recomputed side by side. The ends are fetched in an order in which what a
-// record refers to is read too, though the system runs on: feedback comes before its
-// decision's end, the learner's feedback after it, and after the snapshots.
+// run reads what everything depends on first: snapshots and rejects. Then decisions and fates are recomputed side by
+// side. The ends are fetched in an order in which what a record refers to is read too, though the system runs on:
+// feedback comes before its decision's end, the learner's feedback after it, and after the snapshots.
 func (v *verification) run(ctx context.Context) error {
 	fates, err := v.openFates(ctx)
 	if err != nil {
@@ -174,8 +172,7 @@ func (v *verification) stray(d Difference) {
 	v.differ(d)
 }
 
-// suspicion is a difference unless what is read later excuses it: then one more of a
-// kind is too old to be judged.
+// suspicion is a difference unless what is read later excuses it: then one more of a kind is too old to be judged.
 type suspicion struct {
 	Difference
 	excused func() bool
@@ -232,8 +229,7 @@ func (v *verification) step(n int) {
 	v.Progress(v.done, v.total)
 }
 
-// damaged reports whether an error tells of a record's bytes rather than of the
-// log or the program.
+// damaged reports whether an error tells of a record's bytes rather than of the log or the program.
 func damaged(err error) bool {
 	e := (*codec.Error)(nil)
 	return !follow.Newer(err) && (errors.As(err, &e) || errors.Is(err, codec.ErrCorrupt))

@@ -2,8 +2,7 @@ package watch
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// label is a label of metrics with all the values that it can have. No value ever
-// comes from outside.
+// label is a label of metrics with all the values that it can have. No value ever comes from outside.
 type label struct {
 	name   string
 	values []string // nil: the numbers of partitions
@@ -75,6 +74,5 @@ func (c *catalog) note(kind, name, help, alert string, labels []label) (names []
 	return names
 }
 
-// MetricDocs returns all metrics of the services, in the order of the page that
-// lists them.
+// MetricDocs returns all metrics of the services, in the order of the page that lists them.
 func MetricDocs() []MetricDoc { return NewMetrics(nil, nil).c.docs }

@@ -13,8 +13,7 @@ const ruin = 1e-200
 // drawBlock is how many draws a block has.
 const drawBlock = 10_000
 
-// faults are the laws that a [drawCheck] bets on, each of which some plausible fault would
-// draw from.
+// faults are the laws that a [drawCheck] bets on, each of which some plausible fault would draw from.
 const (
 	uniformly  = iota // propensities are ignored
 	greedily          // the likeliest action is played
@@ -38,13 +37,12 @@ var stakes = [...]float64{.05, .5}
 //
 //	M = Π_t (1 − s + s·q_t(a_t)/p_t(a_t))
 //
-// is then a nonnegative martingale that starts at 1 (a supermartingale where q_t plays what
-// p_t does not), and so is the mean over faults q and stakes s. A fault that begins late must
-// not have to make up for what was lost before it, so block j of 10,000 draws has capital
-// 1/(j(j+1)) of its own, which sums to 1 over all blocks: the evidence E is what all blocks
-// together are worth, and P(sup E ≥ 1/α) ≤ α (Ville 1939; Ramdas et al., Game-theoretic
-// statistics and safe anytime-valid inference, Statistical Science 2023, section 3). Of a
-// fault in block j one needs log(j²/α) instead of log(1/α). A zero DrawCheck has seen nothing.
+// is then a nonnegative martingale that starts at 1 (a supermartingale where q_t plays what p_t does not), and so is
+// the mean over faults q and stakes s. A fault that begins late must not have to make up for what was lost before it,
+// so block j of 10,000 draws has capital 1/(j(j+1)) of its own, which sums to 1 over all blocks: the evidence E is what
+// all blocks together are worth, and P(sup E ≥ 1/α) ≤ α (Ville 1939; Ramdas et al., Game-theoretic statistics and safe
+// anytime-valid inference, Statistical Science 2023, section 3). Of a fault in block j one needs log(j²/α) instead of
+// log(1/α). A zero DrawCheck has seen nothing.
 type drawCheck struct {
 	draws  int64
 	in     int64 // draws of the block at work
@@ -103,8 +101,7 @@ func (c *drawCheck) worth() float64 {
 // count returns how many draws were checked.
 func (c *drawCheck) count() int64 { return c.draws }
 
-// evidence returns the largest evidence so far that draws do not follow their laws; 1 at the
-// start.
+// evidence returns the largest evidence so far that draws do not follow their laws; 1 at the start.
 func (c *drawCheck) evidence() float64 { return max(c.peak, 1) }
 
 // refuted reports whether the evidence has reached 1/drawLevel.

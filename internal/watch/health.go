@@ -39,9 +39,8 @@ type Health struct {
 	parts []*Part
 }
 
-// NewHealth returns the health of a process whose work is role ([RoleDecider] or
-// [RoleJoiner]): it is ready while at least one part of that role is at work and
-// nothing is amiss.
+// NewHealth returns the health of a process whose work is role ([RoleDecider] or [RoleJoiner]): it is ready while at
+// least one part of that role is at work and nothing is amiss.
 func NewHealth(role string) *Health { return &Health{role: role, now: time.Now} }
 
 // Part is one decider or joiner of a process. All methods of a nil *Part do nothing.
@@ -187,8 +186,7 @@ func (h *Health) Idle(role string) (why string) {
 	return why
 }
 
-// amiss says what keeps a part from its work, "" if nothing does or another process
-// does that work.
+// amiss says what keeps a part from its work, "" if nothing does or another process does that work.
 func (p *Part) amiss() string {
 	switch {
 	case p.is == Recovering && p.why != "":

@@ -156,8 +156,8 @@ func newMetrics(c *catalog) *Metrics {
 		}
 	}
 	kinds := []string{DecisionsKind, FeedbackKind, OutcomesKind, RejectsKind, SnapshotsKind}
-	errs := c.counter("hindsight_append_errors_total", "Records whose append failed or is in doubt, by the kind "+
-		"of topic.", "it grows", label{"topic", kinds})
+	errs := c.counter("hindsight_append_errors_total", "Records whose append failed or is in doubt, by the kind of "+
+		"topic.", "it grows", label{"topic", kinds})
 	for _, k := range kinds {
 		m.appendErrors[k] = errs.WithLabelValues(k)
 	}
@@ -232,8 +232,7 @@ func (m *Metrics) RefuseReply(subject string) {
 	m.Refuse(kind, noInboxCode)
 }
 
-// AppendError counts a record that was not, or perhaps not, stored. What ends with its
-// caller is no error of the log.
+// AppendError counts a record that was not, or perhaps not, stored. What ends with its caller is no error of the log.
 func (m *Metrics) AppendError(kind string, err error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		m.appendErrors[kind].Inc()

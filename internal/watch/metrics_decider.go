@@ -53,8 +53,8 @@ func newDecider(o *owner) *DeciderMetrics {
 			"From the arrival of a request, or the taking of a batch of contexts, to the acknowledgement of the "+
 				"decision's append.", "the 99th percentile passes what callers wait", decisionBuckets, source),
 		Outstanding: o.gauge("hindsight_decisions_outstanding",
-			"Decisions of the partition whose feedback is not yet learned (σ now).", "it grows for longer than "+
-				"the window"),
+			"Decisions of the partition whose feedback is not yet learned (σ now).", "it grows for longer than the "+
+				"window"),
 		ContextsLag: o.gauge("hindsight_contexts_lag_records",
 			"Records of contexts that are not yet read; holes in the numbering count.", "it grows for 5 minutes"),
 		FeedbackLag: o.gauge("hindsight_feedback_lag_records",
@@ -66,15 +66,15 @@ func newDecider(o *owner) *DeciderMetrics {
 		through: o.gauge("hindsight_learned_through", "Number of the last feedback taken (τ).",
 			"it differs between replicas for 5 minutes"),
 		Gamma: o.gauge("hindsight_gamma", "γ of the last decision: the larger, the less is explored.", ""),
-		epoch: o.gauge("hindsight_epoch", "Number of the epoch at work.", "it differs between replicas for "+
-			"5 minutes"),
+		epoch: o.gauge("hindsight_epoch", "Number of the epoch at work.",
+			"it differs between replicas for 5 minutes"),
 		columns: o.later("hindsight_oracle_columns", "Columns of the linear oracle, the constant included.", ""),
 		refusedValues: o.later("hindsight_refused_feature_values",
 			"Feature values that the linear oracle of this epoch learned as 0 because max_features was reached.",
 			"it grows: the model does not see these features"),
 		Unread: o.counter("hindsight_unread_features_total",
-			"Features of decided contexts that the model does not list, and keys that no context has: they are "+
-				"not read. The log names some, and replayer explain those of one context.",
+			"Features of decided contexts that the model does not list, and keys that no context has: they are not "+
+				"read. The log names some, and replayer explain those of one context.",
 			"it grows, and no client sends more than the model reads on purpose: a name may be misspelt"),
 		Outside: o.counter("hindsight_outside_feature_values_total",
 			"Values in decided contexts outside the range that the model states for their feature ({number: [min, "+
@@ -91,8 +91,8 @@ func newDecider(o *owner) *DeciderMetrics {
 			"it passes a day while rounds are learned"),
 		snapBytes: o.later("hindsight_snapshot_bytes", "Size of that snapshot.", ""),
 		Snapshots: o.counters("hindsight_snapshots_total",
-			"Snapshots written, those that could not be, and those found damaged at startup, which then uses the "+
-				"one before.",
+			"Snapshots written, those that could not be, and those found damaged at startup, which then uses the one "+
+				"before.",
 			"failed or damaged grows", label{"result", []string{"written", "failed", "damaged"}}),
 		missed: o.later("hindsight_budget_missed",
 			"1 if a budget of the model is missed by more than chance explains: as a whole, and by four standard "+

@@ -67,8 +67,8 @@ func newJoiner(o *owner) *JoinerMetrics {
 	j.oldest = o.gauge("hindsight_pending_oldest_age_seconds",
 		"How long the oldest decision that waits has waited: log time as far as it was read, and what has passed here "+
 			"since, less its own; 0 if none waits.", "")
-	j.holding = o.gauge("hindsight_fifo_held_rounds", "Rounds that have their fate and wait for the rounds "+
-		"before them.", "")
+	j.holding = o.gauge("hindsight_fifo_held_rounds", "Rounds that have their fate and wait for the rounds before "+
+		"them.", "")
 	j.wait = o.counter("hindsight_fifo_wait_seconds_total",
 		"What the rounds released had waited, in log time, with their fate known, for the rounds before them.", "")
 	j.logTime = o.gauge("hindsight_log_time_seconds", "Largest time of a record read, in seconds since 1970.",
@@ -85,8 +85,8 @@ func newJoiner(o *owner) *JoinerMetrics {
 		"Number of that decision in its partition; 0: none waits. replayer explain tells its life.",
 		"it stands still for longer than the window")
 	j.overdue = o.gauge("hindsight_head_of_line_overdue_seconds",
-		"For how long that decision has waited past the end of its window, by the rules of its own epoch; 0: it "+
-			"has not, none waits, or the rounds that end its window are not read.",
+		"For how long that decision has waited past the end of its window, by the rules of its own epoch; 0: it has "+
+			"not, none waits, or the rounds that end its window are not read.",
 		"it is over 60 for 2 minutes: nothing is learned")
 	j.window = o.gauge("hindsight_window_seconds",
 		"How long a round of the last epoch waits for its outcome; +Inf: as many rounds as the model says.", "")
@@ -98,20 +98,19 @@ func newJoiner(o *owner) *JoinerMetrics {
 
 func foreignRecords(o *owner) prometheus.Counter {
 	return o.counter("hindsight_foreign_records_total",
-		"Records in decisions, met by the joiner, and in feedback, met by deciders, that the service did not "+
-			"write: passed over, and counted each time that one is met.",
+		"Records in decisions, met by the joiner, and in feedback, met by deciders, that the service did not write: "+
+			"passed over, and counted each time that one is met.",
 		"it grows: someone else writes to the log")
 }
 
 func (j *JoinerMetrics) declareGuard() {
 	j.guardAlarm = j.later("hindsight_guard_alarm",
-		"1 if the guard has found the learner worse than the baseline by more than worse_by since its epoch "+
-			"began, or has switched the mode for that and no mode was requested since, else 0; not there without "+
-			"a guard.",
+		"1 if the guard has found the learner worse than the baseline by more than worse_by since its epoch began, "+
+			"or has switched the mode for that and no mode was requested since, else 0; not there without a guard.",
 		"it is 1: see /guard, and switch to the baseline if the guard has not")
 	j.guardEvidence = j.later("hindsight_guard_evidence_ratio",
-		"Evidence that the learner is worse than the baseline by more than worse_by, as a share of what raises "+
-			"the alarm (of the logarithms).", "it passes 0.5")
+		"Evidence that the learner is worse than the baseline by more than worse_by, as a share of what raises the "+
+			"alarm (of the logarithms).", "it passes 0.5")
 	j.guardExcess = j.later("hindsight_guard_excess_loss",
 		"Estimate of what the learner loses a round over the baseline, of the rounds that the guard counts.", "")
 	j.guardHeld = j.later("hindsight_guard_held_rounds",

@@ -17,10 +17,12 @@ func newLosses(o *owner) lossMetrics {
 		count: o.gauges("hindsight_losses",
 			"Rounds observed, and rounds without a loss in time for which one came late,"+since, "", came),
 		mean: o.gauges("hindsight_loss_mean", "Mean of those losses, on the scale of 0 to 1; NaN of none.", "", came),
-		se:   o.gauges("hindsight_loss_standard_error", "Standard error of that mean; NaN of fewer than two.", "", came),
+		se: o.gauges("hindsight_loss_standard_error", "Standard error of that mean; NaN of fewer than two.", "",
+			came),
 		differ: o.gauge("hindsight_late_losses_differ",
-			"1 if the two means differ significantly, else 0: if both expectations are equal it is ever "+
-				"1 with a probability of at most 1 in 100 (empirical-Bernstein confidence sequences), since this joiner took over.",
+			"1 if the two means differ significantly, else 0: if both expectations are equal it is ever 1 with a "+
+				"probability of at most 1 in 100 (empirical-Bernstein confidence sequences), since this joiner took "+
+				"over.",
 			"1 for an hour: rounds that are skipped or imputed bias what is learned; lengthen the window"),
 		shownTime: -1, shownLat: -1,
 	}

@@ -31,8 +31,8 @@ func newScope(c *catalog) *Scope {
 	s.showRecent(show)
 	s.showShadow(show)
 	show("hindsight_apprentice_match_ratio",
-		"Mean probability that the learner agrees with the baseline, over the last 1,000 rounds of mode "+
-			"apprentice, each asked just before it is learned; NaN of none.", "",
+		"Mean probability that the learner agrees with the baseline, over the last 1,000 rounds of mode apprentice, "+
+			"each asked just before it is learned; NaN of none.", "",
 		func() float64 { return s.match().Rate })
 	return s
 }
@@ -47,11 +47,11 @@ func (s *Scope) showRecent(show func(name, help, alert string, of func() float64
 		return s.rewards.Shown(loss)
 	}
 	show("hindsight_join_ratio",
-		"Share of the last 1,000 rounds released here, withdrawn ones left out, whose outcome came in time; NaN "+
-			"of none.",
+		"Share of the last 1,000 rounds released here, withdrawn ones left out, whose outcome came in time; NaN of "+
+			"none.",
 		"it falls to half of what it was", func() float64 { return recent().JoinRatio })
-	show("hindsight_recent_loss", "Mean loss of those of them that have one, on the scale of 0 to 1; of rewards "+
-		"how far they are from the largest, as a share of their range.",
+	show("hindsight_recent_loss", "Mean loss of those of them that have one, on the scale of 0 to 1; of rewards how "+
+		"far they are from the largest, as a share of their range.",
 		"hindsight_recent_excess_loss says so", func() float64 { return recent().Loss })
 	show("hindsight_recent_uniform_loss",
 		"What uniform play would have lost in them, estimated from the logged propensities.", "",
@@ -77,14 +77,14 @@ func (s *Scope) showRecent(show func(name, help, alert string, of func() float64
 // showShadow shows what the learner would have done in mode shadow.
 func (s *Scope) showShadow(show func(name, help, alert string, of func() float64)) {
 	show("hindsight_shadow_agreement_ratio",
-		"Mean probability that the learner agrees with the baseline, over those of the last 1,000 "+
-			"decisions that were made in mode shadow; NaN of none.", "",
+		"Mean probability that the learner agrees with the baseline, over those of the last 1,000 decisions that "+
+			"were made in mode shadow; NaN of none.", "",
 		func() float64 { return s.shadow().Agreement })
 	show("hindsight_shadow_uncovered_ratio",
-		"Mean share of the learner's law that the baseline never plays, over those of the last 1,000 "+
-			"rounds released that were made in shadow and have a loss; NaN of none.",
-		"it is over 0.05 and you want to know what the learner is worth: give the baseline some chance for "+
-			"every action",
+		"Mean share of the learner's law that the baseline never plays, over those of the last 1,000 rounds released "+
+			"that were made in shadow and have a loss; NaN of none.",
+		"it is over 0.05 and you want to know what the learner is worth: give the baseline some chance for every "+
+			"action",
 		func() float64 { return s.shadow().Uncovered })
 	show("hindsight_shadow_excess_loss",
 		"Estimate of what the learner would have lost a round over the baseline in them, by importance weights, wrong "+

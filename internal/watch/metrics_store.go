@@ -2,8 +2,7 @@ package watch
 
 import "math"
 
-// StoreUsage returns how many bytes the store of a log holds, how many it may, and how many are
-// free on its disk.
+// StoreUsage returns how many bytes the store of a log holds, how many it may, and how many are free on its disk.
 type StoreUsage func() (held, limit, free int64, err error)
 
 // WatchStore shows how full the store is that this process serves. nil: it serves none.
@@ -29,8 +28,8 @@ func (m *Metrics) storeMetrics(c *catalog) {
 		})
 	}
 	show("hindsight_store_bytes",
-		"What the store of the embedded log holds; NaN in a process that serves none, as the next two: look at "+
-			"what your servers and brokers show.", "it passes 80 % of its limit",
+		"What the store of the embedded log holds; NaN in a process that serves none, as the next two: look at what "+
+			"your servers and brokers show.", "it passes 80 % of its limit",
 		func(held, _, _ int64) int64 { return held })
 	show("hindsight_store_limit_bytes",
 		"What it may hold: the file limit in its folder. At that the log takes no more.",

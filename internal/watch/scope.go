@@ -33,9 +33,8 @@ type lineHead struct {
 	ID        string
 }
 
-// Scope is what a process sees of its loop. Deciders and joiners of one process share it:
-// what several of them tell counts once. It is safe for concurrent use, and takes a record
-// without allocating. A nil *Scope takes no feedback.
+// Scope is what a process sees of its loop. Deciders and joiners of one process share it: what several of them tell
+// counts once. It is safe for concurrent use, and takes a record without allocating. A nil *Scope takes no feedback.
 type Scope struct {
 	mu        sync.Mutex
 	rounds    []int64 // by partition: the last decision taken

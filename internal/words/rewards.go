@@ -2,9 +2,8 @@ package words
 
 import "fmt"
 
-// Rewards is the range of the rewards of a model or a log: the worth of its rounds, which is
-// worked out as losses in [0,1], is shown in it. nil: they have losses, which are shown as they
-// are.
+// Rewards is the range of the rewards of a model or a log: the worth of its rounds, which is worked out as losses in
+// [0,1], is shown in it. nil: they have losses, which are shown as they are.
 type Rewards struct {
 	Min float64 `json:"min"` // the least
 	Max float64 `json:"max"` // the largest
@@ -32,8 +31,7 @@ func (r *Rewards) Shown(loss float64) float64 {
 	return r.Max - loss*(r.Max-r.Min)
 }
 
-// Length returns a distance between losses, or an error of them, as it is shown: of rewards one
-// that is lost is missed.
+// Length returns a distance between losses, or an error of them, as it is shown: of rewards one that is lost is missed.
 func (r *Rewards) Length(loss float64) float64 {
 	if r == nil {
 		return loss

@@ -1,6 +1,5 @@
-// Package words writes numbers for people, the same wherever a command, a table or a page
-// shows one: figures with as many digits as tell something, counts with commas, shares in
-// percent, values with their standard errors.
+// Package words writes numbers for people, the same wherever a command, a table or a page shows one: figures with as
+// many digits as tell something, counts with commas, shares in percent, values with their standard errors.
 package words
 
 import (
@@ -16,8 +15,7 @@ func Digits(x float64) string { return Figure(x, 4) }
 // Short writes an error with two significant digits.
 func Short(x float64) string { return Figure(x, 2) }
 
-// Figure writes a figure with so many significant digits, or all before the point; – if
-// there is none.
+// Figure writes a figure with so many significant digits, or all before the point; – if there is none.
 func Figure(x float64, significant int) string {
 	switch abs := math.Abs(x); {
 	case math.IsNaN(x):
@@ -69,8 +67,7 @@ func Share(n, of int64) string {
 // RoundedAway is what sums of equal terms leave behind: an error below it is none.
 const RoundedAway = 1e-12
 
-// WithError writes a value with as many decimals as its standard error has, two of which
-// count.
+// WithError writes a value with as many decimals as its standard error has, two of which count.
 func WithError[F ~float64](value, se F) string {
 	v, s := float64(value), float64(se)
 	if s < RoundedAway {

@@ -20,19 +20,19 @@ func builtins() []builtin {
 		{grammar.Word("sigmoid", "", "contexts uniform in [-1,1]^5, 5 actions, 100 logistic functions one of which is "+
 			"true; losses 0 or 1"),
 			func(seed uint64, rounds int, _ []float64) *World { return NewSigmoid(seed, rounds, SigmoidOptions{}) }},
-		{grammar.Word("close", "r", "the same, but the functions are near each other: coefficients of one "+
-			"centre and r times normal ones", grammar.Number("r", 0, 1000)), newClose},
+		{grammar.Word("close", "r", "the same, but the functions are near each other: coefficients of one centre and "+
+			"r times normal ones", grammar.Number("r", 0, 1000)), newClose},
 		{grammar.Word("needle", "s,n,o", "no context, 10 actions: mean loss s of the first, n of one hidden among the "+
 			"others, o of the rest; needle:.4,.2,.6 traps greed", mean("s"), mean("n"), mean("o")), newNeedle},
-		{grammar.Word("unstable", "", "the lower bound: an oracle without regret and without stability (no "+
-			"delay: regret 0 with greedy, delay 1: half of all rounds)"), newUnstable},
+		{grammar.Word("unstable", "", "the lower bound: an oracle without regret and without stability (no delay: "+
+			"regret 0 with greedy, delay 1: half of all rounds)"), newUnstable},
 		{grammar.Word("unstable-hedge", "", "the same rounds with Hedge-Vovk over the class"), newUnstableHedge},
 		{grammar.Word("hypercube", "n,eps", "n contexts, 2 actions, all 2^n functions: one action is better by eps in "+
 			"each context; eps 0: the paper's, sqrt(n/(100 T))", grammar.Whole("n", 1, 1e6),
 			grammar.Number("eps", 0, 0.5)),
 			newHypercube},
-		{grammar.Word("blocks", "d,N", "N policies that advise at random, losses constant in blocks of d+1 "+
-			"rounds whose outcomes come at the end; regret is against the best policy", grammar.Whole("d", 0, 1e6),
+		{grammar.Word("blocks", "d,N", "N policies that advise at random, losses constant in blocks of d+1 rounds "+
+			"whose outcomes come at the end; regret is against the best policy", grammar.Whole("d", 0, 1e6),
 			grammar.Whole("N", 1, 1000)),
 			newBlocks},
 		{grammar.Word("trap", "K,m0,m,r", "K actions, the first is right before round m, the second from then on; "+
@@ -47,8 +47,8 @@ func builtins() []builtin {
 	}
 }
 
-var errEnvironment = errors.New("expected NAME or NAME:NUMBER,…; for example: sigmoid, close:0.3, " +
-	"needle:.4,.2,.6; `replayer list` names them all")
+var errEnvironment = errors.New("expected NAME or NAME:NUMBER,…; for example: sigmoid, close:0.3, needle:.4,.2,.6; " +
+	"`replayer list` names them all")
 
 // List lists the environments.
 func List() []grammar.Entry {

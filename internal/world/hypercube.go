@@ -7,10 +7,9 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// newHypercube returns the environment hypercube:n,eps of docs/algorithms.md, section 6 (paper,
-// lem:fa-full-info-lb): n contexts that come at random, two actions, and a class of 2ⁿ
-// functions, one for each choice of a best action in every context: f(x, best) = ½ − ε,
-// f(x, other) = ½. f⋆ is one of them by the seed, losses are Bernoulli. Of Ω(√(nT)) regret
+// newHypercube returns the environment hypercube:n,eps of docs/algorithms.md, section 6 (paper, lem:fa-full-info-lb): n
+// contexts that come at random, two actions, and a class of 2ⁿ functions, one for each choice of a best action in every
+// context: f(x, best) = ½ − ε, f(x, other) = ½. f⋆ is one of them by the seed, losses are Bernoulli. Of Ω(√(nT)) regret
 // none is saved by any learner at the paper's ε = √(n/(100·T)).
 //
 // eps = 0 stands for the paper's. Contexts are a number to the eye, but only equal or not. Its oracle is

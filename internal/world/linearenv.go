@@ -4,9 +4,8 @@ import (
 	"hindsight/internal/random"
 )
 
-// newLinear returns the environment linear:d,K of a seed: x is uniform in [−1,1]^d, the mean loss of
-// action a is ½ + θ_a·x with θ_a normal and scaled to Σ|θ_aj| = ½, so that it is linear
-// everywhere in [0,1]; losses are Bernoulli.
+// newLinear returns the environment linear:d,K of a seed: x is uniform in [−1,1]^d, the mean loss of action a is ½ +
+// θ_a·x with θ_a normal and scaled to Σ|θ_aj| = ½, so that it is linear everywhere in [0,1]; losses are Bernoulli.
 func newLinear(seed uint64, rounds int, args []float64) *World {
 	d, k := int(args[0]), int(args[1])
 	e := newWorld(rounds, k, "linear", args...)

@@ -5,11 +5,10 @@ import (
 	"hindsight/internal/random"
 )
 
-// newNeedle returns the environment needle:s,n,o of docs/algorithms.md, section 6, of a seed: no context,
-// K = |F| = 10. Action 0 has mean loss s; action j ≥ 1 has mean n under f_j, the
-// needle, and o under every other function. f_0 has no needle; f⋆ is one of
-// f_1 … f_9 by the seed. A learner that never leaves action 0 for n < s < o never
-// learns which function is true. Losses are Bernoulli; all means are in [0,1].
+// newNeedle returns the environment needle:s,n,o of docs/algorithms.md, section 6, of a seed: no context, K = |F| = 10.
+// Action 0 has mean loss s; action j ≥ 1 has mean n under f_j, the needle, and o under every other function. f_0 has no
+// needle; f⋆ is one of f_1 … f_9 by the seed. A learner that never leaves action 0 for n < s < o never learns which
+// function is true. Losses are Bernoulli; all means are in [0,1].
 func newNeedle(seed uint64, rounds int, args []float64) *World {
 	const needleActions = 10
 	e := newWorld(rounds, needleActions, "needle", args...)

@@ -8,11 +8,10 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// unstable is the environment of the paper's lower bound (thm:lower-bound): T contexts
-// that come in order, two actions, F = {f_1, …, f_T, f⋆} with f⋆(x, a1) ∈ {0, 1} by a fair
-// coin, f⋆(x, a2) = 1 − f⋆(x, a1), and f_i equal to f⋆ at x_i and fair coins elsewhere. Its
-// [unstableOracle] has regret 0 and no stability; the same rounds with Hedge-Vovk over
-// F show that it is the oracle that fails.
+// unstable is the environment of the paper's lower bound (thm:lower-bound): T contexts that come in order, two actions,
+// F = {f_1, …, f_T, f⋆} with f⋆(x, a1) ∈ {0, 1} by a fair coin, f⋆(x, a2) = 1 − f⋆(x, a1), and f_i equal to f⋆ at x_i
+// and fair coins elsewhere. Its [unstableOracle] has regret 0 and no stability; the same rounds with Hedge-Vovk over F
+// show that it is the oracle that fails.
 type unstable struct {
 	rounds int
 	coins  random.Stream // (function, round·2 + action); function T is f⋆
@@ -65,9 +64,8 @@ func (c unstableClass) Eval(dst []float64, x *oracle.Input, action int) {
 	}
 }
 
-// unstableOracle predicts by f_{n+1} after n rounds: by f_t, which knows f⋆(x_t) and
-// nothing else, in the round t that follows t−1 learned ones. For that round it errs
-// never, so R_T = 0; one round late it tosses coins.
+// unstableOracle predicts by f_{n+1} after n rounds: by f_t, which knows f⋆(x_t) and nothing else, in the round t that
+// follows t−1 learned ones. For that round it errs never, so R_T = 0; one round late it tosses coins.
 type unstableOracle struct {
 	env *unstable
 	fed int64

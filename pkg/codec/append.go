@@ -103,8 +103,7 @@ func appendBool(dst []byte, v bool) []byte {
 	return append(dst, mpFalse)
 }
 
-// jsonFloat appends f as JSON, in the fewest digits that read back as f. What
-// JSON cannot say is null.
+// jsonFloat appends f as JSON, in the fewest digits that read back as f. What JSON cannot say is null.
 func jsonFloat(dst []byte, f float64) []byte {
 	abs := math.Abs(f)
 	switch {

@@ -4,11 +4,10 @@ package codec
 // https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
 const cloudMark = "specversion"
 
-// CloudEventID returns the id of a CloudEvent in binary mode, whose attributes are
-// the record's headers (ce_id on Kafka, ce-id on NATS) and whose data is its
-// value; ok says whether the headers are those of such an event. The id is the
-// round's if a context itself has none, and the outcome_id of an outcome that has
-// none. header returns "" for a header that is not there.
+// CloudEventID returns the id of a CloudEvent in binary mode, whose attributes are the record's headers (ce_id on
+// Kafka, ce-id on NATS) and whose data is its value; ok says whether the headers are those of such an event. The id is
+// the round's if a context itself has none, and the outcome_id of an outcome that has none. header returns "" for a
+// header that is not there.
 func CloudEventID(header func(key string) string) (id string, ok bool) {
 	for _, of := range [...]struct{ mark, id string }{{"ce_" + cloudMark, "ce_id"}, {"ce-" + cloudMark, "ce-id"}} {
 		if header(of.mark) == "1.0" {
@@ -20,9 +19,8 @@ func CloudEventID(header func(key string) string) (id string, ok bool) {
 	return "", false
 }
 
-// isCloudEvent reports whether r, which read all it could of a record as a plain
-// event, met a CloudEvent instead. An attribute of the producer's may be what an
-// event's own key is not, so after an error the rest is searched too.
+// isCloudEvent reports whether r, which read all it could of a record as a plain event, met a CloudEvent instead. An
+// attribute of the producer's may be what an event's own key is not, so after an error the rest is searched too.
 func (r *reader) isCloudEvent() bool {
 	if r.cloud || r.err == nil || !r.json {
 		return r.cloud

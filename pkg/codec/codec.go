@@ -1,22 +1,18 @@
 // Package codec holds Hindsight's events and their bytes.
 //
-// Four events flow through the loop: a [Context] asks for a decision, a
-// [Decision] records what was drawn and with which law, an [Outcome] says what
-// it was worth, a [Feedback] is the one record from which every replica learns.
-// Beside them stand the rare records: [Epoch], [Class], [Cut], the marks,
-// [Snapshot] and [Reject].
+// Four events flow through the loop: a [Context] asks for a decision, a [Decision] records what was drawn and with
+// which law, an [Outcome] says what it was worth, a [Feedback] is the one record from which every replica learns.
+// Beside them stand the rare records: [Epoch], [Class], [Cut], the marks, [Snapshot] and [Reject].
 //
-// On a log they are MessagePack maps with named keys, the version "v" first, or JSON of the same keys
-// ([AppendJSON]), as the model has it; unknown keys are ignored. At the edges contexts and outcomes may also be JSON
-// or CloudEvents. The hot events are written and parsed by hand, without
-// allocation; the rare records by their fields' tags.
+// On a log they are MessagePack maps with named keys, the version "v" first, or JSON of the same keys ([AppendJSON]),
+// as the model has it; unknown keys are ignored. At the edges contexts and outcomes may also be JSON or CloudEvents.
+// The hot events are written and parsed by hand, without allocation; the rare records by their fields' tags.
 // github.com/vmihailenco/msgpack is the reference in tests.
 //
 // # Aliasing
 //
-// The strings and byte slices of a parsed event alias the bytes it was parsed
-// from, and are valid as long as those are neither reused nor changed. Parse
-// functions reuse the capacity of their destination. The rare records are copies.
+// The strings and byte slices of a parsed event alias the bytes it was parsed from, and are valid as long as those are
+// neither reused nor changed. Parse functions reuse the capacity of their destination. The rare records are copies.
 package codec
 
 import (
@@ -30,8 +26,7 @@ import (
 // Readers accept every version up to that and refuse later ones with [ErrVersion].
 const Version = 1
 
-// Limits on everything that comes in. Each is checked by Validate and named in
-// its error.
+// Limits on everything that comes in. Each is checked by Validate and named in its error.
 const (
 	MaxIDBytes     = 256          // round ids and outcome ids
 	MaxNameBytes   = 256          // feature names, action names
@@ -65,8 +60,7 @@ var (
 	ErrTooLarge = errors.New("record too large")
 )
 
-// Error says which event and field is wrong, and why. Every error of this
-// package is one.
+// Error says which event and field is wrong, and why. Every error of this package is one.
 type Error struct {
 	Event string // "context", "decision", "outcome", "feedback", …
 	Field string // "id", "features.age", "actions[3].name", …; "" when the whole is meant
@@ -130,11 +124,10 @@ type Action struct {
 
 // Context asks for one decision.
 //
-// JSON and MessagePack: {"id", "features": {name: number|text|bool|[number…]} or
-// [number…], "actions": [name | {"name", "features"}…], "baseline": name |
-// {name: probability…}, "logged_propensity": p, "assigned": {"action", "propensity" or
-// "propensities": {name: probability…}, "by"}, "unit"}. All keys are optional; a missing id is
-// minted, missing actions are the model's list, a missing baseline is the model's.
+// JSON and MessagePack: {"id", "features": {name: number|text|bool|[number…]} or [number…], "actions": [name | {"name",
+// "features"}…], "baseline": name | {name: probability…}, "logged_propensity": p, "assigned": {"action", "propensity"
+// or "propensities": {name: probability…}, "by"}, "unit"}. All keys are optional; a missing id is minted, missing
+// actions are the model's list, a missing baseline is the model's.
 type Context struct {
 	ID       string
 	Features []Feature // in the order of the bytes, names unique
@@ -163,14 +156,12 @@ type Context struct {
 
 // Decision records one round: what was known, the whole law, and the draw.
 //
-// MessagePack: {"v", "n", "partition", "id", "epoch", "learned_through",
-// "learned", "gamma", "contexts_through", "source", "time", "action",
-// "propensity", "propensities": {name: p…} in the order of the intervals,
-// "context": bytes}, of a round that was not decided live "mode" and, of one in
-// shadow, "would": [p…] in the same order, "era" unless it is 0, and of a model with budgets "prices": {name: x…}.
-// A decision for a unit has "unit" and, if it repeats a draw, "first": {"partition", "n"}, which names that one.
-// Unknown propensities of mode external are null.
-// As a reply, and in JSON, it is the short form of [AppendDecisionJSON].
+// MessagePack: {"v", "n", "partition", "id", "epoch", "learned_through", "learned", "gamma", "contexts_through",
+// "source", "time", "action", "propensity", "propensities": {name: p…} in the order of the intervals, "context":
+// bytes}, of a round that was not decided live "mode" and, of one in shadow, "would": [p…] in the same order, "era"
+// unless it is 0, and of a model with budgets "prices": {name: x…}. A decision for a unit has "unit" and, if it repeats
+// a draw, "first": {"partition", "n"}, which names that one. Unknown propensities of mode external are null. As a
+// reply, and in JSON, it is the short form of [AppendDecisionJSON].
 type Decision struct {
 	Partition       int     // of the decisions topic
 	N               int64   // 1, 2, 3, … dense in its partition
@@ -292,13 +283,11 @@ const (
 // Feedback closes one round. It holds all that learning and the certificate
 // need: the feedback log is the off-policy data set. On the wire the fate is its name.
 //
-// MessagePack: {"v", "n", "partition", "round", "id", "epoch",
-// "learned_through", "gamma", "time", "action", "propensity", "propensities",
-// "fate", "reason", "loss", "outcome_partition", "outcome_offset", "closed_at",
-// "context"}, and "mode", "would", "unit" and "first" as its decision has them. Of a model that names
-// outcomes also "outcomes": {name: {"fate", "value", "partition", "offset", "closed_at"}…},
-// with "stage" too where an earlier record told of it. A record
-// of an earlier stage leaves out fate, reason, loss, outcome_partition and outcome_offset, and has
+// MessagePack: {"v", "n", "partition", "round", "id", "epoch", "learned_through", "gamma", "time", "action",
+// "propensity", "propensities", "fate", "reason", "loss", "outcome_partition", "outcome_offset", "closed_at",
+// "context"}, and "mode", "would", "unit" and "first" as its decision has them. Of a model that names outcomes also
+// "outcomes": {name: {"fate", "value", "partition", "offset", "closed_at"}…}, with "stage" too where an earlier record
+// told of it. A record of an earlier stage leaves out fate, reason, loss, outcome_partition and outcome_offset, and has
 // "stage".
 type Feedback struct {
 	N                int64  // 1, 2, 3, … dense in the feedback log: the paper's t
@@ -341,8 +330,7 @@ type FileRef struct {
 	SHA256 string `msgpack:"sha256"` // lower-case hex
 }
 
-// Epoch announces a model in the feedback log. Everything behind it is decided
-// and learned by that model.
+// Epoch announces a model in the feedback log. Everything behind it is decided and learned by that model.
 type Epoch struct {
 	V          int       `msgpack:"v"`
 	Epoch      int64     `msgpack:"epoch"`      // 1, 2, 3, …
@@ -355,9 +343,8 @@ type Epoch struct {
 	SHA256     string    `msgpack:"sha256"`     // of LoggedModel, hex
 	Files      []FileRef `msgpack:"files"`
 	Through    int64     `msgpack:"through"` // feedbacks before this record
-	// The fresh learner first learns feedbacks WarmFrom..WarmTo; WarmTo = 0: none. Of
-	// WarmEpoch = 0 all of them; otherwise those that made the state after feedback
-	// WarmTo, at which that epoch was at work.
+	// The fresh learner first learns feedbacks WarmFrom..WarmTo; WarmTo = 0: none. Of WarmEpoch = 0 all of them;
+	// otherwise those that made the state after feedback WarmTo, at which that epoch was at work.
 	WarmFrom  int64 `msgpack:"warm_from,omitempty"`
 	WarmTo    int64 `msgpack:"warm_to,omitempty"`
 	WarmEpoch int64 `msgpack:"warm_epoch,omitempty"`
@@ -367,8 +354,7 @@ type Epoch struct {
 	Cause     string `msgpack:"cause,omitempty"` // who asked for Mode, for people and [CauseTaught]; "": the model file
 }
 
-// Class carries one piece of a file that the next [Epoch] names. A sequence
-// without its epoch record is ignored.
+// Class carries one piece of a file that the next [Epoch] names. A sequence without its epoch record is ignored.
 type Class struct {
 	V     int    `msgpack:"v"`
 	File  string `msgpack:"file"`
@@ -377,9 +363,8 @@ type Class struct {
 	Bytes []byte `msgpack:"bytes"` // at most 512 KiB
 }
 
-// Snapshot is one chunk of a learner's state. It is complete when all Parts of
-// the same (Epoch, LearnedThrough, Nonce) are there and their bytes, joined,
-// have SHA256.
+// Snapshot is one chunk of a learner's state. It is complete when all Parts of the same (Epoch, LearnedThrough, Nonce)
+// are there and their bytes, joined, have SHA256.
 type Snapshot struct {
 	V              int    `msgpack:"v"`
 	Epoch          int64  `msgpack:"epoch"`

@@ -109,13 +109,11 @@ func AppendContextJSON(dst []byte, c *Context) []byte {
 	return dst
 }
 
-// ParseContext parses a context from MessagePack, JSON or the JSON of a
-// CloudEvent, whose id is the round's when its data has none. It refuses what is
-// not such a record; whether the values make sense is for [Context.Validate].
+// ParseContext parses a context from MessagePack, JSON or the JSON of a CloudEvent, whose id is the round's when its
+// data has none. It refuses what is not such a record; whether the values make sense is for [Context.Validate].
 //
-// Parsing reuses all of dst's memory, so that the same shape again allocates
-// nothing, and what dst held before has no influence (an empty Features or Vector
-// may be nil or not, which means the same). On an error dst is of no use but for
+// Parsing reuses all of dst's memory, so that the same shape again allocates nothing, and what dst held before has no
+// influence (an empty Features or Vector may be nil or not, which means the same). On an error dst is of no use but for
 // the next call.
 func ParseContext(dst *Context, b []byte) error {
 	_, err := ReadContext(dst, b, nil)

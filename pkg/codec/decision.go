@@ -2,8 +2,7 @@ package codec
 
 import "slices"
 
-// decisionKeys are the keys of a decision in the order of the wire. A key's index
-// is its bit in the set of keys seen.
+// decisionKeys are the keys of a decision in the order of the wire. A key's index is its bit in the set of keys seen.
 var decisionKeys = []string{
 	"v", "n", "partition", "id", "epoch", "learned_through", "learned", "gamma",
 	"contexts_through", "source", "time", "action", "propensity", "propensities", "context",
@@ -64,9 +63,8 @@ func appendDraw(dst []byte, actions []string, law []float64, drawn int, unknown 
 	return dst
 }
 
-// ParseDecision parses what [AppendDecision] wrote, in any form that MessagePack or JSON
-// allows. Every key must be there, and action and propensity must agree with
-// propensities. It reuses the memory of dst.
+// ParseDecision parses what [AppendDecision] wrote, in any form that MessagePack or JSON allows. Every key must be
+// there, and action and propensity must agree with propensities. It reuses the memory of dst.
 func ParseDecision(dst *Decision, b []byte) error {
 	r := newReader(b)
 	r.decision(dst)

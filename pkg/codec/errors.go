@@ -52,8 +52,7 @@ var (
 	errNoData    = fmt.Errorf("%w: the CloudEvent has no JSON data; data_base64 is not read", ErrCorrupt)
 )
 
-// misread is an error that is [ErrCorrupt] without saying so: nothing has damaged what was
-// never a record.
+// misread is an error that is [ErrCorrupt] without saying so: nothing has damaged what was never a record.
 type misread string
 
 func (e misread) Error() string { return string(e) }
@@ -65,8 +64,8 @@ func (misread) Is(target error) bool { return target == ErrCorrupt }
 var (
 	errEmpty  = errors.New("is empty")
 	errLong   = errors.New("is too long")
-	errVector = errors.New("is a list of numbers, which the model must declare: features: {NAME: {vector: " +
-		"LENGTH}}")
+	errVector = errors.New("is a list of numbers, which the model must declare: features: " +
+		"{NAME: {vector: LENGTH}}")
 	errUTF8         = errors.New("is not valid UTF-8")
 	errControl      = errors.New("has a control character")
 	errNotFinite    = errors.New("is not a finite number")
@@ -128,8 +127,7 @@ func UnlessForeign(err error) error {
 	return err
 }
 
-// label returns a name for use in an error: a copy, cut and quoted when it is
-// not fit to print as it is.
+// label returns a name for use in an error: a copy, cut and quoted when it is not fit to print as it is.
 func label(name string) string {
 	const most = 64
 	plain := utf8.ValidString(name)

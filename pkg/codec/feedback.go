@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// feedbackKeys are the keys of a feedback in the order of the wire. A key's index
-// is its bit in the set of keys seen.
+// feedbackKeys are the keys of a feedback in the order of the wire. A key's index is its bit in the set of keys seen.
 var feedbackKeys = []string{
 	"v", "n", "partition", "round", "id", "epoch", "learned_through", "gamma", "time", "action",
 	"propensity", "propensities", "fate", "reason", "loss", "outcome_partition", "outcome_offset",
@@ -58,9 +57,8 @@ func AppendFeedback(dst []byte, f *Feedback) []byte {
 	return appendUnit(dst, f.Unit, f.First)
 }
 
-// ParseFeedback parses what [AppendFeedback] wrote, in any form that MessagePack or JSON
-// allows. Every key must be there, and action and propensity must agree with
-// propensities. It reuses the memory of dst.
+// ParseFeedback parses what [AppendFeedback] wrote, in any form that MessagePack or JSON allows. Every key must be
+// there, and action and propensity must agree with propensities. It reuses the memory of dst.
 func ParseFeedback(dst *Feedback, b []byte) error {
 	r := newReader(b)
 	r.feedback(dst)

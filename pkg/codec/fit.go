@@ -7,8 +7,7 @@ import (
 
 const maxDetail = 1024 // bytes of a reject's text for people
 
-// Fit cuts a reject: of a record over [MaxRejectBytes] only so many are kept, and Size tells
-// how large it was.
+// Fit cuts a reject: of a record over [MaxRejectBytes] only so many are kept, and Size tells how large it was.
 func (x *Reject) Fit() {
 	if x.Size = 0; len(x.Bytes) > MaxRejectBytes {
 		x.Size = len(x.Bytes)
@@ -24,9 +23,8 @@ func (x *Reject) Fit() {
 // shortDetail is how many bytes of a detail are shown where many are.
 const shortDetail = 200
 
-// Short returns the beginning of a reject's detail, as a text of its own. Details tell of
-// fields, types, limits and places, names of actions and features, and what an outcome was
-// worth; they hold no value of a feature.
+// Short returns the beginning of a reject's detail, as a text of its own. Details tell of fields, types, limits and
+// places, names of actions and features, and what an outcome was worth; they hold no value of a feature.
 func (x *Reject) Short() string {
 	if len(x.Detail) <= shortDetail {
 		return strings.Clone(x.Detail)

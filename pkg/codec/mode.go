@@ -5,12 +5,10 @@ import (
 	"slices"
 )
 
-// Mode says who decides and what is learned while an epoch is at work. A round keeps
-// the mode in which it was decided.
+// Mode says who decides and what is learned while an epoch is at work. A round keeps the mode in which it was decided.
 type Mode uint8
 
-// The modes of a model. All but Live answer the baseline's action, with the baseline's law as
-// the logged propensities.
+// The modes of a model. All but Live answer the baseline's action, with the baseline's law as the logged propensities.
 const (
 	Live Mode = iota // the learner's law is drawn from, and learned
 	// the baseline's is, or a guard's mixture of both; the learner's is logged beside it; learned
@@ -52,9 +50,8 @@ type Share struct {
 	P    float64 // in [0,1]
 }
 
-// appendMode appends what a record of a round that was not decided live has beside
-// the others: the keys "mode" and, if the learner was asked, "would", its law over the
-// actions in the order of the propensities.
+// appendMode appends what a record of a round that was not decided live has beside the others: the keys "mode" and, if
+// the learner was asked, "would", its law over the actions in the order of the propensities.
 func appendMode(dst []byte, m Mode, would []float64) []byte {
 	if m == Live {
 		return dst
@@ -85,8 +82,7 @@ func modeKeys(m Mode, would []float64) int {
 	return 2
 }
 
-// modeKey reads one of the keys of appendMode, whose bits in seen are from and the
-// next, or skips an unknown key.
+// modeKey reads one of the keys of appendMode, whose bits in seen are from and the next, or skips an unknown key.
 func (r *reader) modeKey(key string, seen *uint32, from int, m *Mode, would *[]float64) {
 	switch key {
 	case "mode":
@@ -130,8 +126,7 @@ func checkMode(m Mode, unknown Unknown, actions []string, would []float64) (stri
 	return "would", checkGrid(would)
 }
 
-// checkGrid checks that a law is what can be drawn from: multiples of 2^-53 that sum
-// to exactly 1.
+// checkGrid checks that a law is what can be drawn from: multiples of 2^-53 that sum to exactly 1.
 func checkGrid(law []float64) error {
 	var sum uint64
 	for _, p := range law {

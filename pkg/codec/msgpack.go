@@ -77,8 +77,7 @@ func packToken(c byte) token {
 	return tokNone // 0xc1 is never used
 }
 
-// uint reads the width bytes behind the first byte of a value, big endian, and
-// moves past them.
+// uint reads the width bytes behind the first byte of a value, big endian, and moves past them.
 func (r *reader) uint(width int) uint64 {
 	if len(r.b)-r.i-1 < width {
 		r.fail(errTruncated)

@@ -47,11 +47,9 @@ func AppendOutcome(dst []byte, o *Outcome) []byte {
 // AppendOutcomeJSON appends o as JSON. o is valid ([Outcome.Validate]).
 func AppendOutcomeJSON(dst []byte, o *Outcome) []byte { return asJSON(AppendOutcome(dst, o), len(dst)) }
 
-// ParseOutcome parses an outcome from MessagePack, JSON or the JSON of a
-// CloudEvent, whose id is the outcome_id when its data has none. It refuses what is
-// not such a record, an outcome that says nothing or several things (null and
-// false say nothing), and losses that are not finite; the rest is for
-// [Outcome.Validate].
+// ParseOutcome parses an outcome from MessagePack, JSON or the JSON of a CloudEvent, whose id is the outcome_id when
+// its data has none. It refuses what is not such a record, an outcome that says nothing or several things (null and
+// false say nothing), and losses that are not finite; the rest is for [Outcome.Validate].
 func ParseOutcome(dst *Outcome, b []byte) error {
 	if n := len(b); n > MaxOutcomeBytes {
 		return wrong("outcome", "", fmt.Errorf("%w: %d bytes, at most %d are taken", ErrTooLarge, n, MaxOutcomeBytes))
@@ -59,8 +57,7 @@ func ParseOutcome(dst *Outcome, b []byte) error {
 	return ParseLargeOutcome(dst, b)
 }
 
-// ParseLargeOutcome is [ParseOutcome] of what an earlier program may have taken, which is up to
-// [MaxRecordBytes].
+// ParseLargeOutcome is [ParseOutcome] of what an earlier program may have taken, which is up to [MaxRecordBytes].
 func ParseLargeOutcome(dst *Outcome, b []byte) error {
 	if len(b) > MaxRecordBytes {
 		return wrong("outcome", "", ErrTooLarge)

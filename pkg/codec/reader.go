@@ -26,11 +26,10 @@ const (
 	tokExt                // a MessagePack extension
 )
 
-// reader reads one record, MessagePack or JSON, value by value. The grammar of
-// an event is written once, over these methods; each of them asks which of the two
-// formats it reads. An error sticks: the first one is kept, everything after it
-// reads as zero and every map and list ends. No method allocates unless it
-// fails or meets a JSON string with an escape.
+// reader reads one record, MessagePack or JSON, value by value. The grammar of an event is written once, over these
+// methods; each of them asks which of the two formats it reads. An error sticks: the first one is kept, everything
+// after it reads as zero and every map and list ends. No method allocates unless it fails or meets a JSON string with
+// an escape.
 type reader struct {
 	b    []byte
 	i    int // next unread byte
@@ -87,8 +86,7 @@ func TrimMark(b []byte) []byte { return bytes.TrimPrefix(b, []byte(byteOrderMark
 // events are. What is neither is answered in JSON, which everybody can read.
 func IsMap(b []byte) bool { return len(b) > 0 && packTokens[b[0]] == tokMap }
 
-// IsJSON reports whether b is JSON rather than MessagePack: whether its first
-// byte that is not white space is {.
+// IsJSON reports whether b is JSON rather than MessagePack: whether its first byte that is not white space is {.
 func IsJSON(b []byte) bool {
 	for _, c := range b {
 		switch c {

@@ -47,8 +47,7 @@ func jsonKnown(dst []byte, d *Decision, action int) []byte {
 	return append(dst, "null"...)
 }
 
-// AppendDecisionReply appends the short form of d as MessagePack, with the keys
-// of [AppendDecisionJSON].
+// AppendDecisionReply appends the short form of d as MessagePack, with the keys of [AppendDecisionJSON].
 func AppendDecisionReply(dst []byte, d *Decision, unread string, duplicate bool) []byte {
 	head, keys := len(dst), 9+modeKeys(d.Mode, nil)
 	if d.First.N > 0 {

@@ -14,13 +14,11 @@ const NoTime int64 = math.MinInt64
 // of it, or a part of that. No topic holds rounds; they are how logs are exchanged. A
 // context, a decision, an outcome and a feedback are rounds that leave keys out.
 //
-// JSON and MessagePack: the keys of [Context], then {"time", "action", "propensity",
-// "propensities": {name: p}, one of "loss" | "reward" | "withdrawn": true,
-// "outcome_time", "weight", "baseline": [name…], "inactive": true, "defaulted": true,
-// "activated": true}. Times are RFC 3339 in JSON, ns since 1970 in MessagePack; all keys
-// are optional. Of feedback "fate", "closed_at", "stage" and "context" are read, too.
-// A round with named outcomes is of version 4 and ends with {"outcomes": {name: x | null |
-// {"value": x | null, "time"}}, "arms": {action: {name: x}}}.
+// JSON and MessagePack: the keys of [Context], then {"time", "action", "propensity", "propensities": {name: p}, one of
+// "loss" | "reward" | "withdrawn": true, "outcome_time", "weight", "baseline": [name…], "inactive": true, "defaulted":
+// true, "activated": true}. Times are RFC 3339 in JSON, ns since 1970 in MessagePack; all keys are optional. Of
+// feedback "fate", "closed_at", "stage" and "context" are read, too. A round with named outcomes is of version 4 and
+// ends with {"outcomes": {name: x | null | {"value": x | null, "time"}}, "arms": {action: {name: x}}}.
 type Round struct {
 	Context
 	Decided bool // features, actions, time, weight, propensity or propensities are there beside an action
@@ -330,8 +328,7 @@ func (r *reader) finite() float64 {
 	return v
 }
 
-// roundFate reads the fate of a feedback, which says whether its loss counts. The loss
-// comes behind it.
+// roundFate reads the fate of a feedback, which says whether its loss counts. The loss comes behind it.
 func (r *reader) roundFate(o *Round) {
 	switch r.fate() {
 	case Imputed:
@@ -384,9 +381,8 @@ func (r *reader) roundTime() int64 {
 	return t.UnixNano()
 }
 
-// RecordLength returns the length of the first MessagePack map in b. incomplete says that
-// it may end behind b; the error, that b begins with none. Rounds follow one another in
-// a file without anything between.
+// RecordLength returns the length of the first MessagePack map in b. incomplete says that it may end behind b; the
+// error, that b begins with none. Rounds follow one another in a file without anything between.
 func RecordLength(b []byte) (n int, incomplete bool, err error) {
 	r := reader{b: b}
 	if r.kind() != tokMap {

@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// CheckText checks that s is UTF-8 of at most most bytes without control
-// characters.
+// CheckText checks that s is UTF-8 of at most most bytes without control characters.
 func CheckText(s string, most int) error {
 	if len(s) > most {
 		return errLong
@@ -45,9 +44,8 @@ func word(s string, i int) uint64 {
 		s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
 }
 
-// isPlain reports whether all bytes of x are ASCII and no control characters. A byte
-// below 0x80 is below n where byte−n borrows, and is 0x7f where adding 1 carries; neither
-// reaches the next byte before the first that is found.
+// isPlain reports whether all bytes of x are ASCII and no control characters. A byte below 0x80 is below n where byte−n
+// borrows, and is 0x7f where adding 1 carries; neither reaches the next byte before the first that is found.
 func isPlain(x uint64) bool {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	return (x|(x-ones*' ')|(x+ones))&highs == 0
@@ -63,11 +61,10 @@ func checkName(s string, most int) error {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// Validate reports the first field that breaks a rule: an id or name that is too
-// long, not UTF-8 or has control characters, an empty or repeated name, a number
-// that is not finite, too many actions or features. An empty id is fine: one is
-// minted; so is a nil list of actions, but not an empty one. It does not allocate
-// unless it fails, meets more than 512 features in one place, or more actions than before.
+// Validate reports the first field that breaks a rule: an id or name that is too long, not UTF-8 or has control
+// characters, an empty or repeated name, a number that is not finite, too many actions or features. An empty id is
+// fine: one is minted; so is a nil list of actions, but not an empty one. It does not allocate unless it fails, meets
+// more than 512 features in one place, or more actions than before.
 func (c *Context) Validate() error { return c.ValidateFor(nil) }
 
 // ValidateFor is [Context.Validate] for a model that declares some features as long texts or as vectors,
@@ -211,10 +208,9 @@ func (o *Outcome) Validate() error {
 	return wrong("outcome", "outcome_id", CheckText(o.OutcomeID, MaxIDBytes))
 }
 
-// Validate reports the first field that breaks a rule: numbers out of range, a law
-// that is not one propensity an action, multiples of 2^-53 that sum to exactly 1,
-// or an action that this law never draws. It does not allocate unless it fails or
-// there are more than 512 actions.
+// Validate reports the first field that breaks a rule: numbers out of range, a law that is not one propensity an
+// action, multiples of 2^-53 that sum to exactly 1, or an action that this law never draws. It does not allocate unless
+// it fails or there are more than 512 actions.
 func (d *Decision) Validate() error {
 	field, err := d.check()
 	return wrong("decision", field, err)
@@ -307,10 +303,9 @@ func checkLaw(actions []string, law []float64, drawn int) (string, error) {
 	return "", nil
 }
 
-// Validate reports the first field that breaks a rule, as for a decision, and of
-// the end of the round: a known fate and reason, a loss in [0,1] that is 0 unless
-// one was learned, and an outcome that is there or is not. It does not allocate
-// unless it fails or there are more than 512 actions.
+// Validate reports the first field that breaks a rule, as for a decision, and of the end of the round: a known fate and
+// reason, a loss in [0,1] that is 0 unless one was learned, and an outcome that is there or is not. It does not
+// allocate unless it fails or there are more than 512 actions.
 func (f *Feedback) Validate() error {
 	field, err := firstBelow([]bounded{{"n", f.N, 1}, {"partition", int64(f.Partition), 0}, {"round", f.Round, 1},
 		{"epoch", f.Epoch, 1}, {"learned_through", f.LearnedThrough, 0}, {"time", f.Time, 0},

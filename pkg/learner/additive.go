@@ -16,8 +16,7 @@ type Potential struct {
 // concavity is c = η(1−η/2).
 func (p Potential) concavity() float64 { return p.Eta * (1 - p.Eta/2) }
 
-// Sum returns R_η = log|F|/(1−e^{−c}), which bounds Σ E E_q(f−f⋆)² for the weights q of all
-// that was decided before.
+// Sum returns R_η = log|F|/(1−e^{−c}), which bounds Σ E E_q(f−f⋆)² for the weights q of all that was decided before.
 func (p Potential) Sum() float64 { return p.Scale / (1 - oracle.Exp(-p.concavity())) }
 
 // Free are the numbers that theorem 3 leaves free: each choice gives a bound.

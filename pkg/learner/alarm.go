@@ -14,8 +14,7 @@ const (
 	rivalFrom    = 5   // examples of an action before they are asked
 )
 
-// lambdas are the rates at which E2 bets on a function's losses being too large, and as
-// many on their being too small.
+// lambdas are the rates at which E2 bets on a function's losses being too large, and as many on their being too small.
 var lambdas = [4]float64{.1, .2, .4, .8}
 
 // alarm bets against every function of a class at once (docs/algorithms.md, 2.1):
@@ -25,9 +24,8 @@ var lambdas = [4]float64{.1, .2, .4, .8}
 //	  f̂ + the action's mean residual, f̂ + a ridge of its residuals, a ridge of its losses
 //	E2_f = mean_{a,λ} exp(λ·Z_{f,a} − λ²·n_a/8),  Z_{f,a} = Σ_{s: a_s=a} (y_s − f(z_s))
 //
-// and is raised, for good, when each f had E_f ≥ 1/α at some look. E_f of a few functions
-// is computed at every look: as long as one that was not refuted before still is not, the
-// others need not be asked.
+// and is raised, for good, when each f had E_f ≥ 1/α at some look. E_f of a few functions is computed at every look: as
+// long as one that was not refuted before still is not, the others need not be asked.
 type alarm struct {
 	names  []string       // of the class's actions; nil: all count as one
 	number map[string]int // their indices
@@ -97,8 +95,7 @@ func (a *alarm) action(position int, name string) int {
 	return -1
 }
 
-// observe takes a round: v are the values of the functions left at what was played,
-// fhat their mixture.
+// observe takes a round: v are the values of the functions left at what was played, fhat their mixture.
 func (a *alarm) observe(r *Round, v []float64, fhat float64) {
 	k := a.action(r.Action, r.Input.Actions[r.Action].Name)
 	if k < 0 {
@@ -146,8 +143,7 @@ func (a *alarm) judge(n int64, loss []float64, alpha float64) {
 	a.raised = n
 }
 
-// least returns min_f ½(E1_f + E2_f) over the functions left that are not refuted; +Inf
-// if there is none.
+// least returns min_f ½(E1_f + E2_f) over the functions left that are not refuted; +Inf if there is none.
 func (a *alarm) least(loss []float64) float64 {
 	low := math.Inf(1)
 	for i, done := range a.refuted {

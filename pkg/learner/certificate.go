@@ -6,9 +6,8 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Certificate holds the sums from which the regret certificates of a run are
-// computed when asked (docs/algorithms.md, sections 3.1 and 5). A learner adds each
-// feedback in the order of the log.
+// Certificate holds the sums from which the regret certificates of a run are computed when asked (docs/algorithms.md,
+// sections 3.1 and 5). A learner adds each feedback in the order of the log.
 type Certificate struct {
 	Rounds   int64 // feedbacks seen, withdrawn ones left out
 	Learned  int64 // observed + imputed
@@ -74,9 +73,8 @@ func (c *Certificate) count(r *Round) bool {
 	return true
 }
 
-// addLaw adds the terms of a learned round that depend on its law alone. A
-// round's regret is at most 1 and no term of its bound is negative, so no more
-// than 1 of the barrier term is charged.
+// addLaw adds the terms of a learned round that depend on its law alone. A round's regret is at most 1 and no term of
+// its bound is negative, so no more than 1 of the barrier term is charged.
 func (c *Certificate) addLaw(r *Round) {
 	if len(r.Propensities) < 2 {
 		return

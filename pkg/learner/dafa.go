@@ -7,16 +7,14 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// DAFA is the paper's DA-FA (alg. DAFA): it plays the law of [Solve] on the
-// predictions of the newest oracle output, with γ from a [Schedule], and feeds
-// the oracle in the order of the feedback log.
+// DAFA is the paper's DA-FA (alg. DAFA): it plays the law of [Solve] on the predictions of the newest oracle output,
+// with γ from a [Schedule], and feeds the oracle in the order of the feedback log.
 //
-// γ counts rounds learned, never decisions: deciding changes nothing. It counts those
-// that the learner's own law was drawn for ([Certificate.Learned]), not those that it
-// learned of another's: they teach the oracle, but they are no step of the exploration
-// that γ measures. With them counted a learner that has watched one action for long would
-// explore the others as little as if it had tried them. The theorem holds for the own
-// rounds: the oracle's regret over all rounds bounds Σ(f̂−f⋆)² over any part of them.
+// γ counts rounds learned, never decisions: deciding changes nothing. It counts those that the learner's own law was
+// drawn for ([Certificate.Learned]), not those that it learned of another's: they teach the oracle, but they are no
+// step of the exploration that γ measures. With them counted a learner that has watched one action for long would
+// explore the others as little as if it had tried them. The theorem holds for the own rounds: the oracle's regret over
+// all rounds bounds Σ(f̂−f⋆)² over any part of them.
 type DAFA struct {
 	reg     oracle.Regressor
 	s       Schedule
@@ -43,8 +41,7 @@ var _ Certified = (*DAFA)(nil)
 
 // Proven is an [oracle.Regressor] that knows what is proved of it.
 type Proven interface {
-	// Proved reports whether Regret is a theorem's bound and Beta a stability
-	// constant.
+	// Proved reports whether Regret is a theorem's bound and Beta a stability constant.
 	Proved() bool
 	// Beta bounds Σ E‖f̂_t − f̂_{t+1}‖²_∞ (paper, assum:stability); 0: none is proved.
 	Beta() float64
@@ -64,9 +61,8 @@ func NewDAFA(reg oracle.Regressor, s Schedule) *DAFA {
 	return d
 }
 
-// Watch makes a learner that has learned nothing keep the models of its oracle's class,
-// which it then owns. The oracle must be a [oracle.Hedge] over the same class, fed in the
-// order of decisions.
+// Watch makes a learner that has learned nothing keep the models of its oracle's class, which it then owns. The oracle
+// must be a [oracle.Hedge] over the same class, fed in the order of decisions.
 func (d *DAFA) Watch(m *Models) error {
 	h, ok := d.reg.(*oracle.Hedge)
 	if !ok || d.learned > 0 || h.Size() != m.size {
@@ -100,8 +96,7 @@ func (d *DAFA) Models() *Models { return d.models }
 // Oracle returns the oracle, to look at.
 func (d *DAFA) Oracle() oracle.Regressor { return d.reg }
 
-// Propensities implements [Learner]. With one action γ is that of K = 1 in the
-// schedule, and means nothing.
+// Propensities implements [Learner]. With one action γ is that of K = 1 in the schedule, and means nothing.
 func (d *DAFA) Propensities(dst []float64, x *oracle.Input) ([]float64, float64) {
 	k := len(x.Actions)
 	d.fhat, d.p = resize(d.fhat, k), resize(d.p, k)
@@ -222,8 +217,7 @@ func (d *DAFA) outstanding(r *Round) int64 {
 	return r.N - 1 - r.LearnedThrough
 }
 
-// borrow learns what a round says that another law played: nothing of it is charged or
-// counted as regret.
+// borrow learns what a round says that another law played: nothing of it is charged or counted as regret.
 func (d *DAFA) borrow(r *Round) {
 	switch {
 	case d.models == nil:
@@ -257,9 +251,8 @@ func (d *DAFA) observe(r *Round, fhat []float64) {
 	d.hedge.UpdateValues(played, r.Loss)
 }
 
-// drift returns p·g − min g for g = f̂_t − f̂_{τ(t)+1}: the newer predictions are
-// fhat, the older are recovered, up to a constant that cancels, from the logged
-// law: 1/(γ·p(a)). At most 1 is charged, since a round's regret is at most 1.
+// drift returns p·g − min g for g = f̂_t − f̂_{τ(t)+1}: the newer predictions are fhat, the older are recovered, up to
+// a constant that cancels, from the logged law: 1/(γ·p(a)). At most 1 is charged, since a round's regret is at most 1.
 func drift(fhat, law []float64, gamma float64) float64 {
 	if !(gamma > 0) {
 		return 0 // the round's barrier term is 1 already
@@ -358,9 +351,8 @@ func (d *DAFA) kind() byte {
 	return kindDAFA
 }
 
-// UnmarshalBinary implements [Learner]. A learner with models takes a snapshot without
-// them, which an older program or model wrote: the rounds before it are charged 1 each, and
-// the evidence begins behind it.
+// UnmarshalBinary implements [Learner]. A learner with models takes a snapshot without them, which an older program or
+// model wrote: the rounds before it are charged 1 each, and the evidence begins behind it.
 func (d *DAFA) UnmarshalBinary(b []byte) error {
 	if d.fast != nil {
 		return d.readEarly(b)

@@ -14,11 +14,10 @@ type ahead struct {
 	valued int64     // of the rounds that wait, those that were evaluated
 }
 
-// Decided returns the certificate of the rounds so far and of given ones, which were decided and whose
-// feedback is not learned, in the order of their decisions: they cost their regret under the
-// functions that survive instead of 1 each, for what they were drawn from is known (package comment). In the order of
-// arrival rounds that wait for their turn are evaluated, too, and their losses refute functions
-// as far as the losses before them that are missing cannot save them.
+// Decided returns the certificate of the rounds so far and of given ones, which were decided and whose feedback is not
+// learned, in the order of their decisions: they cost their regret under the functions that survive instead of 1 each,
+// for what they were drawn from is known (package comment). In the order of arrival rounds that wait for their turn are
+// evaluated, too, and their losses refute functions as far as the losses before them that are missing cannot save them.
 func (d *DAFA) Decided(rounds func(yield func(*Round) bool)) Plausible {
 	m := d.models
 	if m == nil {

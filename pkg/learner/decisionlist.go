@@ -7,9 +7,8 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// DecisionList is a policy as a list of rules: the first rule whose conditions all
-// hold and whose action is eligible says what to play. The last rule has no
-// conditions. Where not even its action is eligible the first one is played.
+// DecisionList is a policy as a list of rules: the first rule whose conditions all hold and whose action is eligible
+// says what to play. The last rule has no conditions. Where not even its action is eligible the first one is played.
 type DecisionList []Rule
 
 // Rule plays an action where all its conditions hold; without conditions, always.
@@ -110,8 +109,7 @@ func (d *DecisionLists) resolve(l DecisionList) ([]listRule, error) {
 // Size implements [Policies].
 func (d *DecisionLists) Size() int { return len(d.lists) }
 
-// Actions returns the names of the actions that the lists play; the caller must not
-// change them.
+// Actions returns the names of the actions that the lists play; the caller must not change them.
 func (d *DecisionLists) Actions() []string { return d.actions }
 
 // Advise implements [Policies].

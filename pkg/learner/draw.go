@@ -8,15 +8,13 @@ import (
 // drawDomain separates the draws from every other use of SHA-256 and the seed.
 const drawDomain = "hindsight/draw/1"
 
-// Uniform returns the 53 random bits of a round's draw: the first 8 bytes, big
-// endian, of
+// Uniform returns the 53 random bits of a round's draw: the first 8 bytes, big endian, of
 //
 //	SHA-256(domain ‖ seed ‖ name ‖ partition ‖ n ‖ id) >> 11
 //
-// where every field follows its length as an unsigned varint (LEB128), and
-// partition and n are 8 bytes, big endian; the domain is "hindsight/draw/1". It is
-// a function of what is logged and of the seed. The seed must be secret: who
-// knows it can choose an id that draws a wanted action.
+// where every field follows its length as an unsigned varint (LEB128), and partition and n are 8 bytes, big endian; the
+// domain is "hindsight/draw/1". It is a function of what is logged and of the seed. The seed must be secret: who knows
+// it can choose an id that draws a wanted action.
 func Uniform(seed []byte, name string, partition int, n int64, id string) uint64 {
 	// Large enough for a seed of 32 bytes beside the longest name and id, so that
 	// nothing is allocated. With a UUID as id it is two blocks of SHA-256.

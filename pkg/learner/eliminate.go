@@ -7,12 +7,11 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Eliminate makes a learner that watches models play only what one of those that survive
-// thinks best: the barrier over {argmin_a f(x,·) : f ∈ C_t}. It explores far less, and
-// gives up two things for it. All other actions have propensity 0: their losses can never be
-// estimated from its log. And when the truth is not in C_t, which happens with probability
-// up to α if the class contains it and always if not, its best action may never be played
-// again: nothing is left that would find out, and no bound holds (docs/algorithms.md, 3.3).
+// Eliminate makes a learner that watches models play only what one of those that survive thinks best: the barrier over
+// {argmin_a f(x,·) : f ∈ C_t}. It explores far less, and gives up two things for it. All other actions have propensity
+// 0: their losses can never be estimated from its log. And when the truth is not in C_t, which happens with probability
+// up to α if the class contains it and always if not, its best action may never be played again: nothing is left that
+// would find out, and no bound holds (docs/algorithms.md, 3.3).
 func (d *DAFA) Eliminate() error {
 	if d.models == nil {
 		return errors.New("elimination needs the models of a class: watch them first")
@@ -42,8 +41,7 @@ func (d *DAFA) solveLeft(p, fhat []float64, x *oracle.Input, gamma float64) {
 	}
 }
 
-// appendBest appends, ascending, the actions that are the first best one of a function that
-// survives.
+// appendBest appends, ascending, the actions that are the first best one of a function that survives.
 func (m *Models) appendBest(dst []int32, x *oracle.Input) []int32 {
 	n, level := len(m.which), oracle.Log(1/m.alpha)
 	low, at := m.low[:n], m.next[:n]

@@ -24,20 +24,17 @@ func EXP4Eta(policies, actions int, rounds, delays int64) float64 {
 	return math.Sqrt(oracle.Log(n) / (float64(float64(actions)*float64(rounds)) + float64(delays)))
 }
 
-// EXP4 is EXP4-DALE, EXP4 with delay-adapted loss estimators (paper, alg.
-// delay-exp4), one feedback at a time. It plays the law Q that the policies' weights
-// w give to the actions. When the loss L of a round s is learned, with Q_s as logged
-// then and Q̃ the law of the weights of now for the context of s,
+// EXP4 is EXP4-DALE, EXP4 with delay-adapted loss estimators (paper, alg. delay-exp4), one feedback at a time. It plays
+// the law Q that the policies' weights w give to the actions. When the loss L of a round s is learned, with Q_s as
+// logged then and Q̃ the law of the weights of now for the context of s,
 //
 //	ĉ_i = L·1[π_i(x_s) = a_s] / (max(Q_s(a_s), Q̃(a_s)) + ε),   Ĉ_i += ĉ_i,   w_i ∝ w_1i·exp(−η·Ĉ_i).
 //
-// With a fixed η, ε = 0. Adaptive, η² = log(1/min w_1)/Σ(K_s + σ_s) over the rounds s
-// learned, σ_s = N − 1 − LearnedThrough, and ε = η/2: without it a rare draw that is
-// learned late throws the weights about (implicit exploration, Neu 2015; the rate is
-// that of Zimmert & Seldin 2020, arXiv 1910.06054). Plain leaves Q̃ out of the max.
+// With a fixed η, ε = 0. Adaptive, η² = log(1/min w_1)/Σ(K_s + σ_s) over the rounds s learned, σ_s = N − 1 −
+// LearnedThrough, and ε = η/2: without it a rare draw that is learned late throws the weights about (implicit
+// exploration, Neu 2015; the rate is that of Zimmert & Seldin 2020, arXiv 1910.06054). Plain leaves Q̃ out of the max.
 //
-// It needs no FIFO order and no realizability. The package comment has what is
-// proved of it.
+// It needs no FIFO order and no realizability. The package comment has what is proved of it.
 type EXP4 struct {
 	policies Policies
 	eta      float64 // 0: adaptive
@@ -89,8 +86,7 @@ func (e *EXP4) AppendWeights(dst []float64) []float64 { return append(dst, e.w..
 // AppendLosses appends the N estimated losses Ĉ.
 func (e *EXP4) AppendLosses(dst []float64) []float64 { return append(dst, e.losses...) }
 
-// Eta returns the learning rate at work; of the adaptive form before it learned
-// anything, +Inf.
+// Eta returns the learning rate at work; of the adaptive form before it learned anything, +Inf.
 func (e *EXP4) Eta() float64 {
 	if e.eta > 0 {
 		return e.eta
@@ -104,9 +100,8 @@ func (e *EXP4) Propensities(dst []float64, x *oracle.Input) ([]float64, float64)
 	return appendLaw(dst, e.q), 0
 }
 
-// vote sets advice to what the policies play in x, and q to the law of the weights of
-// now. Four running sums an action, of every fourth policy each, do not wait for each
-// other.
+// vote sets advice to what the policies play in x, and q to the law of the weights of now. Four running sums an action,
+// of every fourth policy each, do not wait for each other.
 func (e *EXP4) vote(x *oracle.Input) {
 	k := len(x.Actions)
 	e.q, e.lanes = resize(e.q, k), resize(e.lanes, 4*k)
@@ -170,10 +165,9 @@ func (e *EXP4) take(r *Round, divisor, spent float64) {
 //
 //	ĉ_i = L·1[π_i(x) = a] / (Q(a) + ε),  and Σ_a Q̃(a)/Q(a) stands for K in Σ(K_s + σ_s),
 //
-// which bounds the second moment Σ w_i·E ĉ_i² as K does where Q is its own. The max with
-// Q̃ would favour what it plays already, for Q is not near Q̃ here. Where Q never plays some
-// action that is eligible nothing can be learned: policies that play it would look as if
-// they lost nothing.
+// which bounds the second moment Σ w_i·E ĉ_i² as K does where Q is its own. The max with Q̃ would favour what it plays
+// already, for Q is not near Q̃ here. Where Q never plays some action that is eligible nothing can be learned: policies
+// that play it would look as if they lost nothing.
 func (e *EXP4) borrow(r *Round) {
 	if r.Fate != Observed && r.Fate != Imputed || slices.Contains(r.Propensities, 0) {
 		return

@@ -6,9 +6,8 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// PolicyCertificate holds the regret bounds of an [EXP4] against the best policy of
-// its class. Each bounds an expectation; the package comment has the proofs. Rounds that
-// another law played are none of its rounds.
+// PolicyCertificate holds the regret bounds of an [EXP4] against the best policy of its class. Each bounds an
+// expectation; the package comment has the proofs. Rounds that another law played are none of its rounds.
 type PolicyCertificate struct {
 	Rounds, Learned, Imputed, Skipped int64
 
@@ -32,9 +31,8 @@ type policyTally struct {
 	actions  float64     // max K_s + max σ_s
 }
 
-// add adds the terms of a round that is learned now, with rate η and the law q of the
-// weights of now. A round cannot lose more than 1, and neither can its variance term
-// add more (package comment).
+// add adds the terms of a round that is learned now, with rate η and the law q of the weights of now. A round cannot
+// lose more than 1, and neither can its variance term add more (package comment).
 func (t *policyTally) add(e *EXP4, r *Round, eta float64) {
 	variance, drift := 0.0, 0.0
 	for a, then := range r.Propensities {

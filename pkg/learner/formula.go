@@ -218,8 +218,8 @@ func (t *term) span(row int, s *Scope) (lo, hi float64, err error) {
 		return -at[0][1], -at[0][0], nil
 	}
 	if d := at[1]; t.op == '/' && d[0] <= 0 && d[1] >= 0 {
-		return 0, 0, wrong(t.args[1].column, "it divides by what may be 0: that lies in [%v, %v]; keep it away "+
-			"from 0, for example: max(%s, 1)", d[0]+0, d[1]+0, t.args[1])
+		return 0, 0, wrong(t.args[1].column, "it divides by what may be 0: that lies in [%v, %v]; keep it away from "+
+			"0, for example: max(%s, 1)", d[0]+0, d[1]+0, t.args[1])
 	}
 	if low := t.args[0]; t.name == "clip" {
 		if _, from, _ := low.args[1].span(row, s); from > at[1][0] {

@@ -6,9 +6,8 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Greedy plays the action with the smallest prediction, the first of equal ones,
-// and with probability ε a uniform one. At ε = 0 all other actions have
-// propensity 0: their losses can never be estimated from its log.
+// Greedy plays the action with the smallest prediction, the first of equal ones, and with probability ε a uniform one.
+// At ε = 0 all other actions have propensity 0: their losses can never be estimated from its log.
 type Greedy struct {
 	counter
 	reg     oracle.Regressor

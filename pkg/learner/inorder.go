@@ -7,8 +7,7 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// mostWaiting is the most memory that rounds ahead of their turn take: about 50,000 of 300
-// bytes.
+// mostWaiting is the most memory that rounds ahead of their turn take: about 50,000 of 300 bytes.
 const mostWaiting = 16 << 20
 
 // waitingBytes is what a waiting round takes beside its content.
@@ -18,14 +17,12 @@ const waitingBytes = 64
 // proofs ask (package comment), where feedback is in the order of arrival: a round that is
 // there before its turn waits, and is charged 1 until then.
 //
-// Every decision has one feedback, and r.N of them are there. Those that wait are all of
-// decision d = that of the first of them and later, for what else there is was here before,
-// or is of an older epoch. So it is d's turn when r.N − (those that wait) = d − 1: nothing
-// but this tells where an epoch begins.
+// Every decision has one feedback, and r.N of them are there. Those that wait are all of decision d = that of the first
+// of them and later, for what else there is was here before, or is of an older epoch. So it is d's turn when r.N −
+// (those that wait) = d − 1: nothing but this tells where an epoch begins.
 //
-// If decisions are lost with their log's tail, the turn of one behind them comes when those
-// that wait take more than mostWaiting. A round that comes after its turn is charged 1 and is
-// no evidence.
+// If decisions are lost with their log's tail, the turn of one behind them comes when those that wait take more than
+// mostWaiting. A round that comes after its turn is charged 1 and is no evidence.
 type inOrder struct {
 	through int64 // feedback up to this was learned before the epoch began
 	next    int64 // decision whose turn it is; 0: not known yet

@@ -47,16 +47,14 @@ const (
 
 // Learner decides and learns. It is not safe for concurrent use.
 type Learner interface {
-	// Propensities appends to dst the law over the K actions of x, K ≥ 1, and
-	// returns it with the γ that made it (0 for learners without one). The law
-	// is exactly what is drawn from: multiples of 2^-53 that sum to exactly 1.
-	// It may use scratch space but never changes what later calls return.
+	// Propensities appends to dst the law over the K actions of x, K ≥ 1, and returns it with the γ that made it (0 for
+	// learners without one). The law is exactly what is drawn from: multiples of 2^-53 that sum to exactly 1. It may
+	// use scratch space but never changes what later calls return.
 	Propensities(dst []float64, x *oracle.Input) (law []float64, gamma float64)
 	// Learn takes one feedback, whatever its fate, in the order of the log. A borrowed
 	// one is evidence, and no round of its own: the certificate does not count it.
 	Learn(r *Round)
-	// Learned returns the number of rounds learned (observed or imputed), borrowed ones
-	// included.
+	// Learned returns the number of rounds learned (observed or imputed), borrowed ones included.
 	Learned() int64
 	// NeedsFIFO reports whether the guarantee needs feedback in decision order.
 	NeedsFIFO() bool
@@ -72,8 +70,7 @@ type Certified interface {
 	Certificate() Certificate
 }
 
-// Changes returns the changes that the oracle of a learner noticed; ok is false if it watches
-// for none.
+// Changes returns the changes that the oracle of a learner noticed; ok is false if it watches for none.
 func Changes(l Learner) (c oracle.Changes, ok bool) {
 	if l, is := l.(interface{ Oracle() oracle.Regressor }); is {
 		if o, is := l.Oracle().(interface{ Changes() (oracle.Changes, bool) }); is {

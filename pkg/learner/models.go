@@ -15,9 +15,8 @@ const (
 	// functions survive. What holds at all times at once holds at these.
 	judgeEvery = 16
 
-	// memberShare is the share ε of E_f that watches f lose against the other functions
-	// of the class: who does so by 1/(εα) is refuted at level α whatever the other
-	// evidence, and is not evaluated again.
+	// memberShare is the share ε of E_f that watches f lose against the other functions of the class: who does so by
+	// 1/(εα) is refuted at level α whatever the other evidence, and is not evaluated again.
 	memberShare = 1.0 / 128
 
 	// forgotten is the weight e^-16 below which a function has no part in the mixture.
@@ -30,9 +29,8 @@ type ModelsOptions struct {
 	Alarm bool    // keep the realizability alarm too
 }
 
-// Models keeps, of the functions of a finite class, those that the data have not
-// refuted, and for each what the regret of all rounds so far is if it is the truth
-// (docs/algorithms.md, sections 2.1 and 5.1):
+// Models keeps, of the functions of a finite class, those that the data have not refuted, and for each what the regret
+// of all rounds so far is if it is the truth (docs/algorithms.md, sections 2.1 and 5.1):
 //
 //	L_f = Σ (f(z_s)−y_s)²,  R_f = Σ_s [p_s·f(x_s,·) − min_a f(x_s,a)]
 //	log M_f = log mean_g exp(2(L_f − L_g)),  C_t(α) = {f : max_{s≤t} M_f < 1/α}
@@ -40,9 +38,8 @@ type ModelsOptions struct {
 //
 // where S_f is R_f's sum over the rounds that are charged.
 //
-// Rounds are added in the order of their decisions. It costs K evaluations of the
-// functions that are left a round, of which the oracle's own can be one, and no exp
-// but at every 16th. The package's doc has the proofs.
+// Rounds are added in the order of their decisions. It costs K evaluations of the functions that are left a round, of
+// which the oracle's own can be one, and no exp but at every 16th. The package's doc has the proofs.
 type Models struct {
 	class  oracle.Class
 	picker oracle.Picker // nil: the class is evaluated as a whole
@@ -120,9 +117,8 @@ func (m *Models) Class() oracle.Class { return m.class }
 // Left returns the number of functions that are still evaluated.
 func (m *Models) Left() int { return len(m.which) }
 
-// Add takes the next round in the order of decisions. Observed ones are evidence;
-// skipped and imputed ones are charged 1 each, for what the model file says silence
-// means is no evidence; withdrawn ones are left out.
+// Add takes the next round in the order of decisions. Observed ones are evidence; skipped and imputed ones are charged
+// 1 each, for what the model file says silence means is no evidence; withdrawn ones are left out.
 func (m *Models) Add(r *Round) {
 	switch r.Fate {
 	case Observed:
@@ -177,9 +173,8 @@ func (m *Models) terms(r *Round) (mean, low []float64) {
 	return mean, low
 }
 
-// observe adds an observed round. If h is the oracle over the class, the values of all
-// functions at the played action are computed once and returned for its update, and fhat,
-// if not nil, is filled with its predictions.
+// observe adds an observed round. If h is the oracle over the class, the values of all functions at the played action
+// are computed once and returned for its update, and fhat, if not nil, is filled with its predictions.
 func (m *Models) observe(r *Round, h *oracle.Hedge, fhat []float64) (played []float64) {
 	n := len(m.which)
 	mean, low := m.mean[:n], m.low[:n]
@@ -274,8 +269,7 @@ func (m *Models) mixture(v []float64) float64 {
 	return (s0 + s1) / m.total
 }
 
-// judge renews log M_f and drops what is refuted at level εα; n is the place of the
-// round in the log.
+// judge renews log M_f and drops what is refuted at level εα; n is the place of the round in the log.
 func (m *Models) judge(n int64) {
 	least := math.Inf(1)
 	for _, l := range m.loss {
@@ -310,8 +304,7 @@ func (m *Models) judge(n int64) {
 	}
 }
 
-// drop leaves out the functions that are refuted at level εα. The mixture goes on
-// without them.
+// drop leaves out the functions that are refuted at level εα. The mixture goes on without them.
 func (m *Models) drop() {
 	to := 0
 	m.total = 0

@@ -75,8 +75,7 @@ func (a *alarm) code(c *oracle.Coder) {
 	}
 }
 
-// fresh returns models with the parameters of m that know nothing; so many rounds before
-// are charged 1 each.
+// fresh returns models with the parameters of m that know nothing; so many rounds before are charged 1 each.
 func (m *Models) fresh(rounds int64) (*Models, error) {
 	f, err := NewModels(m.class, ModelsOptions{Alpha: m.alpha, Alarm: m.alarm != nil})
 	if err == nil {

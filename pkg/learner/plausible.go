@@ -7,9 +7,8 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Plausible is what the models of a finite class say of the regret (docs/algorithms.md, 5.1)
-// and of themselves (2.1). Bound and Raised hold each with probability at least 1−Alpha
-// at all times at once.
+// Plausible is what the models of a finite class say of the regret (docs/algorithms.md, 5.1) and of themselves (2.1).
+// Bound and Raised hold each with probability at least 1−Alpha at all times at once.
 type Plausible struct {
 	Functions int     // |F|; 0: no models are kept
 	Surviving int     // |C_t(Alpha)|
@@ -25,10 +24,9 @@ type Plausible struct {
 	Raised int64 // place in the feedback log at which it was refuted; 0: it is not
 }
 
-// Refuted reports whether the class is refuted at level Alpha. The alarm splits Alpha
-// between its own evidence and M_f, 1−ε to ε: it is raised, too, when every function is
-// dropped. That none survives at Alpha counts only where the alarm is off, for beside it
-// that is a second test of the same level.
+// Refuted reports whether the class is refuted at level Alpha. The alarm splits Alpha between its own evidence and M_f,
+// 1−ε to ε: it is raised, too, when every function is dropped. That none survives at Alpha counts only where the alarm
+// is off, for beside it that is a second test of the same level.
 func (p *Plausible) Refuted() bool {
 	if p.Alarm {
 		return p.Raised > 0
@@ -46,9 +44,8 @@ func (m *Models) Plausible() Plausible {
 	return p
 }
 
-// Evidence returns the least E_f of a function that is not refuted, without its share of
-// M_f: the alarm is raised at 1/α. 0: the alarm is off; +Inf: it was raised. It takes some
-// exps a function, action and rate.
+// Evidence returns the least E_f of a function that is not refuted, without its share of M_f: the alarm is raised at
+// 1/α. 0: the alarm is off; +Inf: it was raised. It takes some exps a function, action and rate.
 func (m *Models) Evidence() float64 {
 	switch {
 	case m.alarm == nil:
@@ -59,8 +56,7 @@ func (m *Models) Evidence() float64 {
 	return m.alarm.least(m.loss)
 }
 
-// bound returns the size of the set of functions with log M_f < level, and the bounds from
-// it.
+// bound returns the size of the set of functions with log M_f < level, and the bounds from it.
 func (m *Models) bound(level float64) (surviving int, bound, random float64) {
 	bound, random = math.Inf(-1), math.Inf(-1)
 	for i, t := range m.top {
@@ -84,13 +80,11 @@ type Model struct {
 	Regret   float64 // R_f + charged: what the regret is if it is the truth
 }
 
-// LeastAlpha is the smallest level at which [Models.Append] can answer: what was refuted at
-// a smaller one is forgotten.
+// LeastAlpha is the smallest level at which [Models.Append] can answer: what was refuted at a smaller one is forgotten.
 func (m *Models) LeastAlpha() float64 { return memberShare * m.alpha }
 
-// Append appends C_t(alpha) in the order of the class; alpha 0 stands for that of the
-// certificate. The set contains the truth at all times at once with probability at least
-// 1−alpha, if any function is the truth.
+// Append appends C_t(alpha) in the order of the class; alpha 0 stands for that of the certificate. The set contains the
+// truth at all times at once with probability at least 1−alpha, if any function is the truth.
 func (m *Models) Append(dst []Model, alpha float64) ([]Model, error) {
 	if alpha == 0 {
 		alpha = m.alpha

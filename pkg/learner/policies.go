@@ -18,8 +18,7 @@ type Argmin struct {
 	f, best []float64 // scratch: one value a function
 }
 
-// NewArgmin returns the class of policies that go by the functions of class, in
-// their order.
+// NewArgmin returns the class of policies that go by the functions of class, in their order.
 func NewArgmin(class oracle.Class) *Argmin {
 	n := class.Size()
 	return &Argmin{class: class, f: make([]float64, n), best: make([]float64, n)}
@@ -31,8 +30,7 @@ func (m *Argmin) Size() int { return len(m.f) }
 // Class returns the class of functions.
 func (m *Argmin) Class() oracle.Class { return m.class }
 
-// Actions returns the names of the only actions that a round may list, nil if the
-// class takes any.
+// Actions returns the names of the only actions that a round may list, nil if the class takes any.
 func (m *Argmin) Actions() []string {
 	if c, ok := m.class.(interface{ Actions() []string }); ok {
 		return c.Actions()

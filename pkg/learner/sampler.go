@@ -2,8 +2,7 @@ package learner
 
 import "math"
 
-// maxNewton bounds the iterations of [Solve]; no input is known that needs more
-// than 9.
+// maxNewton bounds the iterations of [Solve]; no input is known that needs more than 9.
 const maxNewton = 64
 
 // maxGamma bounds γ.
@@ -22,10 +21,9 @@ func clipGamma(gamma float64) float64 {
 //
 //	p(a) = 1/(μ + c_a),  c_a = γ·(f̂(a) − min f̂),  μ ∈ [1, K] with Σ_a p(a) = 1
 //
-// p has the floor 1/(K+γ), a smaller f̂ never has a smaller p, and
-// Σ p(a)·(f̂(a) − min f̂) = (K − μ)/γ. len(p) = len(fhat) = K ≥ 1, f̂ finite,
-// γ in [0, 1e15]
-// (clipped). The sum of p is 1 within max(1e-14, K·2⁻⁵⁴); [Law] makes it exact.
+// p has the floor 1/(K+γ), a smaller f̂ never has a smaller p, and Σ p(a)·(f̂(a) − min f̂) = (K − μ)/γ. len(p) =
+// len(fhat) = K ≥ 1, f̂ finite, γ in [0, 1e15] (clipped). The sum of p is 1 within max(1e-14, K·2⁻⁵⁴); [Law] makes it
+// exact.
 func Solve(p, fhat []float64, gamma float64) (mu float64) {
 	mu, _ = solve(p, fhat, gamma)
 	return mu
@@ -33,12 +31,10 @@ func Solve(p, fhat []float64, gamma float64) (mu float64) {
 
 // solve is Solve that also returns the number of Newton steps.
 //
-// It solves φ(μ) = 1/S(μ) = 1, S(μ) = Σ 1/(μ + c_a), by Newton's method:
-// μ ← μ + S(S−1)/S₂, S₂ = Σ 1/(μ+c_a)². φ is a harmonic mean of μ + c_a over K,
-// hence concave: its tangent lies above it, and from the left the steps climb
-// without passing the root. The start is left of the root by Jensen's
-// inequality: S(μ) ≥ 1/μ + (K−1)/(μ+ḡ), ḡ the mean of c over the other K−1
-// actions, and the start is where that equals 1. At K = 2 it is the root.
+// It solves φ(μ) = 1/S(μ) = 1, S(μ) = Σ 1/(μ + c_a), by Newton's method: μ ← μ + S(S−1)/S₂, S₂ = Σ 1/(μ+c_a)². φ is a
+// harmonic mean of μ + c_a over K, hence concave: its tangent lies above it, and from the left the steps climb without
+// passing the root. The start is left of the root by Jensen's inequality: S(μ) ≥ 1/μ + (K−1)/(μ+ḡ), ḡ the mean of c
+// over the other K−1 actions, and the start is where that equals 1. At K = 2 it is the root.
 func solve(p, fhat []float64, gamma float64) (mu float64, steps int) {
 	p = p[:len(fhat)]
 	if len(p) == 1 {
@@ -77,8 +73,7 @@ func solve(p, fhat []float64, gamma float64) (mu float64, steps int) {
 	}
 }
 
-// start returns the positive root of μ² − (K−ḡ)μ − ḡ = 0, in the form that does
-// not cancel.
+// start returns the positive root of μ² − (K−ḡ)μ − ḡ = 0, in the form that does not cancel.
 func start(k, g float64) float64 {
 	b := k - g
 	root := math.Sqrt(float64(b*b) + float64(4*g))
@@ -88,12 +83,10 @@ func start(k, g float64) float64 {
 	return 2 * g / (root - b)
 }
 
-// Law turns probabilities into the law that is drawn from and logged: it
-// cumulates p in action order, rounds each bound to a multiple of 2⁻⁵³, and sets
-// dst to the widths of the half-open intervals between bounds. The last action
-// with p > 0 ends at 1, so the widths sum to exactly 1, each is exactly the
-// probability of its draw, and an action with p = 0 has width 0. Widths differ
-// from p by at most the error of Σp plus K·2⁻⁵². dst may be p.
+// Law turns probabilities into the law that is drawn from and logged: it cumulates p in action order, rounds each bound
+// to a multiple of 2⁻⁵³, and sets dst to the widths of the half-open intervals between bounds. The last action with p >
+// 0 ends at 1, so the widths sum to exactly 1, each is exactly the probability of its draw, and an action with p = 0
+// has width 0. Widths differ from p by at most the error of Σp plus K·2⁻⁵². dst may be p.
 func Law(dst, p []float64) {
 	dst = dst[:len(p)]
 	last := len(p) - 1

@@ -8,9 +8,8 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Schedule says how greedy [DAFA] is: γ of a round with k eligible actions when
-// learned rounds were learned and the oracle's [oracle.Regressor.Regret] is
-// regret. It must be a pure function, finite and at least 0; 0 plays uniformly.
+// Schedule says how greedy [DAFA] is: γ of a round with k eligible actions when learned rounds were learned and the
+// oracle's [oracle.Regressor.Regret] is regret. It must be a pure function, finite and at least 0; 0 plays uniformly.
 type Schedule interface {
 	Gamma(k int, learned int64, regret float64) float64
 }
@@ -33,8 +32,7 @@ func (s Anytime) Gamma(k int, learned int64, regret float64) float64 {
 	return s.C * math.Sqrt(float64(float64(k-1)*float64(max(learned, 1)))/regret)
 }
 
-// Root is γ = C·√max(1, t), the measured choice for the linear oracle: no T, K
-// or d.
+// Root is γ = C·√max(1, t), the measured choice for the linear oracle: no T, K or d.
 type Root struct{ C float64 }
 
 // Gamma implements [Schedule].
@@ -42,8 +40,7 @@ func (s Root) Gamma(_ int, learned int64, _ float64) float64 {
 	return s.C * math.Sqrt(float64(max(learned, 1)))
 }
 
-// Theory is γ = C·√((K−1)·t/R_t) with the measured R_t of the linear oracle,
-// taken as at least 1.
+// Theory is γ = C·√((K−1)·t/R_t) with the measured R_t of the linear oracle, taken as at least 1.
 type Theory struct{ C float64 }
 
 // Gamma implements [Schedule].
@@ -66,10 +63,9 @@ type Fixed struct{ G float64 }
 // Gamma implements [Schedule].
 func (s Fixed) Gamma(int, int64, float64) float64 { return s.G }
 
-// NewSchedule returns what "explore:" of a model file names: cautious,
-// guaranteed, balanced, theory, or a positive number c. For oracles with a proved
-// regret bound that is [Anytime]; for others [Root], where the names are
-// scaled so that balanced is 20, and [Theory].
+// NewSchedule returns what "explore:" of a model file names: cautious, guaranteed, balanced, theory, or a positive
+// number c. For oracles with a proved regret bound that is [Anytime]; for others [Root], where the names are scaled so
+// that balanced is 20, and [Theory].
 func NewSchedule(explore string, reg oracle.Regressor) (Schedule, error) {
 	proved := isProved(reg)
 	c, err := 0.0, error(nil)

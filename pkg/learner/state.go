@@ -7,8 +7,7 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// ErrSnapshot reports bytes that are no snapshot of this learner with these
-// parameters. The learner is left as it was.
+// ErrSnapshot reports bytes that are no snapshot of this learner with these parameters. The learner is left as it was.
 var ErrSnapshot = errors.New("not a snapshot of this learner")
 
 // The first two bytes of a snapshot are a version and the kind of learner.
@@ -43,14 +42,12 @@ func (s *Certificate) code(c *oracle.Coder) {
 	c.Must(true, "a certificate that is cut short, has a negative count or a sum that is not finite")
 }
 
-// Earlier is a learner that reads snapshots of earlier programs, which lack something that
-// it keeps now. A learner that goes on from one differs from a learner that saw all rounds:
-// whoever can learn again from the first round does.
+// Earlier is a learner that reads snapshots of earlier programs, which lack something that it keeps now. A learner that
+// goes on from one differs from a learner that saw all rounds: whoever can learn again from the first round does.
 type Earlier interface {
 	// Lacks reports whether a snapshot is in such a layout.
 	Lacks(snapshot []byte) bool
-	// AppendEarlier appends the state in that layout: what an earlier program would have
-	// written here.
+	// AppendEarlier appends the state in that layout: what an earlier program would have written here.
 	AppendEarlier(b []byte) ([]byte, error)
 }
 

@@ -33,9 +33,8 @@ type AggregateOptions struct {
 	Places      int // of terms; with any there is one more member, a [Diagonal]
 }
 
-// AutoFourier returns the number of random features for k actions and d columns, the
-// constant included: 128 where k·(d+128)² ≤ 1e6, so that an update costs little and the
-// matrices of k actions fit a cache, else 0.
+// AutoFourier returns the number of random features for k actions and d columns, the constant included: 128 where
+// k·(d+128)² ≤ 1e6, so that an update costs little and the matrices of k actions fit a cache, else 0.
 func AutoFourier(k, d int) int {
 	n := float64(d + DefaultFourier)
 	if float64(k)*n*n <= 1e6 {
@@ -65,21 +64,18 @@ func AggregateBytes(k, d, m, places int) float64 {
 //	u(a) = zᵀP¹_a z,  f_i(a) = clip(w_{i,a}·φ_i / (1 + β_d·u(a)), 0, 1),  f̂ = Σ q_i f_i
 //	learn: q_i ∝ q_i·exp(−½(f_i − y)²), q ← (1−α)q + α/N; then the cores of the action
 //
-// All members share the optimism of core 1 and one q serves all actions. Features,
-// columns and actions are those of [Linear], which core 1 is. Each core has
-// λ = max(1, D/20) with its own D, where the number of columns is known.
+// All members share the optimism of core 1 and one q serves all actions. Features, columns and actions are those of
+// [Linear], which core 1 is. Each core has λ = max(1, D/20) with its own D, where the number of columns is known.
 //
 // β_d = β·min(1, 16/d): Σ_t u_t grows like d·log n, and with it what optimism costs
 // until every action has been tried along every column; wide data cannot pay that.
 //
-// r is the weight of core 1 in a duel with core 2 under a Hedge of its own: two cores
-// that differ in forgetting only tell for nothing whether the world stands still. If it
-// does, r is near 1 and core 3 goes on improving; if not, core 3 forgets as core 2 does.
-// What is proved of q holds whatever the members do.
+// r is the weight of core 1 in a duel with core 2 under a Hedge of its own: two cores that differ in forgetting only
+// tell for nothing whether the world stands still. If it does, r is near 1 and core 3 goes on improving; if not, core 3
+// forgets as core 2 does. What is proved of q holds whatever the members do.
 //
-// A share of α keeps some weight on core 2 for ever, which goes on erring where the world
-// stands still. Steered, the share is α_t = α·max(1 − r, 1/1000): it all but ends there, and is α
-// again as soon as the world moves.
+// A share of α keeps some weight on core 2 for ever, which goes on erring where the world stands still. Steered, the
+// share is α_t = α·max(1 − r, 1/1000): it all but ends there, and is α again as soon as the world moves.
 //
 // While z is the constant alone, core 3 is a copy of core 1; without random features
 // there are cores 1 and 2 only. Where there are terms one more member is [Diagonal] over z and
@@ -172,8 +168,7 @@ func (o *Aggregate) count() int {
 	return o.members
 }
 
-// Predict implements [Regressor]. Actions that were never learned are predicted as by
-// [Linear.Predict].
+// Predict implements [Regressor]. Actions that were never learned are predicted as by [Linear.Predict].
 func (o *Aggregate) Predict(dst []float64, x *Input) {
 	l := &o.lin
 	l.fill(x)

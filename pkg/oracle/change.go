@@ -28,17 +28,15 @@ var changeStakes = [...]float64{.1, .25, .5}
 //	S_κ ← (S_κ + 1/(i(i+1)))·(1 + κ(y/q − 1)), κ = .1, .25, .5, where i ≥ 1 and q < 1
 //	alarm when the mean of S_κ over κ reaches 1/α
 //
-// Proof that a false alarm, ever, has probability at most α: suppose E[y | past] ≤ q. The
-// parts not yet staked after step i sum to Σ_{j>i} 1/(j(j+1)) = 1/(i+1); let W = S + 1/(i+1),
-// so W = 1 before the first bet. q is known before y, and 1 + κ(y/q − 1) ≥ 1 − κ > 0 has
-// expectation at most 1. So W stays non-negative, and a bet has
+// Proof that a false alarm, ever, has probability at most α: suppose E[y | past] ≤ q. The parts not yet staked after
+// step i sum to Σ_{j>i} 1/(j(j+1)) = 1/(i+1); let W = S + 1/(i+1), so W = 1 before the first bet. q is known before y,
+// and 1 + κ(y/q − 1) ≥ 1 − κ > 0 has expectation at most 1. So W stays non-negative, and a bet has
 //
 //	E[W' | past] ≤ S + 1/(i(i+1)) + 1/(i+1) = S + 1/i = W;
 //
-// without a bet its part is forfeited and W falls. W and its mean over κ are therefore
-// non-negative supermartingales from 1, and by Ville's inequality reach 1/α with probability at
-// most α. The parts let a bet begin at any time of a change: after a long quiet time a single
-// stake would be lost. Setting S to 0 only lowers W.
+// without a bet its part is forfeited and W falls. W and its mean over κ are therefore non-negative supermartingales
+// from 1, and by Ville's inequality reach 1/α with probability at most α. The parts let a bet begin at any time of a
+// change: after a long quiet time a single stake would be lost. Setting S to 0 only lowers W.
 //
 // The premise is an assumption: nothing proves that what is played loses, in expectation, at
 // most q. The mean of y − f̂ takes up the bias of playing what looks best, which is largest
@@ -57,8 +55,7 @@ func (w *watch) expected(f float64) float64 {
 	return max(f+max(0, w.bias/n), w.lost/n) + changeMargin + changeSlack/math.Sqrt(n)
 }
 
-// add takes a loss y and what was predicted; it reports whether the alarm is raised, which is
-// when S reaches most.
+// add takes a loss y and what was predicted; it reports whether the alarm is raised, which is when S reaches most.
 func (w *watch) add(f, y float64, first int64, most float64) bool {
 	q := w.expected(f)
 	w.n++

@@ -5,19 +5,15 @@ import (
 	"fmt"
 )
 
-// unknownLoss is what every function of a class says of an action, or of a table
-// key, that the class does not know.
+// unknownLoss is what every function of a class says of an action, or of a table key, that the class does not know.
 const unknownLoss = 0.5
 
-// LinearClass is a finite class of functions that are linear in named features:
-// f_i(x, a) = clip(w_ia·x + b_ia, 0, 1).
+// LinearClass is a finite class of functions that are linear in named features: f_i(x, a) = clip(w_ia·x + b_ia, 0, 1).
 //
-// A feature of the class is read from the input's feature of that name: a number
-// as it is, a bool as 0 or 1; a column named "country=DE" is 1 where the text
-// feature country is DE. Absent, text under a plain name, and unknown read 0; an
-// input given as a Vector is matched by position. Validate that rounds list
-// [LinearClass.Actions] only: any other action is predicted 1/2. A class has
-// scratch space and is not safe for concurrent use.
+// A feature of the class is read from the input's feature of that name: a number as it is, a bool as 0 or 1; a column
+// named "country=DE" is 1 where the text feature country is DE. Absent, text under a plain name, and unknown read 0; an
+// input given as a Vector is matched by position. Validate that rounds list [LinearClass.Actions] only: any other
+// action is predicted 1/2. A class has scratch space and is not safe for concurrent use.
 //
 // A logistic class has the [Sigmoid] σ(w_ia·x + b_ia) in place of the clip.
 type LinearClass struct {
@@ -40,8 +36,7 @@ func NewLinearClass(features, actions []string, w [][][]float64) (*LinearClass, 
 	return newLinearClass("linear class: %w", false, features, actions, w)
 }
 
-// NewLogisticClass returns a class of |F| = len(w) logistic functions; w is that of
-// [NewLinearClass].
+// NewLogisticClass returns a class of |F| = len(w) logistic functions; w is that of [NewLinearClass].
 func NewLogisticClass(features, actions []string, w [][][]float64) (*LinearClass, error) {
 	return newLinearClass("logistic class: %w", true, features, actions, w)
 }
@@ -107,8 +102,7 @@ func (p *LinearClass) link() func(float64) float64 {
 	return clip01
 }
 
-// affine sets dst[i] = w_ia·x + b_ia; false: the action is unknown, and dst holds
-// the final values.
+// affine sets dst[i] = w_ia·x + b_ia; false: the action is unknown, and dst holds the final values.
 func (p *LinearClass) affine(dst []float64, x *Input, action int) bool {
 	a := p.action(action, x.Actions[action].Name)
 	dst = dst[:p.size]
@@ -191,8 +185,7 @@ type Tree struct {
 	Leaves [][]float64 // [][K]: a loss an action
 }
 
-// Split is an inner node of a [Tree]. Low and High are later splits, or leaves: leaf i
-// is −1−i.
+// Split is an inner node of a [Tree]. Low and High are later splits, or leaves: leaf i is −1−i.
 type Split struct {
 	Column    int
 	At        float64

@@ -10,8 +10,7 @@ import (
 	"unsafe"
 )
 
-// ErrSnapshot reports bytes that are no snapshot of this oracle with these
-// parameters. The oracle is left as it was.
+// ErrSnapshot reports bytes that are no snapshot of this oracle with these parameters. The oracle is left as it was.
 var ErrSnapshot = errors.New("not a snapshot of an oracle with these parameters")
 
 // ErrNewer reports a snapshot that a later program wrote, in a layout that this one does

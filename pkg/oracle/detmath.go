@@ -2,11 +2,9 @@ package oracle
 
 import "math"
 
-// The functions of this file are FreeBSD's (msun: e_exp.c, e_log.c) with every
-// product written float64(a*b), so that no compiler may fuse it into an FMA:
-// package math picks its code by CPU at run time and gives other bits elsewhere.
-// Both are within one unit in the last place, which a test checks against
-// math/big.
+// The functions of this file are FreeBSD's (msun: e_exp.c, e_log.c) with every product written float64(a*b), so that no
+// compiler may fuse it into an FMA: package math picks its code by CPU at run time and gives other bits elsewhere. Both
+// are within one unit in the last place, which a test checks against math/big.
 
 const (
 	ln2Hi = 6.93147180369123816490e-01
@@ -70,8 +68,7 @@ func scale2(y float64, k int) float64 {
 	return y * math.Float64frombits(uint64(k+1023)<<52)
 }
 
-// Log returns the natural logarithm of x within one unit in the last place: -Inf
-// for 0, NaN for x < 0 and NaN.
+// Log returns the natural logarithm of x within one unit in the last place: -Inf for 0, NaN for x < 0 and NaN.
 func Log(x float64) float64 {
 	switch {
 	case x != x || x < 0:
@@ -122,8 +119,7 @@ func frexp(x float64) (f float64, k int) {
 	return math.Float64frombits(b&^(0x7ff<<52) | 1022<<52), k
 }
 
-// Sigmoid returns 1/(1+e**-x), without overflow and symmetric:
-// Sigmoid(-x) = 1 - Sigmoid(x) up to rounding.
+// Sigmoid returns 1/(1+e**-x), without overflow and symmetric: Sigmoid(-x) = 1 - Sigmoid(x) up to rounding.
 func Sigmoid(x float64) float64 {
 	if x >= 0 {
 		return 1 / (1 + Exp(-x))
@@ -143,16 +139,14 @@ func clip01(v float64) float64 {
 	return v
 }
 
-// CosTurns returns cos(2πt), t in turns, within two units in the last place of 1:
-// the whole turns are taken off without rounding, whatever t; NaN for what is not
-// finite. It has no branch, so that many in a row overlap.
+// CosTurns returns cos(2πt), t in turns, within two units in the last place of 1: the whole turns are taken off without
+// rounding, whatever t; NaN for what is not finite. It has no branch, so that many in a row overlap.
 func CosTurns(t float64) float64 {
 	t -= math.Floor(t + 0.5)            // exact; |t| ≤ ½
 	return sinTurns(0.25 - math.Abs(t)) // exact where the cosine is small
 }
 
-// sinTurns returns sin(2πs) for |s| ≤ ¼ by its Taylor series: the first term that is
-// left out is below 2e-18.
+// sinTurns returns sin(2πs) for |s| ≤ ¼ by its Taylor series: the first term that is left out is below 2e-18.
 func sinTurns(s float64) float64 {
 	x := float64(2 * math.Pi * s)
 	z := float64(x * x)

@@ -5,12 +5,10 @@ import (
 	"fmt"
 )
 
-// Factored is [Hedge] over a product class F = F_1 × … × F_m without enumerating it:
-// every context belongs to one block b, and a function (f_1, …, f_m) says f_b of it. The
-// weights of a product prior stay a product, so that one Hedge a block, fed with the
-// rounds of its block alone, makes the very predictions of Hedge over all |F_1|·…·|F_m|
-// functions; log|F| adds up, and so do the bounds, for KL(q_t‖q_{t+1}) is that of the one
-// block that learned.
+// Factored is [Hedge] over a product class F = F_1 × … × F_m without enumerating it: every context belongs to one block
+// b, and a function (f_1, …, f_m) says f_b of it. The weights of a product prior stay a product, so that one Hedge a
+// block, fed with the rounds of its block alone, makes the very predictions of Hedge over all |F_1|·…·|F_m| functions;
+// log|F| adds up, and so do the bounds, for KL(q_t‖q_{t+1}) is that of the one block that learned.
 type Factored struct {
 	of     func(x *Input) int
 	blocks []*Hedge

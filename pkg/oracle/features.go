@@ -7,9 +7,8 @@ import (
 	"strconv"
 )
 
-// FeatureSpec declares a numeric feature with bounds: it is mapped by them,
-// (x − (Lo+Hi)/2)·√12/(Hi−Lo), which standardises the uniform law on [Lo, Hi],
-// instead of by running statistics.
+// FeatureSpec declares a numeric feature with bounds: it is mapped by them, (x − (Lo+Hi)/2)·√12/(Hi−Lo), which
+// standardises the uniform law on [Lo, Hi], instead of by running statistics.
 type FeatureSpec struct {
 	Name   string
 	Lo, Hi float64
@@ -39,8 +38,7 @@ const (
 	maxNumber  = 1e140 // larger magnitudes are taken as this; its square is finite
 )
 
-// Where a feature was found. Features of actions have columns of their own,
-// shared by all actions.
+// Where a feature was found. Features of actions have columns of their own, shared by all actions.
 const (
 	ofContext byte = iota
 	ofAction
@@ -177,8 +175,7 @@ func (x *Feature) category() string {
 	return "false"
 }
 
-// slot returns the index of the slot of a name, or -1, and remembers it for the
-// position.
+// slot returns the index of the slot of a name, or -1, and remembers it for the position.
 func (f *features) slot(position int, scope byte, name string) int32 {
 	h, ok := f.byName[slotKey{scope, name}]
 	if !ok {
@@ -259,9 +256,8 @@ func (f *features) put(c int32, v float64) {
 	}
 }
 
-// fillAction sets the columns of an action's own features, whose names start at
-// a position; unfillAction sets them back to 0. An action without any features has
-// no absent ones either.
+// fillAction sets the columns of an action's own features, whose names start at a position; unfillAction sets them back
+// to 0. An action without any features has no absent ones either.
 func (f *features) fillAction(position int, a *Action) {
 	f.own = f.own[:0]
 	if len(a.Features) == 0 {
@@ -297,8 +293,7 @@ func (f *features) unfillAction() {
 	}
 }
 
-// vector returns the column of element i of a vector, whose name is i in
-// decimal, or -1.
+// vector returns the column of element i of a vector, whose name is i in decimal, or -1.
 func (f *features) vector(i int) int32 {
 	if i < len(f.vec) && f.vec[i] >= 0 {
 		return f.slots[f.vec[i]].number
@@ -313,8 +308,7 @@ func (f *features) vector(i int) int32 {
 	return f.slots[h].number
 }
 
-// add appends a column unless it exists or the limit is reached; it copies the
-// strings. It returns the column, or -1.
+// add appends a column unless it exists or the limit is reached; it copies the strings. It returns the column, or -1.
 func (f *features) add(scope byte, kind FeatureKind, name, text string) int32 {
 	if len(f.cols) > f.most {
 		return -1
@@ -376,8 +370,7 @@ func (s *slot) addCategory(text string, col int32) {
 	}
 }
 
-// sparse lists the columns of z that are not 0 in f.at and reports whether they
-// are few enough for the sparse kernels.
+// sparse lists the columns of z that are not 0 in f.at and reports whether they are few enough for the sparse kernels.
 func (f *features) sparse() bool {
 	limit := len(f.z) / 2
 	if len(f.z) < 24 {

@@ -27,8 +27,7 @@ func (f *features) learn(x *Input, action int) {
 	}
 }
 
-// take learns features whose names start at a position. Missing columns are
-// added first, in byte order of the names.
+// take learns features whose names start at a position. Missing columns are added first, in byte order of the names.
 func (f *features) take(position int, scope byte, xs []Feature) {
 	for i := range xs { // numbers that are known, up to the first other
 		c := f.number(position+i, scope, &xs[i])
@@ -88,8 +87,7 @@ func (f *features) addFeature(scope byte, x *Feature) int32 {
 	return f.add(scope, Text, x.Name, x.category())
 }
 
-// observe moves the running statistics of a number by one value: Welford's
-// update, after outliers are clipped.
+// observe moves the running statistics of a number by one value: Welford's update, after outliers are clipped.
 func (c *column) observe(v float64) {
 	if c.bounded || v != v {
 		return

@@ -11,10 +11,9 @@ import (
 //
 //	√2·cos(w_j·z + b_j), j = 1..m,  w_j ~ N(0, I/(d·wide²)), b_j ~ U[0, 2π)
 //
-// for a z whose columns are added one by one. What belongs to a column is a function of
-// the seed, the column's feature and j, so that it does not matter when or in which
-// order columns came, and nothing of it is kept in snapshots. Column 0, the constant,
-// has no weight: it would only turn b_j.
+// for a z whose columns are added one by one. What belongs to a column is a function of the seed, the column's feature
+// and j, so that it does not matter when or in which order columns came, and nothing of it is kept in snapshots. Column
+// 0, the constant, has no weight: it would only turn b_j.
 type fourier struct {
 	seed  uint64
 	wide  float64   // how far in z, in units of √d, the cosines are alike

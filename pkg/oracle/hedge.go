@@ -18,21 +18,18 @@ type HedgeOptions struct {
 	Eta      float64   // step size η > 0; 0 means DefaultEta
 	Prior    []float64 // q_1 up to a factor, one positive number a function; nil: uniform
 	Unproved bool      // allows η > 1/2, for which no bound is proved
-	// predicts by Vovk's substitution instead of the mean; Eta is then 2 unless given, and at most 2; it needs
-	// Unproved
+	// predicts by Vovk's substitution instead of the mean; Eta is then 2 unless given, and at most 2; it needs Unproved
 	Vovk bool
 	// η starts at DefaultEta and follows what is outstanding ([Hedge.Slow]); Eta must be 0
 	Outstanding bool
 }
 
-// Hedge is the Hedge-based version of Vovk's aggregating forecaster over a
-// finite class (paper, alg. hedge-Vovk):
+// Hedge is the Hedge-based version of Vovk's aggregating forecaster over a finite class (paper, alg. hedge-Vovk):
 //
 //	f̂_t = Σ_f q_t(f)·f,   q_{t+1}(f) ∝ q_t(f)·exp(−η·(f(z_t) − y_t)²)
 //
-// Its state is a log-weight and a cumulative loss a function. The normalised q
-// is derived from the log-weights after each update; there a weight below
-// e^-64 of the largest is 0, in the log-weights it is kept.
+// Its state is a log-weight and a cumulative loss a function. The normalised q is derived from the log-weights after
+// each update; there a weight below e^-64 of the largest is 0, in the log-weights it is kept.
 type Hedge struct {
 	class     Class
 	mixer     Mixer // class, or nil if it has no Mix
@@ -175,15 +172,13 @@ func (h *Hedge) Update(x *Input, action int, loss float64) {
 	h.normalise()
 }
 
-// Values returns the |F| values f_i(x, x.Actions[action]), to read, until the next
-// call of h.
+// Values returns the |F| values f_i(x, x.Actions[action]), to read, until the next call of h.
 func (h *Hedge) Values(x *Input, action int) []float64 {
 	h.class.Eval(h.f, x, action)
 	return h.f
 }
 
-// Mean returns the prediction Σ q_i f_i of the values of all functions, to the same
-// bits as Predict.
+// Mean returns the prediction Σ q_i f_i of the values of all functions, to the same bits as Predict.
 func (h *Hedge) Mean(f []float64) float64 {
 	s := 0.0
 	f = f[:len(h.q)]
@@ -195,8 +190,7 @@ func (h *Hedge) Mean(f []float64) float64 {
 	return clip01(s)
 }
 
-// UpdateValues is Update with the values of all functions at the example, which
-// another use of them has computed.
+// UpdateValues is Update with the values of all functions at the example, which another use of them has computed.
 func (h *Hedge) UpdateValues(f []float64, loss float64) {
 	hedgeStep(h.logWeight, h.loss, f[:len(h.logWeight)], h.eta, loss)
 	h.fed++
@@ -270,11 +264,9 @@ func (h *Hedge) Slows() bool { return h.slows }
 // normalise moves the largest log-weight to 0 and derives q.
 func (h *Hedge) normalise() { Shares(h.q, h.logWeight) }
 
-// Regret returns the bound on Σ E(f̂_t−f⋆)²(z_t): log(1/min q_1)/η, which is
-// 2 log|F| at the default η and uniform prior; at [PaperEta] the paper's
-// 2 log|F|/η = 36 log|F|. Unless [Hedge.Proved], it is that same formula without
-// a theorem behind it. |F| = 1 counts as 2. Where η follows what is outstanding it stays 2 log|F|, which tunes
-// γ alone.
+// Regret returns the bound on Σ E(f̂_t−f⋆)²(z_t): log(1/min q_1)/η, which is 2 log|F| at the default η and uniform
+// prior; at [PaperEta] the paper's 2 log|F|/η = 36 log|F|. Unless [Hedge.Proved], it is that same formula without a
+// theorem behind it. |F| = 1 counts as 2. Where η follows what is outstanding it stays 2 log|F|, which tunes γ alone.
 func (h *Hedge) Regret() float64 {
 	switch {
 	case h.eta == PaperEta:
@@ -365,16 +357,14 @@ func (h *Hedge) code(c *Coder) {
 	}
 }
 
-// Vovk's substitution (Vovk 2001, Competitive On-line Statistics, section 2.4; for
-// outcomes anywhere in [0,1] Haussler, Kivinen and Warmuth 1998): the square loss is
-// η-mixable for η ≤ 2, that is, for every q there is a prediction p with
+// Vovk's substitution (Vovk 2001, Competitive On-line Statistics, section 2.4; for outcomes anywhere in [0,1] Haussler,
+// Kivinen and Warmuth 1998): the square loss is η-mixable for η ≤ 2, that is, for every q there is a prediction p with
 //
 //	(p − y)² ≤ g(y) = −(1/η)·log Σ_f q(f)·exp(−η(f − y)²)   for all y in [0,1],
 //
-// and p = ½ + (g(0) − g(1))/2 is one. The right sides telescope as they do for the mean,
-// so R_T ≤ log(1/min q_1)/η: ½ log|F| at η = 2, where the mean has 2 log|F|. How far
-// predictions move from round to round, on which the price of delay depends, is not
-// proved: a certificate must measure the drift.
+// and p = ½ + (g(0) − g(1))/2 is one. The right sides telescope as they do for the mean, so R_T ≤ log(1/min q_1)/η: ½
+// log|F| at η = 2, where the mean has 2 log|F|. How far predictions move from round to round, on which the price of
+// delay depends, is not proved: a certificate must measure the drift.
 
 // VovkEta is the largest step size for which the substitution exists.
 const VovkEta = 2

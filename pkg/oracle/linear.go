@@ -38,8 +38,7 @@ func AutoBeta(k, d int) float64 {
 	return 0
 }
 
-// AutoLambda returns λ = max(1, d/20) for d columns, the constant included; use
-// d = 1 where d is not known.
+// AutoLambda returns λ = max(1, d/20) for d columns, the constant included; use d = 1 where d is not known.
 func AutoLambda(d int) float64 { return math.Max(1, float64(d)/20) }
 
 // LinearBytes returns the memory of the matrices of k actions with d columns, the
@@ -54,32 +53,27 @@ func LinearBytes(k, d int) float64 {
 //	û(a) = zᵀP_a z,  f̂(a) = clip(w_a·z / (1 + β·û(a)), 0, 1)
 //	learn: k = P_a z, u = z·k, e = y − w_a·z;  w_a += k·e/(1+u),  P_a −= k·kᵀ/(1+u)
 //
-// from w_a = 0, P_a = I/λ. With forgetting P_a ← DP_aD first, as in [Aggregate]'s
-// core 2; the package comment says what that does to guarantees. β = 0 is ridge regression, β = 1 is
-// Vovk–Azoury–Warmuth; between, it is ridge plus one pseudo-example of loss 0 and
-// weight β at the point asked about.
+// from w_a = 0, P_a = I/λ. With forgetting P_a ← DP_aD first, as in [Aggregate]'s core 2; the package comment says what
+// that does to guarantees. β = 0 is ridge regression, β = 1 is Vovk–Azoury–Warmuth; between, it is ridge plus one
+// pseudo-example of loss 0 and weight β at the point asked about.
 //
 // # Random features
 //
-// With Fourier = m > 0 regressions take (1, √2·cos(w_j·z/(h√d) + b_j) for j = 1..m, z_1, …)
-// in place of z, so that losses need not be linear in z: ridge with the linear kernel and
-// the Gaussian one of bandwidth h√d (Rahimi and Recht 2007), d the columns of z, or Columns
-// if that is more. While z is the constant alone there are none.
+// With Fourier = m > 0 regressions take (1, √2·cos(w_j·z/(h√d) + b_j) for j = 1..m, z_1, …) in place of z, so that
+// losses need not be linear in z: ridge with the linear kernel and the Gaussian one of bandwidth h√d (Rahimi and Recht
+// 2007), d the columns of z, or Columns if that is more. While z is the constant alone there are none.
 //
 // # Columns
 //
-// A number is a column, standardised by running statistics and clipped to ±5 (or
-// mapped by its bounds), since version 2 with a second one that tells whether it is
-// there; every category of a text is a 0/1 column; a bool is the category true or
-// false, in version 1 a 0/1 column; column 0 is 1. A name or category gets the next column when it is
-// first learned, in byte order of names within a round, the context's before
-// those of the played action; elements of a vector are numbers named "0", "1", ….
-// Features of actions have columns of their own, which all actions share, with a
-// weight each per action. Features beyond the limit read 0, and so do absent ones.
+// A number is a column, standardised by running statistics and clipped to ±5 (or mapped by its bounds), since version 2
+// with a second one that tells whether it is there; every category of a text is a 0/1 column; a bool is the category
+// true or false, in version 1 a 0/1 column; column 0 is 1. A name or category gets the next column when it is first
+// learned, in byte order of names within a round, the context's before those of the played action; elements of a vector
+// are numbers named "0", "1", …. Features of actions have columns of their own, which all actions share, with a weight
+// each per action. Features beyond the limit read 0, and so do absent ones.
 //
-// Actions are known by name, from the first time that they are learned. P_a has
-// only the columns that were known when a was last learned: the rest of it is
-// still I/λ.
+// Actions are known by name, from the first time that they are learned. P_a has only the columns that were known when a
+// was last learned: the rest of it is still I/λ.
 type Linear struct {
 	fitted
 	o            LinearOptions
@@ -141,9 +135,8 @@ func NewLinear(o LinearOptions) (*Linear, error) {
 	return l, nil
 }
 
-// Predict implements [Regressor]. An action that was never learned has w = 0 and
-// is predicted 0; once MaxActions are known, a stranger, which can never be
-// learned, is predicted the mean loss.
+// Predict implements [Regressor]. An action that was never learned has w = 0 and is predicted 0; once MaxActions are
+// known, a stranger, which can never be learned, is predicted the mean loss.
 func (o *Linear) Predict(dst []float64, x *Input) {
 	o.fill(x)
 	by := o.prepare()

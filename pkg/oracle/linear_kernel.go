@@ -77,8 +77,7 @@ func (o *Linear) form(r *ridge, by kernel) float64 {
 	return u
 }
 
-// four are actions whose predictions are computed together: their regressions have all
-// columns of z.
+// four are actions whose predictions are computed together: their regressions have all columns of z.
 type four struct {
 	n  int
 	at [4]int   // their positions

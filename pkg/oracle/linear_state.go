@@ -6,9 +6,8 @@ import (
 	"unsafe"
 )
 
-// The first byte of a snapshot. In version 1 of what is computed, an oracle that forgets adds
-// its ρ; one with random features adds its ρ, 0 for none, and what they are drawn from.
-// Version 2 always adds both.
+// The first byte of a snapshot. In version 1 of what is computed, an oracle that forgets adds its ρ; one with random
+// features adds its ρ, 0 for none, and what they are drawn from. Version 2 always adds both.
 const (
 	linearVersion    = 1
 	forgettingLinear = 2

@@ -87,8 +87,7 @@ func newNames(features, actions []string) (n names, err error) {
 // Features returns the class's feature names; the caller must not change them.
 func (n *featureNames) Features() []string { return n.features.names }
 
-// Actions returns the names of the only actions that a round may list; the
-// caller must not change them.
+// Actions returns the names of the only actions that a round may list; the caller must not change them.
 func (n *names) Actions() []string { return n.actions.names }
 
 // action returns the index of the action name that stands at a position, or -1.

@@ -36,9 +36,8 @@ type Term struct {
 	Value float64 // finite
 }
 
-// Input is what an oracle sees of a round: the context's features, by name or as
-// a dense vector, and the K eligible actions in the order of all per-action
-// slices. Oracles do not retain it, nor its strings: they copy what they keep.
+// Input is what an oracle sees of a round: the context's features, by name or as a dense vector, and the K eligible
+// actions in the order of all per-action slices. Oracles do not retain it, nor its strings: they copy what they keep.
 type Input struct {
 	Features    []Feature
 	Vector      []float64
@@ -59,8 +58,7 @@ func (x *Input) own(action int) []Term {
 type Class interface {
 	// Size returns |F| ≥ 1.
 	Size() int
-	// Eval sets dst[i] = f_i(x, x.Actions[action]) ∈ [0,1] for all i;
-	// len(dst) = Size().
+	// Eval sets dst[i] = f_i(x, x.Actions[action]) ∈ [0,1] for all i; len(dst) = Size().
 	Eval(dst []float64, x *Input, action int)
 }
 
@@ -72,17 +70,14 @@ type Picker interface {
 	EvalSome(dst []float64, which []int32, x *Input, action int)
 }
 
-// Regressor is an online square-loss regression oracle. Predict may use scratch
-// space of the oracle but never changes what later calls return. A Regressor is
-// not safe for concurrent use.
+// Regressor is an online square-loss regression oracle. Predict may use scratch space of the oracle but never changes
+// what later calls return. A Regressor is not safe for concurrent use.
 type Regressor interface {
-	// Predict sets dst[a] = f̂(x, a) ∈ [0,1] for each of the K actions of x;
-	// len(dst) = K.
+	// Predict sets dst[a] = f̂(x, a) ∈ [0,1] for each of the K actions of x; len(dst) = K.
 	Predict(dst []float64, x *Input)
 	// Update feeds the loss ∈ [0,1] of x.Actions[action].
 	Update(x *Input, action int, loss float64)
-	// Regret bounds (or, where the type's comment says so, measures)
-	// R_T(O) = Σ E(f̂_t − f⋆)²(z_t), which tunes γ.
+	// Regret bounds (or, where the type's comment says so, measures) R_T(O) = Σ E(f̂_t − f⋆)²(z_t), which tunes γ.
 	Regret() float64
 	// OrderFree reports whether, in exact arithmetic, the state is a function
 	// of the set of examples fed and not of their order.
@@ -93,9 +88,8 @@ type Regressor interface {
 	encoding.BinaryUnmarshaler
 }
 
-// Newest is the newest version of what the oracles over features compute from the same
-// examples. Logs name the version that they were learned with, and are learned again with
-// it, to the same bits.
+// Newest is the newest version of what the oracles over features compute from the same examples. Logs name the version
+// that they were learned with, and are learned again with it, to the same bits.
 //
 //	1: absent features read as the mean; parameters left to the program are fixed at the start
 //	2: absent numbers differ from the mean; parameters follow the actions and columns seen;

@@ -2,9 +2,8 @@ package oracle
 
 import "math"
 
-// ridge is one recursive least-squares regression of growing dimension: weights w,
-// and P = (λI + Σ zzᵀ)⁻¹ packed. It has only the columns that were known when it was
-// last learned: the rest of w is 0 and the rest of P is I/λ.
+// ridge is one recursive least-squares regression of growing dimension: weights w, and P = (λI + Σ zzᵀ)⁻¹ packed. It
+// has only the columns that were known when it was last learned: the rest of w is 0 and the rest of P is I/λ.
 type ridge struct {
 	w []float64
 	p []float64 // packed, len(w) rows
@@ -48,9 +47,8 @@ func (r *ridge) reset(lambda float64) {
 // D_i = ρ^-½ is forgetting; the other keeps P_ii from growing beyond 1/λ, where it
 // began, in directions that nothing comes in from any more ("wind-up").
 //
-// P is held as S(p − a·kkᵀ)S with a diagonal S: forgetting multiplies S only, and the
-// last rank-one step is taken in the pass in which the next example multiplies P. So an
-// update passes over p once. The prediction needs w alone.
+// P is held as S(p − a·kkᵀ)S with a diagonal S: forgetting multiplies S only, and the last rank-one step is taken in
+// the pass in which the next example multiplies P. So an update passes over p once. The prediction needs w alone.
 type fading struct {
 	ridge           // p: see above
 	s     []float64 // the diagonal of S

@@ -24,13 +24,11 @@ const DefaultHashed = 256
 // actions, so that what is learned of one says something of others, and of those that
 // were never seen: for action sets that change with every round, and for cold starts.
 //
-// With x̃ = (1, the context's columns) and ã the action's own columns, all made as by
-// [Linear], its columns are x̃, and every product of one of x̃ with one of ã; if hybrid also
-// x̃ for each action's name, which is a weight vector of the action's own beside the
-// shared one. They are hashed with signs into D (Weinberger et al. 2009): nothing grows
-// with the number of actions, collisions add noise instead. Prediction and update are
-// those of [Linear] with that z. Without features of actions and not hybrid, all actions are
-// alike.
+// With x̃ = (1, the context's columns) and ã the action's own columns, all made as by [Linear], its columns are x̃, and
+// every product of one of x̃ with one of ã; if hybrid also x̃ for each action's name, which is a weight vector of the
+// action's own beside the shared one. They are hashed with signs into D (Weinberger et al. 2009): nothing grows with
+// the number of actions, collisions add noise instead. Prediction and update are those of [Linear] with that z. Without
+// features of actions and not hybrid, all actions are alike.
 type Shared struct {
 	fitted
 	o     SharedOptions

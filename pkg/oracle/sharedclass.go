@@ -13,10 +13,9 @@ import (
 // or logistic [MixedFunction] is W of [e+1][d+1]: b̃ᵀ·W·x̃, a row a column of the action, then that of the 1. Trees are
 // over x, then b, with one loss a leaf.
 //
-// Columns are read as those of a [MixedClass]: of the context from the input's features, or
-// from its Vector by position, of the action from the action's own. The column "=NAME" of an
-// action is 1 for the action of that name: no feature has an empty name. A class has scratch
-// space and is not safe for concurrent use.
+// Columns are read as those of a [MixedClass]: of the context from the input's features, or from its Vector by
+// position, of the action from the action's own. The column "=NAME" of an action is 1 for the action of that name: no
+// feature has an empty name. A class has scratch space and is not safe for concurrent use.
 type SharedClass struct {
 	context, action featureNames
 	functions       []sharedFunction

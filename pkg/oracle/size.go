@@ -5,9 +5,8 @@ import (
 	"math"
 )
 
-// mostActions returns how many actions o may learn. In version 1 they fit in 1 GiB with all
-// columns that o allows, of which bytes tells the memory; since version 2 [Linear.full] says
-// when there is no room, by the columns seen.
+// mostActions returns how many actions o may learn. In version 1 they fit in 1 GiB with all columns that o allows, of
+// which bytes tells the memory; since version 2 [Linear.full] says when there is no room, by the columns seen.
 func mostActions(name string, o *LinearOptions, bytes func(k int) float64) (int, error) {
 	if o.Version > 1 {
 		if o.MaxActions == 0 {
@@ -63,8 +62,7 @@ func (o *Linear) size() {
 	}
 }
 
-// size is that of core 1, with the other cores: random features go for good once an update
-// of them would cost too much.
+// size is that of core 1, with the other cores: random features go for good once an update of them would cost too much.
 func (o *Aggregate) size() {
 	if o.lin.version == 1 {
 		return

@@ -9,11 +9,10 @@ import (
 // TabularClass is a finite class of lookup tables: f_i(x, a) is the entry of
 // table i under the key of x for action a, clipped to [0,1].
 //
-// The key is the values of the class's features, in the class's order, joined by
-// "|": a text as it is, a number in its shortest decimal form without exponent,
-// a bool as true or false, absent as nothing. A class without features has the
-// one key "". What a table lacks is predicted 1/2, as is an unknown action.
-// A class has scratch space and is not safe for concurrent use.
+// The key is the values of the class's features, in the class's order, joined by "|": a text as it is, a number in its
+// shortest decimal form without exponent, a bool as true or false, absent as nothing. A class without features has the
+// one key "". What a table lacks is predicted 1/2, as is an unknown action. A class has scratch space and is not safe
+// for concurrent use.
 type TabularClass struct {
 	names
 	size int
@@ -30,8 +29,7 @@ var (
 	_ Picker = (*TabularClass)(nil)
 )
 
-// NewTabularClass returns a class of |F| = len(tables) functions;
-// tables[i][key] holds one loss an action.
+// NewTabularClass returns a class of |F| = len(tables) functions; tables[i][key] holds one loss an action.
 func NewTabularClass(features, actions []string, tables []map[string][]float64) (*TabularClass, error) {
 	n, err := newNames(features, actions)
 	if err != nil {
@@ -145,8 +143,7 @@ func mixFour(dst []float64, at *[4]int, q []float64, rows *[4][]float64) {
 	dst[at[0]], dst[at[1]], dst[at[2]], dst[at[3]] = s0, s1, s2, s3
 }
 
-// losses returns the |F| entries of a row for the action name that stands at a
-// position; nil if either is unknown.
+// losses returns the |F| entries of a row for the action name that stands at a position; nil if either is unknown.
 func (c *TabularClass) losses(row, position int, name string) []float64 {
 	a := c.action(position, name)
 	if a < 0 || row < 0 {

@@ -1,13 +1,11 @@
 package oracle
 
-// The kernels of this file are plain Go with one fixed order of summation, four
-// partial sums wide: element i goes to sum i mod 4 within whole groups of four,
-// the rest is added one by one to the total (s0+s1)+(s2+s3). Where a decision and an
-// update spend their time, vector_amd64.go has them with AVX2, to the same bits.
+// The kernels of this file are plain Go with one fixed order of summation, four partial sums wide: element i goes to
+// sum i mod 4 within whole groups of four, the rest is added one by one to the total (s0+s1)+(s2+s3). Where a decision
+// and an update spend their time, vector_amd64.go has them with AVX2, to the same bits.
 //
-// A packed symmetric d×d matrix is its lower triangle by rows: element (i, j),
-// j ≤ i, is at i(i+1)/2 + j. Growing the matrix by one row and column appends
-// d+1 elements.
+// A packed symmetric d×d matrix is its lower triangle by rows: element (i, j), j ≤ i, is at i(i+1)/2 + j. Growing the
+// matrix by one row and column appends d+1 elements.
 
 // dot returns Σ x[i]·y[i]; len(y) ≥ len(x).
 func dot(x, y []float64) float64 {
@@ -69,8 +67,7 @@ func packedOuterGo(dst, z []float64) {
 	}
 }
 
-// packedForm returns zᵀPz for a packed P, row by row. Rows where z is 0 add nothing: of
-// hashed columns few are not.
+// packedForm returns zᵀPz for a packed P, row by row. Rows where z is 0 add nothing: of hashed columns few are not.
 func packedForm(p, z []float64) float64 {
 	s := 0.0
 	for i, v := range z {
@@ -119,8 +116,7 @@ func dotFourGo(s *[4]float64, x []float64, ys [][4]float64, at []int32) {
 	}
 }
 
-// packedFormAt returns zᵀPz where z is zero except at the columns at, which
-// ascend.
+// packedFormAt returns zᵀPz where z is zero except at the columns at, which ascend.
 func packedFormAt(p, z []float64, at []int32) float64 {
 	s := 0.0
 	for n, i := range at {
@@ -169,8 +165,7 @@ func packedMulGo(dst, p, z []float64) {
 	}
 }
 
-// packedMulAt sets dst = P·z where z is zero except at the columns at, which
-// ascend.
+// packedMulAt sets dst = P·z where z is zero except at the columns at, which ascend.
 func packedMulAt(dst, p, z []float64, at []int32) {
 	for i := range dst {
 		row := p[:i+1]
@@ -205,10 +200,9 @@ func packedRankOneGo(p []float64, c float64, k []float64) {
 	}
 }
 
-// packedStep takes a·k·kᵀ from a packed P and multiplies it by z, in one pass: every
-// element is loaded once and stored once. It sets dst = (P − a·k·kᵀ)·z; the slices have
-// the length of P's rows. Two rows are taken together, so that sums run beside each
-// other. With a = 0 it leaves P as it was.
+// packedStep takes a·k·kᵀ from a packed P and multiplies it by z, in one pass: every element is loaded once and stored
+// once. It sets dst = (P − a·k·kᵀ)·z; the slices have the length of P's rows. Two rows are taken together, so that sums
+// run beside each other. With a = 0 it leaves P as it was.
 func packedStepGo(dst, p []float64, a float64, k, z []float64) {
 	packedStepFrom(0, dst, p, a, k, z)
 }

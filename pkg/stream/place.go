@@ -8,8 +8,7 @@ type Place struct {
 	Partition int
 }
 
-// Fail locates an error of an operation, unless the error has a place already. The offset is
-// −1 if it does not apply.
+// Fail locates an error of an operation, unless the error has a place already. The offset is −1 if it does not apply.
 func (p Place) Fail(op string, offset int64, err error) error {
 	if located := (*Error)(nil); errors.As(err, &located) {
 		return err

@@ -1,9 +1,8 @@
-// Command load is a source of load, and an example of a pipeline: it asks for decisions
-// and some seconds later says what each was worth, in a made-up world in which the best
-// of three articles depends on the visitor. On Kafka it writes contexts, reads decisions
-// and writes outcomes; with -nats it asks, and reports, by requests. It writes what it
-// saw every ten seconds. With -prompts the actions are language models, and a file says what
-// each of them made of a prompt.
+// Command load is a source of load, and an example of a pipeline: it asks for decisions and some seconds later says
+// what each was worth, in a made-up world in which the best of three articles depends on the visitor. On Kafka it
+// writes contexts, reads decisions and writes outcomes; with -nats it asks, and reports, by requests. It writes what it
+// saw every ten seconds. With -prompts the actions are language models, and a file says what each of them made of a
+// prompt.
 //
 //	load -brokers localhost:9092 -model shop -rate 50
 //	load -nats nats://localhost:4222 -model shop -rate 50

@@ -39,8 +39,8 @@ func readPrompts(path string) (*routing, error) {
 	for lines.Scan() {
 		var p prompt
 		if err := json.Unmarshal(lines.Bytes(), &p); err != nil || len(p.Arms) == 0 {
-			return nil, fmt.Errorf("%s, line %d: expected {\"prompt\", \"source\", \"arms\": "+
-				"{MODEL: {\"reward\", \"cost\"}}}: %v", path, len(w.prompts)+1, err)
+			return nil, fmt.Errorf("%s, line %d: expected {\"prompt\", \"source\", \"arms\": {MODEL: {\"reward\", "+
+				"\"cost\"}}}: %v", path, len(w.prompts)+1, err)
 		}
 		w.at[p.Prompt] = len(w.prompts)
 		w.prompts = append(w.prompts, p)

@@ -1,6 +1,5 @@
-// Package deployed reads the files under compose/ that start the programs: the stack for
-// Compose, the systemd units and the Kubernetes manifest. Tests of the programs hold by
-// [Check] that the flags written there are theirs.
+// Package deployed reads the files under compose/ that start the programs: the stack for Compose, the systemd units and
+// the Kubernetes manifest. Tests of the programs hold by [Check] that the flags written there are theirs.
 package deployed
 
 import (
@@ -35,9 +34,8 @@ func Commands(dir string) (all []Command, err error) {
 	return all, nil
 }
 
-// Check returns what parse says against the arguments of the commands in the files of a
-// folder that start a program, of which there must be so many at least; and whether parse
-// finds a flag that nobody has.
+// Check returns what parse says against the arguments of the commands in the files of a folder that start a program, of
+// which there must be so many at least; and whether parse finds a flag that nobody has.
 func Check(dir, program string, least int, parse func(args []string) error) error {
 	all, err := Commands(dir)
 	if err != nil {

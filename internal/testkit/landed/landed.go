@@ -1,12 +1,10 @@
-// Package landed knows the revisions of this project that landed on main, which are the
-// builds that people may run: their logs are read by every later build, and each can be
-// built again from the history, to run beside this one.
+// Package landed knows the revisions of this project that landed on main, which are the builds that people may run:
+// their logs are read by every later build, and each can be built again from the history, to run beside this one.
 //
-// A record says its version ([hindsight/pkg/codec.Newest]), a snapshot those of its
-// record, its learner and its oracle. Within a version layouts may grow by optional keys,
-// which older programs ignore. testdata/logs has whole embedded folders that earlier
-// builds left behind, one for each kind of model: tests hold that they verify, and that
-// this build goes on from them.
+// A record says its version ([hindsight/pkg/codec.Newest]), a snapshot those of its record, its learner and its oracle.
+// Within a version layouts may grow by optional keys, which older programs ignore. testdata/logs has whole embedded
+// folders that earlier builds left behind, one for each kind of model: tests hold that they verify, and that this build
+// goes on from them.
 package landed
 
 import (
@@ -43,8 +41,7 @@ func All() (all []Landing) {
 	return all
 }
 
-// ErrNoHistory reports that a revision is not in the repository: a shallow clone, or no
-// clone at all.
+// ErrNoHistory reports that a revision is not in the repository: a shallow clone, or no clone at all.
 var ErrNoHistory = errors.New("the history of this source tree is not here")
 
 // Build builds programs of a revision into the folder out, from the history of the

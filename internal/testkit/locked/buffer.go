@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// Buffer is a [bytes.Buffer] that some write while others read what is there. The
-// zero value is empty.
+// Buffer is a [bytes.Buffer] that some write while others read what is there. The zero value is empty.
 type Buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

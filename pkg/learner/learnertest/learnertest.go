@@ -23,8 +23,7 @@ type Options struct {
 	Arrival bool
 }
 
-// Test runs the whole contract against learners made by fresh, which must be
-// equal each time.
+// Test runs the whole contract against learners made by fresh, which must be equal each time.
 func Test(t *testing.T, fresh func() learner.Learner, o Options) {
 	if o.Input == nil {
 		o.Input = oracletest.Input
@@ -48,8 +47,7 @@ type suite struct {
 	Options
 }
 
-// play runs rounds with outcomes delayed by a few rounds and all fates, and calls
-// see before each decision.
+// play runs rounds with outcomes delayed by a few rounds and all fates, and calls see before each decision.
 func (s suite) play(l learner.Learner, seed uint64, rounds int, see func(t int, x *oracle.Input, law []float64,
 	gamma float64)) []*learner.Round {
 	rng := rand.New(rand.NewPCG(seed, 3))

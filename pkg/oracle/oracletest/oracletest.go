@@ -58,8 +58,7 @@ type example struct {
 	loss   float64
 }
 
-// Test runs the whole contract against oracles made by fresh, which must be
-// equal each time.
+// Test runs the whole contract against oracles made by fresh, which must be equal each time.
 func Test(t *testing.T, fresh func() oracle.Regressor, o Options) {
 	if o.Input == nil {
 		o.Input = Input

@@ -1,5 +1,4 @@
-// Package attach finds and joins the log that another process embeds in a folder.
-// It does not link the server.
+// Package attach finds and joins the log that another process embeds in a folder. It does not link the server.
 //
 // A folder belongs to the process that holds the lock on its file LOCK, which
 // names it. While its server runs, connect.json says how to reach it.
@@ -167,9 +166,8 @@ func Read(dir string) (Connect, error) {
 	return c, nil
 }
 
-// Dial joins the log of a folder that another process holds, and follows it: when
-// the folder's next server listens elsewhere, with other passwords, the connections
-// find it. name is shown by the server's tools.
+// Dial joins the log of a folder that another process holds, and follows it: when the folder's next server listens
+// elsewhere, with other passwords, the connections find it. name is shown by the server's tools.
 func Dial(dir, name string, o nats.Options) (*nats.Client, error) {
 	c, err := current(dir)
 	if err != nil {

@@ -34,8 +34,8 @@ func Own(dir string) error {
 		return fmt.Errorf("folder %s has mode %04o, so that others can write to it; run: chmod o-w %q, or %s",
 			dir, mode, dir, instead)
 	case mode&0o020 != 0 && at != nil && !member(int(at.Gid)):
-		return fmt.Errorf("folder %s has mode %04o, so that group %d can write to it, which is none of this "+
-			"process; run: chmod g-w %q", dir, mode, at.Gid, dir)
+		return fmt.Errorf("folder %s has mode %04o, so that group %d can write to it, which is none of this process; "+
+			"run: chmod g-w %q", dir, mode, at.Gid, dir)
 	}
 	return nil
 }
@@ -52,8 +52,7 @@ func modeless(dir string) bool {
 	return err == nil && info.Mode().Perm()&0o002 != 0
 }
 
-// OwnFile is an error if a file belongs to another user than this process's or root. what
-// names it in the error.
+// OwnFile is an error if a file belongs to another user than this process's or root. what names it in the error.
 func OwnFile(path, what string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -65,8 +64,8 @@ func OwnFile(path, what string) error {
 func ownedBy(info fs.FileInfo, what, path string) error {
 	at, ok := info.Sys().(*syscall.Stat_t)
 	if me := os.Geteuid(); ok && at.Uid != 0 && int(at.Uid) != me {
-		return fmt.Errorf("%s %s belongs to user %d, and this process runs as user %d; run: chown -R %[4]d "+
-			"%[5]q, or run it as that user", what, path, at.Uid, me, path)
+		return fmt.Errorf("%s %s belongs to user %d, and this process runs as user %d; run: chown -R %[4]d %[5]q, or "+
+			"run it as that user", what, path, at.Uid, me, path)
 	}
 	return nil
 }

@@ -14,9 +14,8 @@ import (
 	"hindsight/pkg/stream/nats"
 )
 
-// Nothing is written to a view, so its records are read from their blocks, which costs less than the way
-// through the server. Whatever is not as the server writes it, damage and gaps among them, is left to the
-// server's own reader.
+// Nothing is written to a view, so its records are read from their blocks, which costs less than the way through the
+// server. Whatever is not as the server writes it, damage and gaps among them, is left to the server's own reader.
 
 // blockBytes is how much of a block is read at once, unless a record is larger.
 const blockBytes = 256 << 10

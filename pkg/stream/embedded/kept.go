@@ -7,11 +7,10 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Others than the service's own user may hold one in othersShare of the server's connections:
-// its limit counts all alike, and a client that holds them all would keep the joiner and the
-// replayer out. Who it is that connects is known only afterwards, so the latest are
-// disconnected, every so often. What is left is many, because a client can connect again at
-// once, and must not fill that, too, before the service's user comes.
+// Others than the service's own user may hold one in othersShare of the server's connections: its limit counts all
+// alike, and a client that holds them all would keep the joiner and the replayer out. Who it is that connects is known
+// only afterwards, so the latest are disconnected, every so often. What is left is many, because a client can connect
+// again at once, and must not fill that, too, before the service's user comes.
 const (
 	othersShare = 2
 	keptCheck   = 100 * time.Millisecond

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// Usage returns how many bytes the store holds, how many it may, and how many are free on its
-// disk.
+// Usage returns how many bytes the store holds, how many it may, and how many are free on its disk.
 func (e *Engine) Usage() (held, limit, free int64, err error) {
 	js, err := e.server.Jsz(nil)
 	if err != nil {

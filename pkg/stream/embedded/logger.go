@@ -53,8 +53,7 @@ func (l *serverLog) Noticef(format string, v ...any) {
 	l.log.Debug("nats server", "message", text(format, v))
 }
 
-// Warnf is about what may matter. Passwords in plain text do not: they live as
-// long as the process.
+// Warnf is about what may matter. Passwords in plain text do not: they live as long as the process.
 func (l *serverLog) Warnf(format string, v ...any) {
 	if m := text(format, v); !strings.HasPrefix(m, "Plaintext passwords") && l.room(time.Now()) {
 		l.log.Warn("nats server", "message", m)

@@ -15,11 +15,10 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// A server's store that once failed to write a record takes none any more, answers none,
-// and stays so until it is opened anew (werr in filestore.go of nats-server), though the
-// disk may have been full for a moment only. So it is opened anew here, under the living
-// server: connections, requests and connect.json stay as they are, readers find their
-// place again, and owners open their partitions as after any error of the log.
+// A server's store that once failed to write a record takes none any more, answers none, and stays so until it is
+// opened anew (werr in filestore.go of nats-server), though the disk may have been full for a moment only. So it is
+// opened anew here, under the living server: connections, requests and connect.json stay as they are, readers find
+// their place again, and owners open their partitions as after any error of the log.
 
 // The pauses between two looks whether the store can write again. They grow, and only a
 // store that did not fail for a while is looked after at once.
@@ -29,8 +28,7 @@ const (
 	mendedFor = time.Minute
 )
 
-// The file in the folder of the log by which a look finds out whether there is room, and
-// its bytes.
+// The file in the folder of the log by which a look finds out whether there is room, and its bytes.
 const (
 	roomFile  = "room"
 	roomBytes = 1 << 20
@@ -72,8 +70,7 @@ func (m *mender) run(ctx context.Context) {
 	}
 }
 
-// mend holds all appends until the store is open again, or the context ends. It returns
-// the pause before the next look.
+// mend holds all appends until the store is open again, or the context ends. It returns the pause before the next look.
 func (m *mender) mend(ctx context.Context, fault error, pause time.Duration) time.Duration {
 	start, log := time.Now(), m.e.o.Logger.With("folder", m.e.o.Dir)
 	why := explain(fault)

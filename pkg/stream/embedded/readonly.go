@@ -35,10 +35,9 @@ const manyBytes = 1 << 50
 // viewHeartbeat is short: nothing is written to a view, so whoever waits does so in vain.
 const viewHeartbeat = 100 * time.Millisecond
 
-// openReadOnly serves a view of a folder. A server writes at its start already: it drops
-// what is older than a stream keeps, cuts a damaged block at the damage, and writes its
-// index. So it gets a folder of its own, with streams that keep everything and are sealed,
-// and links in place of the blocks.
+// openReadOnly serves a view of a folder. A server writes at its start already: it drops what is older than a stream
+// keeps, cuts a damaged block at the damage, and writes its index. So it gets a folder of its own, with streams that
+// keep everything and are sealed, and links in place of the blocks.
 func openReadOnly(ctx context.Context, o Options) (*Engine, error) {
 	if _, err := os.Stat(filepath.Join(o.Dir, storeFolder)); err != nil {
 		return nil, fmt.Errorf("folder %s holds no log: %w", o.Dir, err)
@@ -204,8 +203,7 @@ func blockNumber(path string) int64 {
 // block is a block of a stream that is to be seen at another place.
 type block struct{ from, to, stream string }
 
-// show links a block that is whole, which a server only reads, and copies one that is
-// not, which it cuts.
+// show links a block that is whole, which a server only reads, and copies one that is not, which it cuts.
 func (b block) show() error {
 	data, err := os.ReadFile(b.from)
 	if err != nil {

@@ -78,9 +78,8 @@ func (e *Engine) users(so *server.Options) {
 	}
 }
 
-// clientPermissions let a client ask and report, and nothing else: not write to a topic,
-// not touch the store, not read what is delivered to others elsewhere than in the inboxes
-// that are named.
+// clientPermissions let a client ask and report, and nothing else: not write to a topic, not touch the store, not read
+// what is delivered to others elsewhere than in the inboxes that are named.
 func clientPermissions(inboxes ...string) *server.Permissions {
 	return &server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: asked},

@@ -8,14 +8,12 @@ import (
 	"path/filepath"
 )
 
-// Beside its blocks the server writes indexes of them, every two minutes and when it stops,
-// and does not wait for the blocks to be on the disk. After a power cut an index may tell of
-// records that no block has. The server would then go on behind them and leave a gap, for
-// ever, in a log whose records must follow each other. So indexes are only used after a stop
-// in order; without them the server reads the blocks.
+// Beside its blocks the server writes indexes of them, every two minutes and when it stops, and does not wait for the
+// blocks to be on the disk. After a power cut an index may tell of records that no block has. The server would then go
+// on behind them and leave a gap, for ever, in a log whose records must follow each other. So indexes are only used
+// after a stop in order; without them the server reads the blocks.
 
-// stoppedFile is in the folder of a log whose server stopped in order, with all blocks on the
-// disk.
+// stoppedFile is in the folder of a log whose server stopped in order, with all blocks on the disk.
 const stoppedFile = "stopped"
 
 // noteStopped syncs the blocks and makes the file.

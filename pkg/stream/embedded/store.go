@@ -19,9 +19,8 @@ import (
 	"github.com/minio/highwayhash"
 )
 
-// What is known here of the files of a stream in the server's store (filestore.go of
-// nats-server): its configuration in meta.inf, with a checksum beside it, and blocks of
-// records.
+// What is known here of the files of a stream in the server's store (filestore.go of nats-server): its configuration in
+// meta.inf, with a checksum beside it, and blocks of records.
 
 // checksum returns the hash that the server uses for a stream's configuration, by the
 // stream's name, and for a block, by that name and the block's number.
@@ -34,9 +33,8 @@ func checksum(name string) hash.Hash64 {
 	return h
 }
 
-// Sizes in a block. A record is its length with its checksum, sequence, time and the
-// length of the subject; the subject; the length of the headers if it has any; headers;
-// data; checksum.
+// Sizes in a block. A record is its length with its checksum, sequence, time and the length of the subject; the
+// subject; the length of the headers if it has any; headers; data; checksum.
 const (
 	recordHead     = 4 + 8 + 8 + 2
 	recordSum      = 8
@@ -193,11 +191,10 @@ func eachStream(dir string, f func(stream, path string, meta, sum []byte) error)
 	return err
 }
 
-// completeStreams writes the checksums that a server killed while it made a stream did not
-// come to write, or that a power cut took. The next server would make the stream anew, but not
-// its checksum, and the one after that would leave the stream out with all that was stored in
-// the meantime. A configuration that a power cut took is removed: its stream is made anew with
-// the records that it holds.
+// completeStreams writes the checksums that a server killed while it made a stream did not come to write, or that a
+// power cut took. The next server would make the stream anew, but not its checksum, and the one after that would leave
+// the stream out with all that was stored in the meantime. A configuration that a power cut took is removed: its stream
+// is made anew with the records that it holds.
 func completeStreams(dir string) error {
 	return eachStream(dir, func(stream, path string, meta, sum []byte) error {
 		switch whole := filepath.Join(filepath.Dir(path), sumFile); {
@@ -216,8 +213,7 @@ func completeStreams(dir string) error {
 // blank reports whether a file has lost its content: a power cut leaves it empty or zeros.
 func blank(data []byte) bool { return len(bytes.Trim(data, "\x00")) == 0 }
 
-// SetAge changes how long the topics in a folder that nobody serves keep records, 0
-// meaning for ever.
+// SetAge changes how long the topics in a folder that nobody serves keep records, 0 meaning for ever.
 func SetAge(dir string, age time.Duration) error {
 	return eachStream(dir, func(stream, path string, meta, _ []byte) error {
 		meta, err := changeMeta(meta, map[string]string{"max_age": strconv.FormatInt(int64(age), 10)})

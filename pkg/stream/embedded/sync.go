@@ -19,13 +19,12 @@ const (
 	SyncInterval = "interval" // DefaultSync
 )
 
-// The server itself can sync each record before it acknowledges it, one after the other, and
-// does not sync the directory entry of a new block. With Sync "always" it therefore runs with
-// an interval, and every connection to it passes a gate: what the server sends goes on to the
-// client only after all that the store had written by then is on the disk. One sync serves all
-// clients that wait. Acknowledgements, records that readers get and bounds are covered alike,
-// whoever wrote: a record that anybody has seen is not lost, so logs that were derived from
-// one another agree after a power cut.
+// The server itself can sync each record before it acknowledges it, one after the other, and does not sync the
+// directory entry of a new block. With Sync "always" it therefore runs with an interval, and every connection to it
+// passes a gate: what the server sends goes on to the client only after all that the store had written by then is on
+// the disk. One sync serves all clients that wait. Acknowledgements, records that readers get and bounds are covered
+// alike, whoever wrote: a record that anybody has seen is not lost, so logs that were derived from one another agree
+// after a power cut.
 
 // acceptPause follows an error of the listener.
 const acceptPause = 10 * time.Millisecond

@@ -14,10 +14,9 @@ import (
 // that hangs takes connections and never answers.
 const silence = 500 * time.Millisecond
 
-// askAny asks a question that every broker can answer, and returns the first answer
-// that accept takes. It begins with the broker that answered last; the next one is
-// asked when one fails or is silent. The message is sent several times, so it must not
-// be changed by what comes back.
+// askAny asks a question that every broker can answer, and returns the first answer that accept takes. It begins with
+// the broker that answered last; the next one is asked when one fails or is silent. The message is sent several times,
+// so it must not be changed by what comes back.
 func (c *Client) askAny(ctx context.Context, question func() protocol.Message,
 	accept func(protocol.Message) error) (protocol.Message, error) {
 	type answer struct {

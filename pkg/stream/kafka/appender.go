@@ -245,8 +245,7 @@ func (a *appender) stored(base int64, b *batch) {
 	signal(a.room)
 }
 
-// kill ends the appender: what is not told yet gets the error rest, later Appends get
-// dead. Only the first counts.
+// kill ends the appender: what is not told yet gets the error rest, later Appends get dead. Only the first counts.
 func (a *appender) kill(rest, dead error) {
 	a.ackMu.Lock()
 	defer a.ackMu.Unlock()

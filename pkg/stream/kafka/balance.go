@@ -8,8 +8,7 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// stickyName is the protocol of our groups: a consumer of another kind that joins one
-// is refused by the coordinator.
+// stickyName is the protocol of our groups: a consumer of another kind that joins one is refused by the coordinator.
 const stickyName = "hindsight-sticky-1"
 
 // claim is what a member says of itself when it joins.
@@ -18,11 +17,10 @@ type claim struct {
 	Own        []int `json:"own"`        // partitions that it works on, those that it is giving up too
 }
 
-// sticky balances partitions so that those at work stay where they are: it moves only
-// what makes the shares even, and in two steps. First the owner is not given the
-// partition any more; when it has stopped, and joined without it, another one gets
-// it. So no process is fenced in the middle of its work (KIP-429's idea, on the eager
-// protocol). What no member claims is given away at once.
+// sticky balances partitions so that those at work stay where they are: it moves only what makes the shares even, and
+// in two steps. First the owner is not given the partition any more; when it has stopped, and joined without it,
+// another one gets it. So no process is fenced in the middle of its work (KIP-429's idea, on the eager protocol). What
+// no member claims is given away at once.
 type sticky struct {
 	topic      string
 	partitions int // shared, of the topic's: the first; 0: all
@@ -65,8 +63,7 @@ type share struct {
 	gets  []int
 }
 
-// assign says which partitions each member may work on. A partition that a member
-// claims is given to no other.
+// assign says which partitions each member may work on. A partition that a member claims is given to no other.
 func assign(partitions []int, claims map[string]claim) map[string][]int {
 	partitions = slices.Clone(partitions)
 	slices.Sort(partitions)
@@ -95,9 +92,8 @@ func assign(partitions []int, claims map[string]claim) map[string][]int {
 	return out
 }
 
-// owners returns what each member owns, in order, and what no member claims. Of two that
-// claim a partition the one with the later assignment owns it: the other one was away
-// when it was given to another.
+// owners returns what each member owns, in order, and what no member claims. Of two that claim a partition the one with
+// the later assignment owns it: the other one was away when it was given to another.
 func owners(partitions []int, claims map[string]claim) (shares []*share, free []int) {
 	byID := make(map[string]*share, len(claims))
 	for id := range claims {

@@ -108,8 +108,7 @@ func appendHeader(b []byte, key, value string) []byte {
 	return append(binary.AppendVarint(b, int64(len(value))), value...)
 }
 
-// nextSequence is the sequence number after n more records. Like brokers it goes on
-// with 0 after the largest.
+// nextSequence is the sequence number after n more records. Like brokers it goes on with 0 after the largest.
 func nextSequence(sequence int32, n int) int32 {
 	return int32((int64(sequence) + int64(n)) & math.MaxInt32)
 }

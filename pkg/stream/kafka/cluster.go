@@ -126,8 +126,7 @@ func (c *Client) ask(ctx context.Context, addr string, m protocol.Message) (answ
 	return answer, err
 }
 
-// addresses returns where to ask: first the broker that answered last, then the others
-// that are known.
+// addresses returns where to ask: first the broker that answered last, then the others that are known.
 func (k *cluster) addresses() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -271,9 +270,8 @@ func (c *Client) leader(ctx context.Context, p *place, fresh bool) (string, erro
 
 var errNoLeader = fmt.Errorf("%w: the partition has no leader now", stream.ErrUnavailable)
 
-// atLeader runs f, which must be repeatable, on a connection to the partition's leader,
-// again while the leader moves or cannot be reached, but no longer than the request
-// timeout.
+// atLeader runs f, which must be repeatable, on a connection to the partition's leader, again while the leader moves or
+// cannot be reached, but no longer than the request timeout.
 func (c *Client) atLeader(ctx context.Context, p *place, f func(*conn) (code int16, err error)) error {
 	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
 	defer cancel()
@@ -306,8 +304,7 @@ func (c *Client) atLeader(ctx context.Context, p *place, f func(*conn) (code int
 	}
 }
 
-// atAddress runs f at a broker, for a part of the time that atLeader has: a leader that
-// hangs may have been replaced.
+// atAddress runs f at a broker, for a part of the time that atLeader has: a leader that hangs may have been replaced.
 func (c *Client) atAddress(ctx context.Context, addr string, f func(*conn) (code int16, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, c.o.RequestTimeout/4)
 	defer cancel()

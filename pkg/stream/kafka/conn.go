@@ -21,10 +21,9 @@ import (
 // maxFrame is more than any response we ask for.
 const maxFrame = 256 << 20
 
-// conn is one connection to one broker. Requests and responses whose layout matters
-// for speed are written by hand into out and read from in; for the others call uses
-// kafka-go's protocol package. Not safe for concurrent use, but Close may be called
-// at any time.
+// conn is one connection to one broker. Requests and responses whose layout matters for speed are written by hand into
+// out and read from in; for the others call uses kafka-go's protocol package. Not safe for concurrent use, but Close
+// may be called at any time.
 type conn struct {
 	net.Conn
 	addr     string
@@ -60,8 +59,7 @@ func isLost(err error) bool {
 	return errors.As(err, &e)
 }
 
-// dial connects to a broker: TCP, TLS, versions, SASL. Its error says which of them
-// failed.
+// dial connects to a broker: TCP, TLS, versions, SASL. Its error says which of them failed.
 func (c *Client) dial(ctx context.Context, addr string) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
 	defer cancel()
@@ -189,8 +187,7 @@ func (cn *conn) until(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = cn.SetDeadline(time.Unix(1, 0)) })
 }
 
-// begin starts a request in out. The versions we write by hand have a header of
-// version 1.
+// begin starts a request in out. The versions we write by hand have a header of version 1.
 func (cn *conn) begin(key protocol.ApiKey, version int16) {
 	cn.corr++
 	b := append(cn.out[:0], 0, 0, 0, 0)
@@ -207,8 +204,7 @@ func (cn *conn) send() error {
 	return nil
 }
 
-// receive returns the body of the next response, which must be to question corr. It is
-// valid until the next call.
+// receive returns the body of the next response, which must be to question corr. It is valid until the next call.
 func (cn *conn) receive(corr int32) ([]byte, error) {
 	b, err := cn.frame()
 	if err != nil {

@@ -100,8 +100,7 @@ func classify(code int16) error {
 
 var errNotAllowed = fmt.Errorf("%w: %w", stream.ErrUnavailable, ErrAuthorization)
 
-// isTransient reports whether the same question may be answered in a moment, perhaps by
-// another broker.
+// isTransient reports whether the same question may be answered in a moment, perhaps by another broker.
 func isTransient(err error) bool {
 	var e *codeError
 	if !errors.As(err, &e) {

@@ -163,8 +163,7 @@ func (f *fetcher) run(ctx context.Context, offset int64) {
 	}
 }
 
-// checkBatches checks the CRCs, cuts a batch off that is not whole, and returns the
-// offset after the last one.
+// checkBatches checks the CRCs, cuts a batch off that is not whole, and returns the offset after the last one.
 func checkBatches(c *chunk, offset int64) (next int64, err error) {
 	next = offset
 	rest := c.batches

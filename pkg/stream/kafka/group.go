@@ -24,8 +24,7 @@ const (
 	DefaultBackoff   = 500 * time.Millisecond
 )
 
-// GroupOptions are the times of a group. The brokers bound Session: by default they
-// refuse less than 6 s.
+// GroupOptions are the times of a group. The brokers bound Session: by default they refuse less than 6 s.
 type GroupOptions struct {
 	Partitions int // shared, of the topic's: the first; 0: all
 	// from one sign of life to the next; 0: DefaultHeartbeat, or a sixth of Session if that is less
@@ -42,10 +41,9 @@ func (o *GroupOptions) complete() {
 	o.Backoff = cmp.Or(o.Backoff, DefaultBackoff)
 }
 
-// Group shares the partitions of a topic among processes by a consumer group: it says
-// who works on what, and nothing else. Positions are committed for tools that show lags, and never
-// read; the log's own tail is what counts. Like a lease it gives liveness, not safety: that is the fence's
-// ([stream.Log.Open]).
+// Group shares the partitions of a topic among processes by a consumer group: it says who works on what, and nothing
+// else. Positions are committed for tools that show lags, and never read; the log's own tail is what counts. Like a
+// lease it gives liveness, not safety: that is the fence's ([stream.Log.Open]).
 type Group struct {
 	access      Options
 	name, topic string
@@ -75,12 +73,10 @@ func (g *Group) Reporting(topics ...string) *Group {
 	return g
 }
 
-// Run takes part in the group until ctx ends or a run fails, and returns that error.
-// It calls run in a goroutine of its own for each partition that is assigned to this
-// process. The run's context ends when the partition is to be given up, with
-// [lease.ErrLost] as its cause if another process may have it already; the
-// partition is free for others when run returns. A rebalance does not touch the
-// partitions that stay.
+// Run takes part in the group until ctx ends or a run fails, and returns that error. It calls run in a goroutine of its
+// own for each partition that is assigned to this process. The run's context ends when the partition is to be given up,
+// with [lease.ErrLost] as its cause if another process may have it already; the partition is free for others when run
+// returns. A rebalance does not touch the partitions that stay.
 func (g *Group) Run(ctx context.Context, run func(ctx context.Context, partition int) error) error {
 	eg, ctx := errgroup.WithContext(ctx)
 	m := &groupMember{g: g, log: g.access.Logger.With("group", g.name), run: run, eg: eg, ctx: ctx, generation: -1,
@@ -156,8 +152,8 @@ func (m *groupMember) follow(group *kafkago.ConsumerGroup) error {
 		case errors.Is(err, kafkago.UnknownMemberId):
 			m.lose("the group has given up on this process")
 		case errors.Is(err, kafkago.InvalidSessionTimeout):
-			return fmt.Errorf("group %s: the brokers refuse a session of %v: see group.min.session.timeout.ms "+
-				"there: %w", m.g.name, m.g.o.Session, err)
+			return fmt.Errorf("group %s: the brokers refuse a session of %v: see group.min.session.timeout.ms there: "+
+				"%w", m.g.name, m.g.o.Session, err)
 		case errors.As(err, &code) && code == kafkago.InconsistentGroupProtocol:
 			m.tell("another kind of consumer is in the group; retrying", err)
 		case errors.Is(err, kafkago.GroupAuthorizationFailed):
@@ -249,8 +245,7 @@ func (m *groupMember) ended(p int) {
 	m.joinAgain()
 }
 
-// joinAgain ends the generation, so that the group learns what we work on. The caller
-// holds mu.
+// joinAgain ends the generation, so that the group learns what we work on. The caller holds mu.
 func (m *groupMember) joinAgain() {
 	select {
 	case m.rejoin <- struct{}{}:

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// groupLink makes the connections of a group's member and knows when the brokers were
-// last heard: that they answered something we sent at that time. kafka-go does not
-// say when a heartbeat succeeded.
+// groupLink makes the connections of a group's member and knows when the brokers were last heard: that they answered
+// something we sent at that time. kafka-go does not say when a heartbeat succeeded.
 type groupLink struct {
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	heard atomic.Int64 // ns since 1970
@@ -29,8 +28,7 @@ func newGroupLink(dial func(ctx context.Context, network, address string) (net.C
 // silent is how long nothing was heard.
 func (l *groupLink) silent() time.Duration { return time.Since(time.Unix(0, l.heard.Load())) }
 
-// waits reports whether a question is out that has no answer yet: that to a join takes as
-// long as others need to join.
+// waits reports whether a question is out that has no answer yet: that to a join takes as long as others need to join.
 func (l *groupLink) waits() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,42 +1,36 @@
 // Package kafka keeps a log in Apache Kafka, 2.8 or later.
 //
-// Topic shop.contexts is the Kafka topic of that name, a partition is a partition,
-// offsets are Kafka's. The type of a record is the header hindsight-type, its key is
-// the Kafka key, other headers pass through. Times are append times of the brokers
-// (message.timestamp.type=LogAppendTime).
+// Topic shop.contexts is the Kafka topic of that name, a partition is a partition, offsets are Kafka's. The type of a
+// record is the header hindsight-type, its key is the Kafka key, other headers pass through. Times are append times of
+// the brokers (message.timestamp.type=LogAppendTime).
 //
 // # Appending
 //
-// An appender has one batch of records in flight and fills the next one meanwhile;
-// nothing waits for a batch to become larger. Batches are idempotent: they carry a
-// producer id, an epoch and a sequence number, and while the outcome of one is not
-// known the same bytes are sent again. The leader stores them once, in order.
+// An appender has one batch of records in flight and fills the next one meanwhile; nothing waits for a batch to become
+// larger. Batches are idempotent: they carry a producer id, an epoch and a sequence number, and while the outcome of
+// one is not known the same bytes are sent again. The leader stores them once, in order.
 //
 // # Fencing
 //
-// All owners of a partition use one producer id, a hash of its name, each with a higher
-// epoch than the one before. Once the open record of an owner, the first of its epoch, is
-// stored, the leader refuses every earlier epoch. Two that open at once with the same
-// epoch look like one that repeats itself: the second is told the offset of the
-// first's open record. So an open record carries a random number and is read back.
-// When epochs run out the next producer id takes over. (The ids are far above those
-// that brokers give to producers. A producer id that a broker gave would have to be
-// found at the end of the partition by the next owner, where other clients' records
-// may be, or nothing at all after a Trim.)
+// All owners of a partition use one producer id, a hash of its name, each with a higher epoch than the one before. Once
+// the open record of an owner, the first of its epoch, is stored, the leader refuses every earlier epoch. Two that open
+// at once with the same epoch look like one that repeats itself: the second is told the offset of the first's open
+// record. So an open record carries a random number and is read back. When epochs run out the next producer id takes
+// over. (The ids are far above those that brokers give to producers. A producer id that a broker gave would have to be
+// found at the end of the partition by the next owner, where other clients' records may be, or nothing at all after a
+// Trim.)
 //
 // Appenders without a fence use producer ids that the brokers give.
 //
 // # Limits
 //
-// Kafka applies MaxAge and MaxBytes later and roughly, segment by segment, and always
-// by dropping the oldest. It cannot refuse instead: Create fails for a topic that is to
-// be RejectWhenFull and has MaxBytes. Topics made Trimmable are known by
-// the end of their names, .snapshots; anyone with the right to may delete records of any topic.
+// Kafka applies MaxAge and MaxBytes later and roughly, segment by segment, and always by dropping the oldest. It cannot
+// refuse instead: Create fails for a topic that is to be RejectWhenFull and has MaxBytes. Topics made Trimmable are
+// known by the end of their names, .snapshots; anyone with the right to may delete records of any topic.
 //
-// Brokers forget a producer that has written nothing to a partition for a day
-// (producer.id.expiration.ms), and would then take records of an owner before it. So an
-// owner that has written nothing for hours looks for a later one before it writes again;
-// what it had on its way when it was stopped is beyond that.
+// Brokers forget a producer that has written nothing to a partition for a day (producer.id.expiration.ms), and would
+// then take records of an owner before it. So an owner that has written nothing for hours looks for a later one before
+// it writes again; what it had on its way when it was stopped is beyond that.
 //
 // # Reading
 //
@@ -68,9 +62,8 @@ type Options struct {
 	ClientID string         // shown by the broker's tools and logs; "": hindsight
 	Logger   *slog.Logger   // nil: silent
 
-	// Replication and MinISR are of the topics that Create makes: how many copies, and
-	// how many must have a record before it is acknowledged. 0: the brokers' default, and
-	// one less than there are copies, but at least 1.
+	// Replication and MinISR are of the topics that Create makes: how many copies, and how many must have a record
+	// before it is acknowledged. 0: the brokers' default, and one less than there are copies, but at least 1.
 	Replication, MinISR int
 
 	// Headers returns, for the appenders of a topic, what headers a record gets beside its own. They are

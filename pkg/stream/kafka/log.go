@@ -141,8 +141,8 @@ func (l *Log) Trim(ctx context.Context, topic string, partition int, before int6
 		const v = deleteRecordsVersion
 		if has, ok := cn.versions[protocol.DeleteRecords]; !ok || v < has[0] || v > has[1] {
 			if !l.untrimmed.Swap(true) {
-				l.c.o.Logger.Warn("the broker does not offer DeleteRecords: what could be dropped stays, "+
-					"unless the topic gets a retention.ms", "topic", topic)
+				l.c.o.Logger.Warn("the broker does not offer DeleteRecords: what could be dropped stays, unless the "+
+					"topic gets a retention.ms", "topic", topic)
 			}
 			return 0, nil
 		}

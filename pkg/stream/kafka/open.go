@@ -18,10 +18,9 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// ownerID is the producer id of the owners of a partition; when its epochs run out the
-// next one takes over. Each partition has ids of its own, though Kafka keeps epochs by
-// partition: kfake keeps them by producer id only. (Brokers count the ids that they give
-// from 0.)
+// ownerID is the producer id of the owners of a partition; when its epochs run out the next one takes over. Each
+// partition has ids of its own, though Kafka keeps epochs by partition: kfake keeps them by producer id only. (Brokers
+// count the ids that they give from 0.)
 func ownerID(topic string, partition int) int64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%d", topic, partition)
@@ -126,8 +125,8 @@ func (a *appender) own(ctx context.Context, o stream.OpenOptions) (stream.Tail, 
 }
 
 // errNoFence reports a broker that takes what it must refuse.
-var errNoFence = errors.New("this broker takes records of an owner that another has replaced: " +
-	"without that fence two processes could write to one partition")
+var errNoFence = errors.New("this broker takes records of an owner that another has replaced: without that fence two " +
+	"processes could write to one partition")
 
 // maxTaken is how many probes in a row prove that a broker has no fence. One does not: a broker also
 // takes the probe if it forgot the owner since its open record, because producers expire there faster
@@ -278,8 +277,7 @@ func (c *Client) outOfRange(ctx context.Context, p *place, offset int64) error {
 	return err
 }
 
-// nonceAt returns the random number of the open record at an offset, "" if there is no
-// such record.
+// nonceAt returns the random number of the open record at an offset, "" if there is no such record.
 func (c *Client) nonceAt(ctx context.Context, p *place, offset int64) (nonce string, err error) {
 	err = c.batchAt(ctx, p, offset, func(s *stored) error {
 		if err := s.inflate(); err != nil || s.isControl() || s.count == 0 {

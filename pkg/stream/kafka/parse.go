@@ -86,8 +86,7 @@ func (s *stored) check() error {
 
 func (s *stored) isControl() bool { return s.attrs&controlBit != 0 }
 
-// inflate decompresses the records; they are in memory of their own afterwards, unless
-// they were not compressed.
+// inflate decompresses the records; they are in memory of their own afterwards, unless they were not compressed.
 func (s *stored) inflate() error {
 	kind := compress.Compression(s.attrs & compressionMask)
 	if kind == compress.None {

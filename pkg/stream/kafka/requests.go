@@ -87,8 +87,7 @@ func (cn *conn) exchange() (f fields, err error) {
 	return f, err
 }
 
-// partition reads the head of an answer about topics down to its first partition,
-// which must be p.
+// partition reads the head of an answer about topics down to its first partition, which must be p.
 func (f *fields) partition(p *place) bool {
 	if f.int32() != 1 || string(f.stringBytes()) != p.Topic || f.int32() != 1 {
 		return false
@@ -167,8 +166,7 @@ var (
 	firstKept    = position{-1, earliest, uncommitted}
 	nextReadable = position{-1, latest, uncommitted} // the high watermark: what every in-sync replica has
 	nextStable   = position{-1, latest, committed}   // the last stable offset: no transaction before it is open
-	// nextWritten is where the leader writes next. It tells replicas only, and any number
-	// will do for one.
+	// nextWritten is where the leader writes next. It tells replicas only, and any number will do for one.
 	nextWritten = position{math.MaxInt32, latest, uncommitted}
 )
 
@@ -217,10 +215,9 @@ func (cn *conn) toldOffsets(p *place, at []int64) (code int16, err error) {
 	return code, nil
 }
 
-// settledOffsets is offsets, of all that has a time by now. A leader (4.3's UnifiedLog)
-// gives a record its time, and then its offset, holding a lock that it does not need to
-// tell offsets: a record on the way between the two has a time that is over, and is in no
-// offset yet. To tell producers it does need the lock, so that question waits for that
+// settledOffsets is offsets, of all that has a time by now. A leader (4.3's UnifiedLog) gives a record its time, and
+// then its offset, holding a lock that it does not need to tell offsets: a record on the way between the two has a time
+// that is over, and is in no offset yet. To tell producers it does need the lock, so that question waits for that
 // record, and the others for that question's answer. What it is does not matter.
 func (cn *conn) settledOffsets(p *place, of []position, at []int64) (code int16, err error) {
 	_, tells := cn.versions[describeProducers]

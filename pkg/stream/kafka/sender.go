@@ -12,9 +12,8 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// sender sends the batches of one producer, one at a time, to the partition's leader.
-// A batch is sent again, the same bytes, until its fate is known: the leader recognises
-// producer, epoch and sequence and stores it once.
+// sender sends the batches of one producer, one at a time, to the partition's leader. A batch is sent again, the same
+// bytes, until its fate is known: the leader recognises producer, epoch and sequence and stores it once.
 type sender struct {
 	line         // its mutex guards waiting and late too; its close makes deliver return soon
 	search int64 // the batch in flight cannot be stored before this offset; −1: unknown
@@ -98,8 +97,7 @@ func (s *sender) wait(yes bool) {
 	}
 }
 
-// doubt gives up the connection if another broker leads by now, so that the batch is
-// sent there.
+// doubt gives up the connection if another broker leads by now, so that the batch is sent there.
 func (s *sender) doubt() {
 	s.mu.Lock()
 	cn := s.cn
@@ -145,8 +143,7 @@ func isDecided(code int16) bool {
 	return !isTransientCode(k) && k != kafkago.UnknownTopicOrPartition
 }
 
-// decided tells what a final answer means for a batch that may have been stored by an
-// earlier try.
+// decided tells what a final answer means for a batch that may have been stored by an earlier try.
 func (s *sender) decided(ctx context.Context, r produced, batch []byte, maybe bool) (produced, error) {
 	err := refused(r)
 	if kafkago.Error(r.code) == kafkago.DuplicateSequenceNumber {
@@ -173,10 +170,9 @@ func (s *sender) undecided(err error, maybe bool) error {
 	return fmt.Errorf("%w: %w", stream.ErrUnknown, err)
 }
 
-// find looks for a batch in the log. It is called when the broker takes no more of the
-// producer's epoch, so that what is not there now never will be. A leader says so as soon as
-// it has the next owner's open record itself: both may wait for its replicas, and cannot be
-// read yet.
+// find looks for a batch in the log. It is called when the broker takes no more of the producer's epoch, so that what
+// is not there now never will be. A leader says so as soon as it has the next owner's open record itself: both may wait
+// for its replicas, and cannot be read yet.
 func (s *sender) find(ctx context.Context, batch []byte) (base int64, found bool, err error) {
 	first, next, err := s.c.settledEnds(ctx, &s.p)
 	if err != nil {

@@ -43,8 +43,7 @@ const defaultMessageBytes = 1<<20 + 12
 // parts is into how many segments a limit is divided: only whole ones are dropped.
 const parts = 8
 
-// Create implements [stream.Log]. A topic that exists is checked, and the error says
-// how to mend what is wrong.
+// Create implements [stream.Log]. A topic that exists is checked, and the error says how to mend what is wrong.
 func (l *Log) Create(ctx context.Context, topic string, partitions int, o stream.TopicOptions) (err error) {
 	p, err := l.place(topic, 0)
 	defer p.Locate("create", -1, &err)
@@ -270,8 +269,7 @@ func (l *Log) checkTopic(ctx context.Context, topic string, partitions int, o st
 		strings.Join(wrong, ", "), strings.Join(l.c.o.Brokers, ","), topic, strings.Join(mend, ","))
 }
 
-// wrongSettings says what of a topic's settings breaks a promise of the log, and what
-// to set.
+// wrongSettings says what of a topic's settings breaks a promise of the log, and what to set.
 func (c *Client) wrongSettings(set map[string]string, replication int, o stream.TopicOptions) (wrong, mend []string) {
 	check := func(name, want, why string, ok bool) {
 		if !ok {

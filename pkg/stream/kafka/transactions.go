@@ -10,9 +10,8 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// undone tells the batches of aborted transactions from others. A broker names with each
-// answer the transactions that it bears on, by their first offset, and a transaction ends with
-// a marker.
+// undone tells the batches of aborted transactions from others. A broker names with each answer the transactions that
+// it bears on, by their first offset, and a transaction ends with a marker.
 type undone struct {
 	coming []aborted
 	now    []int64 // producers

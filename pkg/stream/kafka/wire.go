@@ -8,8 +8,7 @@ import (
 // errShort reports a response that ends too early.
 var errShort = errors.New("the broker's response is cut short")
 
-// fields reads the big-endian fields of a message; after the first that is not there
-// all are zero and bad is set.
+// fields reads the big-endian fields of a message; after the first that is not there all are zero and bad is set.
 type fields struct {
 	b   []byte
 	bad bool

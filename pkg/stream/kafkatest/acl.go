@@ -64,8 +64,7 @@ func (c *Cluster) Disallow(user string, r Resource) {
 	})
 }
 
-// DataDir returns the folder of a broker's records: with Options.DiskMB, of its own
-// small file system.
+// DataDir returns the folder of a broker's records: with Options.DiskMB, of its own small file system.
 func (c *Cluster) DataDir(i int) string { return filepath.Join(c.brokers[i-1].dir, "data") }
 
 // Ended returns a channel that is closed when a broker's process has ended.

@@ -301,8 +301,7 @@ func elect(ctx context.Context, cl *kgo.Client, topic string, partition int, unc
 	return kerr.ErrorForCode(a.ErrorCode)
 }
 
-// Tool runs one of Kafka's command line tools by its class, org.apache.kafka.tools.…,
-// and returns what it prints.
+// Tool runs one of Kafka's command line tools by its class, org.apache.kafka.tools.…, and returns what it prints.
 func (c *Cluster) Tool(ctx context.Context, class string, args ...string) ([]byte, error) {
 	return c.jars.run(ctx, class, args...)
 }

@@ -145,8 +145,7 @@ func (c *Cluster) Stop(i int) {
 	}
 }
 
-// Restart starts a broker again after Kill or Stop, on the same ports and folder, and
-// waits until it serves.
+// Restart starts a broker again after Kill or Stop, on the same ports and folder, and waits until it serves.
 func (c *Cluster) Restart(i int) {
 	c.t.Helper()
 	c.Launch(i)

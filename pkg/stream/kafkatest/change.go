@@ -13,8 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// DeleteRecords drops the records of a partition before an offset, as retention would;
-// −1 is its end.
+// DeleteRecords drops the records of a partition before an offset, as retention would; −1 is its end.
 func (c *Cluster) DeleteRecords(topic string, partition int, before int64) {
 	c.t.Helper()
 	leader := c.Leader(topic, partition)
@@ -54,8 +53,7 @@ func (c *Cluster) SetTopic(topic, name, value string) {
 	})
 }
 
-// SetPassword changes a user's password for SCRAM-SHA-512. Connections that have logged
-// in stay.
+// SetPassword changes a user's password for SCRAM-SHA-512. Connections that have logged in stay.
 func (c *Cluster) SetPassword(user, password string) {
 	c.t.Helper()
 	const iterations = 4096

@@ -1,6 +1,5 @@
-// Package kafkatest runs Apache Kafka for tests: real brokers in processes of their own,
-// that can be killed, stopped and restarted, from the jars that .ci/kafka fetches, and
-// kfake, which speaks the protocol inside the test's process.
+// Package kafkatest runs Apache Kafka for tests: real brokers in processes of their own, that can be killed, stopped
+// and restarted, from the jars that .ci/kafka fetches, and kfake, which speaks the protocol inside the test's process.
 //
 // Tests against real brokers are called TestKafkaReal…, so that one pattern runs them
 // all. Without the jars they skip; with HINDSIGHT_KAFKA=require they fail.
@@ -38,8 +37,7 @@ type Options struct {
 	Users   []User // clients must log in as one of them, by PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
 	Tokens  bool   // clients must log in with an unsigned token, by OAUTHBEARER
 	ACL     bool   // users may do only what Cluster.Allow tells
-	// DiskMB puts each broker's records on a file system of that size, in MiB. Only
-	// root can make one: others skip.
+	// DiskMB puts each broker's records on a file system of that size, in MiB. Only root can make one: others skip.
 	DiskMB     int
 	Proxied    bool              // clients reach broker i through Cluster.Proxy(i)
 	HeapMB     int               // of a broker; 0: 256
@@ -62,8 +60,7 @@ type Cluster struct {
 	reaper  *reaper
 }
 
-// Fake starts kfake with n brokers, which ends with the test, and returns the brokers'
-// addresses.
+// Fake starts kfake with n brokers, which ends with the test, and returns the brokers' addresses.
 func Fake(t testing.TB, n int, opts ...kfake.Opt) ([]string, *kfake.Cluster) {
 	t.Helper()
 	c, err := kfake.NewCluster(

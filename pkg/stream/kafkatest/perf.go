@@ -19,9 +19,8 @@ var producerProperties = []string{
 
 var producedLine = regexp.MustCompile(`(?m)([0-9.]+) records/sec .*99.9th`)
 
-// ProducerPerf returns how many records of so many bytes kafka-producer-perf-test appends
-// to a topic of one partition a second with acks=all: the better of its settings. Each
-// begins with warmup records that do not count.
+// ProducerPerf returns how many records of so many bytes kafka-producer-perf-test appends to a topic of one partition a
+// second with acks=all: the better of its settings. Each begins with warmup records that do not count.
 func (c *Cluster) ProducerPerf(topic string, size, warmup, records int) float64 {
 	c.t.Helper()
 	// From a file the tool takes ready bytes; otherwise it draws random letters a record.

@@ -13,9 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Proxy stands between clients and a broker, which tells them its address in place of
-// its own: connections through it can be lost, or hang as on a network that drops every
-// packet, and be whole again.
+// Proxy stands between clients and a broker, which tells them its address in place of its own: connections through it
+// can be lost, or hang as on a network that drops every packet, and be whole again.
 type Proxy struct {
 	addr, target string
 	plain        bool // what passes is not Kafka's protocol
@@ -217,8 +216,7 @@ func (p *Proxy) copyRequests(to io.Writer, from io.Reader) {
 	}
 }
 
-// waits returns when the state is none of those given, and reports false if nothing is
-// ever to pass again.
+// waits returns when the state is none of those given, and reports false if nothing is ever to pass again.
 func (p *Proxy) waits(states ...proxyState) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,7 @@ var shared struct {
 	hurt  map[int]*Cluster // by their number of brokers
 }
 
-// Shared returns one broker that all tests of a process use which do not break it. It
-// ends with the process.
+// Shared returns one broker that all tests of a process use which do not break it. It ends with the process.
 func Shared(t testing.TB) *Cluster {
 	t.Helper()
 	shared.Lock()
@@ -25,9 +24,8 @@ func Shared(t testing.TB) *Cluster {
 	return shared.whole.of(t)
 }
 
-// Hurt returns a cluster of so many brokers that all tests of a process use, one after
-// the other, which kill, stop and pause brokers. Those that a test leaves behind so are
-// started again. It ends with the process.
+// Hurt returns a cluster of so many brokers that all tests of a process use, one after the other, which kill, stop and
+// pause brokers. Those that a test leaves behind so are started again. It ends with the process.
 func Hurt(t testing.TB, brokers int) *Cluster {
 	t.Helper()
 	shared.Lock()

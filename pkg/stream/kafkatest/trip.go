@@ -6,9 +6,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Line returns both ends of a partition by another client: send produces with acks=all
-// and without linger, and does not wait; receive waits, and calls f for what has come. It
-// makes the topic if there is none.
+// Line returns both ends of a partition by another client: send produces with acks=all and without linger, and does not
+// wait; receive waits, and calls f for what has come. It makes the topic if there is none.
 func (c *Cluster) Line(topic string) (send func(value []byte), receive func(f func(r *kgo.Record))) {
 	c.t.Helper()
 	c.CreateTopic(topic, 1)
@@ -32,9 +31,8 @@ func (c *Cluster) Line(topic string) (send func(value []byte), receive func(f fu
 	return send, receive
 }
 
-// Trip returns one trip of a value through a partition by another client, until a
-// consumer that waits has it. It is the least that anything on this cluster can take,
-// and makes the topic if there is none.
+// Trip returns one trip of a value through a partition by another client, until a consumer that waits has it. It is the
+// least that anything on this cluster can take, and makes the topic if there is none.
 func (c *Cluster) Trip(topic string) func(value []byte) {
 	c.t.Helper()
 	send, receive := c.Line(topic)

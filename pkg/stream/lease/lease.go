@@ -1,9 +1,7 @@
-// Package lease says which process does which part of the work, so that each part has a
-// process, and mostly one only.
+// Package lease says which process does which part of the work, so that each part has a process, and mostly one only.
 //
-// A lease gives liveness, not safety: a process that was paused may go on with a
-// lease that another one has by now. What it writes then is rejected by the fence
-// of the log ([stream.Log.Open]).
+// A lease gives liveness, not safety: a process that was paused may go on with a lease that another one has by now.
+// What it writes then is rejected by the fence of the log ([stream.Log.Open]).
 //
 // Leases lie in a [Store], which drops an entry that was not renewed for its TTL. A
 // [Keeper] renews those of one process and says when one is lost.

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// Share says how many of n parts a process takes so that all members share them: as
-// even as can be, and the older ones get what is left over. me is a member's nonce; a
-// process that is no member takes nothing. Members are the claims whose keys have the
-// prefix.
+// Share says how many of n parts a process takes so that all members share them: as even as can be, and the older ones
+// get what is left over. me is a member's nonce; a process that is no member takes nothing. Members are the claims
+// whose keys have the prefix.
 func Share(n int, claims []Claim, prefix, me string) int {
 	var members []Claim
 	for _, c := range claims {

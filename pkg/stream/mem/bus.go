@@ -71,8 +71,7 @@ func (b *bus) groups(name string) []*group {
 	return slices.Clone(b.subjects[name])
 }
 
-// call hands m to the next server of g, passing over those that stop just now. It
-// reports whether one was left.
+// call hands m to the next server of g, passing over those that stop just now. It reports whether one was left.
 func (b *bus) call(g *group, m stream.Message) bool {
 	for {
 		b.mu.Lock()

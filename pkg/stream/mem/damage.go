@@ -2,8 +2,7 @@ package mem
 
 import "hindsight/pkg/stream"
 
-// Truncate drops the records below before, as retention does. Unlike Trim it
-// works on every topic.
+// Truncate drops the records below before, as retention does. Unlike Trim it works on every topic.
 func (l *Log) Truncate(topic string, partition int, before int64) error {
 	p, err := l.find("truncate", topic, partition)
 	if err != nil {
@@ -15,8 +14,7 @@ func (l *Log) Truncate(topic string, partition int, before int64) error {
 	return nil
 }
 
-// DropTail loses the records at and after from and reuses their offsets, as a log
-// does after a power cut.
+// DropTail loses the records at and after from and reuses their offsets, as a log does after a power cut.
 func (l *Log) DropTail(topic string, partition int, from int64) error {
 	p, err := l.find("drop tail", topic, partition)
 	if err != nil {
@@ -36,9 +34,8 @@ func (l *Log) DropTail(topic string, partition int, from int64) error {
 	return nil
 }
 
-// Edit replaces the records of a partition by what f returns for them: to drop,
-// double, swap or change some. f must not keep or change the bytes it is given;
-// offsets must grow and stay below the next one.
+// Edit replaces the records of a partition by what f returns for them: to drop, double, swap or change some. f must not
+// keep or change the bytes it is given; offsets must grow and stay below the next one.
 func (l *Log) Edit(topic string, partition int, f func([]stream.Record) []stream.Record) error {
 	p, err := l.find("edit", topic, partition)
 	if err != nil {

@@ -1,12 +1,9 @@
-// Package mem is a log and a bus in memory, for tests, simulations and
-// backtests.
+// Package mem is a log and a bus in memory, for tests, simulations and backtests.
 //
-// With the defaults it is deterministic: no goroutine, a counter for a clock, and
-// acknowledgements that arrive inside Append. [Options] hold the knobs a
-// simulation turns: late acknowledgements, records stored late, faults at chosen
-// appends, offsets that start anywhere and have gaps. The methods Truncate,
-// DropTail and Edit damage a partition the way retention, a power cut and bad
-// disks do.
+// With the defaults it is deterministic: no goroutine, a counter for a clock, and acknowledgements that arrive inside
+// Append. [Options] hold the knobs a simulation turns: late acknowledgements, records stored late, faults at chosen
+// appends, offsets that start anywhere and have gaps. The methods Truncate, DropTail and Edit damage a partition the
+// way retention, a power cut and bad disks do.
 package mem
 
 import (
@@ -40,8 +37,7 @@ const (
 	DefaultMaxBytes = 1 << 20
 )
 
-// Options configure a log. The zero value is a deterministic log without faults
-// whose offsets are 0, 1, 2, …
+// Options configure a log. The zero value is a deterministic log without faults whose offsets are 0, 1, 2, …
 type Options struct {
 	// append time, ns; must not use the log; nil: a counter that starts at 1e9 and grows by 1 an append
 	Clock       func() int64
@@ -56,8 +52,7 @@ type Options struct {
 	// LateStore, with ManualAcks, stores a record only when its acknowledgement is
 	// delivered: until then it is on its way and a new owner can still fence it off.
 	LateStore bool
-	// StrictBytes overwrites the bytes that Next returned at the following Next, to
-	// find readers that keep them.
+	// StrictBytes overwrites the bytes that Next returned at the following Next, to find readers that keep them.
 	StrictBytes bool
 	// OnAppend decides the fate of an append, that of an open record too. It is
 	// called without a lock held and may use the log, but not the same appender.
@@ -189,8 +184,7 @@ func (l *Log) Trim(_ context.Context, name string, number int, before int64) err
 	return nil
 }
 
-// Close implements [stream.Log]. Acknowledgements still held back arrive now, as
-// ErrUnknown.
+// Close implements [stream.Log]. Acknowledgements still held back arrive now, as ErrUnknown.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	l.cancel()

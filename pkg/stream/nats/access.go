@@ -56,8 +56,7 @@ func Redact(text string) string {
 	return text[:from+len("://")] + "***" + text[to:]
 }
 
-// servers parses the URL into one for each server. The first user stands for those
-// without one.
+// servers parses the URL into one for each server. The first user stands for those without one.
 func (a *Access) servers() (urls []string, hosts string, err error) {
 	var user *url.Userinfo
 	var names []string
@@ -122,9 +121,8 @@ func (a *Access) Check() error {
 	return nil
 }
 
-// Dial connects. name is shown by the server's tools. Errors name the servers and
-// what is wrong, never a password: [stream.ErrUnavailable], [ErrRefused],
-// [ErrCertificate].
+// Dial connects. name is shown by the server's tools. Errors name the servers and what is wrong, never a password:
+// [stream.ErrUnavailable], [ErrRefused], [ErrCertificate].
 func (a *Access) Dial(name string, o Options) (*Client, error) {
 	if err := a.Check(); err != nil {
 		return nil, err
@@ -171,8 +169,7 @@ func (a *Access) options() ([]natsgo.Option, error) {
 	return options, nil
 }
 
-// watcher tells of connections that are lost and found. Of those of one client it
-// tells once for all.
+// watcher tells of connections that are lost and found. Of those of one client it tells once for all.
 func watcher(log *slog.Logger) []natsgo.Option {
 	var mu sync.Mutex
 	last := ""

@@ -13,8 +13,7 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// The error codes of JetStream that mean something to us; see errors.json of the
-// server.
+// The error codes of JetStream that mean something to us; see errors.json of the server.
 const (
 	codeAccountResources   = 10002
 	codeInsufficient       = 10023
@@ -83,8 +82,7 @@ func classify(err error) error {
 	return err
 }
 
-// call sends a request to the JetStream API and parses its answer into answer,
-// unless that is nil.
+// call sends a request to the JetStream API and parses its answer into answer, unless that is nil.
 func (l *Log) call(ctx context.Context, conn *natsgo.Conn, subject string, request, answer any) error {
 	if l.isClosed() {
 		return stream.ErrClosed
@@ -103,8 +101,7 @@ func (l *Log) call(ctx context.Context, conn *natsgo.Conn, subject string, reque
 	return parseAnswer(reply.Data, answer)
 }
 
-// parseAnswer parses an answer of the API into answer, unless that is nil, or
-// returns the error that it holds.
+// parseAnswer parses an answer of the API into answer, unless that is nil, or returns the error that it holds.
 func parseAnswer(data []byte, answer any) error {
 	var head struct {
 		Error *apiError `json:"error"`
@@ -138,8 +135,8 @@ func (l *Log) ask(ctx context.Context, conn *natsgo.Conn, subject string, data [
 			return nil, fmt.Errorf("%w: no answer to %s within %v", stream.ErrUnavailable, subject, l.o.APITimeout)
 		}
 		if errors.Is(err, natsgo.ErrNoResponders) {
-			return nil, fmt.Errorf("%w: JetStream does not answer; it may be off on the servers or for this "+
-				"account: %w", stream.ErrUnavailable, err)
+			return nil, fmt.Errorf("%w: JetStream does not answer; it may be off on the servers or for this account: "+
+				"%w", stream.ErrUnavailable, err)
 		}
 		return nil, classify(err)
 	}
@@ -158,8 +155,7 @@ func contractError(err error) error {
 // streamInfo is what a server says of a stream.
 type streamInfo struct{ jetstream.StreamInfo }
 
-// info asks for a stream's state, twice: a cluster does not answer for a stream that
-// has no leader at that moment.
+// info asks for a stream's state, twice: a cluster does not answer for a stream that has no leader at that moment.
 func (l *Log) info(ctx context.Context, conn *natsgo.Conn, p *place) (*streamInfo, error) {
 	var i streamInfo
 	first, cancel := context.WithTimeout(ctx, l.o.APITimeout/2)

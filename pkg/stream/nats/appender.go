@@ -14,13 +14,11 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// replyTokens is how many reply subjects an appender uses in turn. A lost
-// acknowledgement shows as the next one on the wrong subject. More of them would
-// push each other out of the server's routing caches.
+// replyTokens is how many reply subjects an appender uses in turn. A lost acknowledgement shows as the next one on the
+// wrong subject. More of them would push each other out of the server's routing caches.
 const replyTokens = 64
 
-// headerReserve is what an owner's chain and other fixed headers may add to a
-// record, in bytes.
+// headerReserve is what an owner's chain and other fixed headers may add to a record, in bytes.
 const headerReserve = 256
 
 // maxHeaders is what the server takes of a record's headers; beyond it it refuses the record
@@ -295,8 +293,7 @@ func (a *appender) killBoth(err error) {
 	a.killLocked(err, err)
 }
 
-// kill ends the appender: appends in flight get the error inFlight, later ones
-// dead. Only the first kill counts.
+// kill ends the appender: appends in flight get the error inFlight, later ones dead. Only the first kill counts.
 func (a *appender) kill(inFlight, dead error) {
 	a.ackMu.Lock()
 	defer a.ackMu.Unlock()

@@ -16,18 +16,15 @@ import (
 
 // The end of a replicated stream.
 //
-// What the leader of a replicated stream tells of it is what most replicas have. A
-// record gets its time before that, and while replicas are slow it would be missed: a
-// round could be closed over an outcome that came in time. So the end is told only when
-// it has reached all that the leader had taken when it was asked.
+// What the leader of a replicated stream tells of it is what most replicas have. A record gets its time before that,
+// and while replicas are slow it would be missed: a round could be closed over an outcome that came in time. So the end
+// is told only when it has reached all that the leader had taken when it was asked.
 //
-// A leader that was paused or cut off from the others does not know at once that they
-// have chosen another. Its answer counts only if most replicas have spoken to it so
-// lately that they cannot have done so.
+// A leader that was paused or cut off from the others does not know at once that they have chosen another. Its answer
+// counts only if most replicas have spoken to it so lately that they cannot have done so.
 
-// freshLimit is how long ago a replica may have spoken to its leader. Replicas choose
-// another after 4 s of silence at the earliest, and speak every second; half a second is
-// left for what was said to arrive.
+// freshLimit is how long ago a replica may have spoken to its leader. Replicas choose another after 4 s of silence at
+// the earliest, and speak every second; half a second is left for what was said to arrive.
 const freshLimit = 3500 * time.Millisecond
 
 // Pauses between questions for an end that is not settled.
@@ -36,10 +33,9 @@ const (
 	maxEndPause = 128 * time.Millisecond
 )
 
-// Bounds implements [stream.Log]. It asks the stream's leader for its state. Reading
-// the last and the first record directly would take two thirds of the time, but a
-// follower may answer that, and it says nothing about an empty stream. On a replicated
-// stream it also needs the right to publish there, although nothing is ever stored.
+// Bounds implements [stream.Log]. It asks the stream's leader for its state. Reading the last and the first record
+// directly would take two thirds of the time, but a follower may answer that, and it says nothing about an empty
+// stream. On a replicated stream it also needs the right to publish there, although nothing is ever stored.
 func (l *Log) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
 	p, err := l.place(topic, partition)
 	defer p.Locate("bounds", -1, &err)

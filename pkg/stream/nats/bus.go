@@ -49,8 +49,7 @@ func (b *Bus) follow(changes chan natsgo.Status) {
 	}
 }
 
-// Serve implements [stream.Bus]. Requests that want their reply elsewhere than in an inbox
-// are not handed to h.
+// Serve implements [stream.Bus]. Requests that want their reply elsewhere than in an inbox are not handed to h.
 func (b *Bus) Serve(subject, queue string, h func(stream.Message)) (stop func(), err error) {
 	handle := func(m *natsgo.Msg) {
 		if !isInbox(m.Reply) {
@@ -81,9 +80,8 @@ func (b *Bus) Serve(subject, queue string, h func(stream.Message)) (stop func(),
 // accountReply begins the subject that stands for an inbox in another account.
 const accountReply = "_R_."
 
-// Where replies may be sent. The client chooses the subject of the reply, and servers do not
-// check whether it may publish there, but we may publish to the topics and to the API of
-// the store: a reply there would be ours.
+// Where replies may be sent. The client chooses the subject of the reply, and servers do not check whether it may
+// publish there, but we may publish to the topics and to the API of the store: a reply there would be ours.
 var inboxes = []string{
 	natsgo.InboxPrefix[:len(natsgo.InboxPrefix)-1], // also _INBOX_name, the prefix of one user
 	// of servers, which stand for an inbox in another account or cluster, and which no client may use
@@ -113,11 +111,10 @@ func (b *Bus) refuse(m *natsgo.Msg) {
 		"_INBOX_name", "subject", m.Subject, "reply", token[:min(len(token), 64)])
 }
 
-// drain ends a subscription after the requests that had arrived. Without a connection
-// they are gone, and so must be the subscription, at once: one that is being drained
-// is made again by a reconnect and then forgotten here only, and the server would go on
-// to send requests that no handler gets. Where a reconnect came in between all the same, another
-// one ends what the server has.
+// drain ends a subscription after the requests that had arrived. Without a connection they are gone, and so must be the
+// subscription, at once: one that is being drained is made again by a reconnect and then forgotten here only, and the
+// server would go on to send requests that no handler gets. Where a reconnect came in between all the same, another one
+// ends what the server has.
 func (b *Bus) drain(sub *natsgo.Subscription, drained <-chan struct{}) {
 	lives := b.conn.Stats().Reconnects
 	if !b.conn.IsConnected() || sub.Drain() != nil {
@@ -131,10 +128,9 @@ func (b *Bus) drain(sub *natsgo.Subscription, drained <-chan struct{}) {
 	}
 }
 
-// client tells clients apart by their inboxes: the client libraries make one for each
-// connection, _INBOX.CONNECTION, and a subject below it for each request. One that makes
-// an inbox for each request cannot be told apart. Those of other accounts are told apart by
-// these, which the server names in a header of its own.
+// client tells clients apart by their inboxes: the client libraries make one for each connection, _INBOX.CONNECTION,
+// and a subject below it for each request. One that makes an inbox for each request cannot be told apart. Those of
+// other accounts are told apart by these, which the server names in a header of its own.
 func client(m *natsgo.Msg) string {
 	reply := m.Reply
 	if strings.HasPrefix(reply, accountReply) {
@@ -154,8 +150,7 @@ func client(m *natsgo.Msg) string {
 
 var errResponded = errors.New("respond: this request has its reply already")
 
-// responder returns the Respond of one message. Without a reply subject nobody
-// listens, which is no error.
+// responder returns the Respond of one message. Without a reply subject nobody listens, which is no error.
 func (b *Bus) responder(subject string) func([]byte, ...stream.Header) error {
 	var used atomic.Bool
 	return func(data []byte, headers ...stream.Header) error {

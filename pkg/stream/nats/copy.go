@@ -25,10 +25,9 @@ var ErrOther = errors.New("exists with other records")
 // StreamConfig tells the configuration of a stream, as the server's interface takes it.
 type StreamConfig func(stream string) (map[string]any, error)
 
-// CopyTopic makes a topic on to's servers with the same records: their offsets, times and
-// bytes. The age in its configuration counts only after [Log.KeepAges]. A partition that is
-// there already must have the same first and last offset. Like [Log.Create] it ends with
-// partition 0.
+// CopyTopic makes a topic on to's servers with the same records: their offsets, times and bytes. The age in its
+// configuration counts only after [Log.KeepAges]. A partition that is there already must have the same first and last
+// offset. Like [Log.Create] it ends with partition 0.
 func (l *Log) CopyTopic(ctx context.Context, to *Log, topic string, config StreamConfig) error {
 	return l.eachPartition(ctx, topic, "copy", func(p *place) error {
 		from, err := l.info(ctx, l.conn, p)

@@ -33,8 +33,7 @@ func (l *Log) Hold(why error) {
 	}
 }
 
-// Resume ends what [Log.Hold] began. Readers start over where they are: the server may
-// have forgotten them.
+// Resume ends what [Log.Hold] began. Readers start over where they are: the server may have forgotten them.
 func (l *Log) Resume() {
 	l.spell.Store(newSpell())
 	for _, r := range l.allReaders() {

@@ -13,19 +13,16 @@ import (
 
 // Fencing on replicated streams.
 //
-// A replicated stream checks the expected last message id only when it applies a
-// record that it has agreed on, and nats-server 2.15 gives such a stream up for good
-// after one mismatch ("unexpected error, can't continue"): a fenced owner would take
-// the partition down with its late record. What it checks before it agrees on a record,
-// with those on their way counted, is the expected last sequence. By itself that is
-// no fence for an owner with several records on their way: after the next owner's open
-// record its next but one has the right sequence by accident.
+// A replicated stream checks the expected last message id only when it applies a record that it has agreed on, and
+// nats-server 2.15 gives such a stream up for good after one mismatch ("unexpected error, can't continue"): a fenced
+// owner would take the partition down with its late record. What it checks before it agrees on a record, with those on
+// their way counted, is the expected last sequence. By itself that is no fence for an owner with several records on
+// their way: after the next owner's open record its next but one has the right sequence by accident.
 //
-// So an Open of a replicated partition leaps: its open record comes as the last
-// of an atomic batch, behind as many fillers as an owner may have records on their way.
-// All sequences that the earlier owner expects lie before the end of the batch, and
-// its late records are refused, each of them. Readers do not see the fillers: they are
-// holes in the numbering.
+// So an Open of a replicated partition leaps: its open record comes as the last of an atomic batch, behind as many
+// fillers as an owner may have records on their way. All sequences that the earlier owner expects lie before the end of
+// the batch, and its late records are refused, each of them. Readers do not see the fillers: they are holes in the
+// numbering.
 //
 // What this does not hold off is a foreign record, of a program that is no owner: it costs
 // the owner its partition, and of the records on their way then one is refused and the
@@ -52,8 +49,7 @@ func (a *appender) replicate(i *streamInfo) {
 	}
 }
 
-// publishLeap appends fillers and the open record in one batch, and returns the
-// sequence of that record.
+// publishLeap appends fillers and the open record in one batch, and returns the sequence of that record.
 func (l *Log) publishLeap(ctx context.Context, a *appender, i *streamInfo, o stream.OpenOptions,
 	polite bool) (uint64, error) {
 	if !i.Config.AllowAtomicPublish {

@@ -20,8 +20,7 @@ type leases struct {
 
 var _ lease.Store = (*leases)(nil)
 
-// Leases opens a bucket of leases, making it if it is not there. One that is there
-// keeps its TTL.
+// Leases opens a bucket of leases, making it if it is not there. One that is there keeps its TTL.
 func (c *Client) Leases(ctx context.Context, bucket string, ttl time.Duration) (lease.Store, error) {
 	o := c.log.o
 	js, err := jetstream.NewWithAPIPrefix(o.BoundsConn, o.APIPrefix)

@@ -12,10 +12,9 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// politeOpens is how often an open record asks for the sequence it expects before
-// it goes without. With the expectation an open that was delayed somewhere cannot
-// later take the partition from its present owner; without it an earlier owner
-// that writes faster than we ask cannot keep us out.
+// politeOpens is how often an open record asks for the sequence it expects before it goes without. With the expectation
+// an open that was delayed somewhere cannot later take the partition from its present owner; without it an earlier
+// owner that writes faster than we ask cannot keep us out.
 const politeOpens = 4
 
 // Open implements [stream.Log].
@@ -57,8 +56,7 @@ func (l *Log) openOnce(ctx context.Context, p place, o stream.OpenOptions, polit
 // errOpenAgain is the answer to an open record that came too late.
 var errOpenAgain = errors.New("another record was stored first")
 
-// publishOpen appends the open record, alone, and returns its sequence. It begins
-// the chain of a.
+// publishOpen appends the open record, alone, and returns its sequence. It begins the chain of a.
 func (l *Log) publishOpen(ctx context.Context, a *appender, i *streamInfo, o stream.OpenOptions,
 	polite bool) (uint64, error) {
 	var nonce [6]byte
@@ -107,8 +105,7 @@ func openedAt(reply *natsgo.Msg) (uint64, error) {
 	return p.Sequence, nil
 }
 
-// askOpen publishes the open record and waits for the answer. Once it has been
-// sent, a missing answer means ErrUnknown.
+// askOpen publishes the open record and waits for the answer. Once it has been sent, a missing answer means ErrUnknown.
 func (l *Log) askOpen(ctx context.Context, m *natsgo.Msg) (*natsgo.Msg, error) {
 	if l.isClosed() {
 		return nil, stream.ErrClosed

@@ -208,8 +208,7 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 	}
 }
 
-// ready makes the reader's consumer if there is none, waiting out a log that is
-// away.
+// ready makes the reader's consumer if there is none, waiting out a log that is away.
 func (r *reader) ready(ctx context.Context) error {
 	for {
 		switch {
@@ -335,10 +334,9 @@ func (r *reader) passed() error {
 // heed handles a status message. One that ends a pull says how many records of it
 // will not come; any other but a heartbeat means that the consumer is gone.
 //
-// A heartbeat says how far the consumer has come, and arrives behind all that it sent
-// before, as it comes from the same queue. Where nothing follows a hole, it alone tells
-// of it. What the stream says of its end does not do: a record that is on its way, or
-// that the server of the consumer does not have yet, would pass for a hole.
+// A heartbeat says how far the consumer has come, and arrives behind all that it sent before, as it comes from the same
+// queue. Where nothing follows a hole, it alone tells of it. What the stream says of its end does not do: a record that
+// is on its way, or that the server of the consumer does not have yet, would pass for a hole.
 func (r *reader) heed(h natsgo.Header) error {
 	if h.Get(headerStatus) == statusHeartbeat {
 		if last, err := strconv.ParseInt(h.Get(headerLastSeq), 10, 64); err == nil && last >= r.pos {
@@ -374,8 +372,8 @@ func (r *reader) stuck() error {
 		return nil
 	}
 	r.missed = 0
-	r.log.o.Logger.Warn("a server of the log lacks records that the stream's leader has; reading from another: "+
-		"its replica is far behind or damaged", "stream", r.stream, "offset", r.pos)
+	r.log.o.Logger.Warn("a server of the log lacks records that the stream's leader has; reading from another: its "+
+		"replica is far behind or damaged", "stream", r.stream, "offset", r.pos)
 	return errAgain
 }
 

@@ -12,8 +12,7 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// partitionsKey is the metadata of each stream of a topic that says how many
-// there are.
+// partitionsKey is the metadata of each stream of a topic that says how many there are.
 const partitionsKey = "hindsight-partitions"
 
 // duplicateWindow is the shortest the server allows. We need message ids only for
@@ -76,8 +75,7 @@ func checkStream(p *place, i *streamInfo, partitions int) error {
 	return nil
 }
 
-// partitions returns the topic's number of partitions, 0 if the stream does not
-// say.
+// partitions returns the topic's number of partitions, 0 if the stream does not say.
 func (i *streamInfo) partitions() int {
 	n, err := strconv.Atoi(i.Config.Metadata[partitionsKey])
 	if err != nil {

@@ -69,8 +69,7 @@ func plain(key []byte) bool {
 	return key[0] != ' ' && key[len(key)-1] != ' '
 }
 
-// getHeaders takes a record's type, key and headers out of h. Headers of the
-// server's own are left out.
+// getHeaders takes a record's type, key and headers out of h. Headers of the server's own are left out.
 func getHeaders(r *stream.Record, h natsgo.Header) {
 	for k, values := range h {
 		switch k {
@@ -161,9 +160,8 @@ func parseAck(data []byte) (pubAck, error) {
 	return a, nil
 }
 
-// scanState finds a stream's first and last sequence in the answer to STREAM.INFO
-// without parsing the rest. No string of JSON can hold the text it looks for, since
-// a quote there is escaped.
+// scanState finds a stream's first and last sequence in the answer to STREAM.INFO without parsing the rest. No string
+// of JSON can hold the text it looks for, since a quote there is escaped.
 func scanState(data []byte) (first, last uint64, ok bool) {
 	_, state, ok0 := bytes.Cut(data, []byte(`"state":{`))
 	state, _, ok1 := bytes.Cut(state, []byte("}"))
@@ -172,8 +170,7 @@ func scanState(data []byte) (first, last uint64, ok bool) {
 	return first, last, ok0 && ok1 && ok2 && ok3
 }
 
-// single reports whether the answer to STREAM.INFO is that of a stream without
-// replicas. It may miss one.
+// single reports whether the answer to STREAM.INFO is that of a stream without replicas. It may miss one.
 func single(data []byte) bool { return bytes.Contains(data, []byte(`"num_replicas":1,`)) }
 
 func scanField(data []byte, name string) (uint64, bool) {
@@ -183,8 +180,7 @@ func scanField(data []byte, name string) (uint64, bool) {
 	return n, ok && err == nil
 }
 
-// parseReply takes stream sequence and time out of the reply subject of a message
-// of a consumer:
+// parseReply takes stream sequence and time out of the reply subject of a message of a consumer:
 //
 //	$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>
 //	$JS.ACK.<domain>.<account>.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>[.<token>]

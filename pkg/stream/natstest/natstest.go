@@ -1,6 +1,5 @@
-// Package natstest runs NATS servers with JetStream in processes of their own, so
-// that tests can kill, stop and restart them. The test binary starts itself again
-// for that: its TestMain calls Main first.
+// Package natstest runs NATS servers with JetStream in processes of their own, so that tests can kill, stop and restart
+// them. The test binary starts itself again for that: its TestMain calls Main first.
 package natstest
 
 import (
@@ -49,8 +48,7 @@ type Options struct {
 	PingInterval time.Duration
 	MaxPings     int
 
-	// Patience is how long a start may take: after kill -9 a server reads its store, which
-	// takes seconds a GB. 0: 30 s.
+	// Patience is how long a start may take: after kill -9 a server reads its store, which takes seconds a GB. 0: 30 s.
 	Patience time.Duration
 }
 

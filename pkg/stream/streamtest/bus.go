@@ -116,8 +116,7 @@ func testNoResponder(s *busSuite) {
 	}
 }
 
-// Replies may come from other goroutines, in any order, after the handler has
-// returned, and reuse their bytes.
+// Replies may come from other goroutines, in any order, after the handler has returned, and reuse their bytes.
 func testLateReplies(s *busSuite) {
 	const n = 64
 	ch := make(chan stream.Message, n)
@@ -208,8 +207,7 @@ func testSerial(s *busSuite) {
 	s.load(4, 100)
 }
 
-// load sends requests from several goroutines, each of which must be answered,
-// and returns when all are.
+// load sends requests from several goroutines, each of which must be answered, and returns when all are.
 func (s *busSuite) load(clients, each int) {
 	s.Helper()
 	var wg sync.WaitGroup

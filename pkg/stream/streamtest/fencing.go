@@ -9,8 +9,7 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// From the acknowledgement of a new owner's open record nothing of an earlier one
-// is stored.
+// From the acknowledgement of a new owner's open record nothing of an earlier one is stored.
 func testFence(s *suite) {
 	topic := s.create(1, stream.TopicOptions{})
 	var got acks
@@ -42,9 +41,8 @@ func testFence(s *suite) {
 	}
 }
 
-// The new owner opens while the old one has many records on their way: a prefix
-// of them is stored before the open record, and the rest never, whatever the new
-// owner appends.
+// The new owner opens while the old one has many records on their way: a prefix of them is stored before the open
+// record, and the rest never, whatever the new owner appends.
 func testFencePipelined(s *suite) {
 	topic := s.create(1, stream.TopicOptions{})
 	for round := range 5 {
@@ -181,8 +179,7 @@ func testOpenAgainstBusyOwner(s *suite) {
 	}
 }
 
-// A record written past the owner may cost it the partition, but never leads to
-// a record of its being lost in silence.
+// A record written past the owner may cost it the partition, but never leads to a record of its being lost in silence.
 func testWriterBreaksNothing(s *suite) {
 	if s.ForeignHoles {
 		s.Skip("this log does not promise that")

@@ -174,8 +174,7 @@ func testTrim(s *suite) {
 	s.fill(b, "b", 1)
 }
 
-// A reader that stands on a record being trimmed is told, not moved, by the next
-// record at the latest.
+// A reader that stands on a record being trimmed is told, not moved, by the next record at the latest.
 func testTrimUnderReader(s *suite) {
 	const topic = "shop.snapshots"
 	s.check(s.Log.Create(s.ctx, topic, 1, stream.TopicOptions{Trimmable: true}))

@@ -190,8 +190,7 @@ func (s *suite) fill(a stream.Appender, prefix string, n int) {
 	s.check(a.Flush(s.ctx))
 }
 
-// all reads a partition from the first record to its present end and checks what
-// holds for every read.
+// all reads a partition from the first record to its present end and checks what holds for every read.
 func (s *suite) all(topic string) []stream.Record {
 	s.Helper()
 	first, next, err := s.Log.Bounds(s.ctx, topic, 0)

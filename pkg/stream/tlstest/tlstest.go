@@ -36,8 +36,7 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Issue signs a certificate for 127.0.0.1, of a server or a client, and returns
-// its files.
+// Issue signs a certificate for 127.0.0.1, of a server or a client, and returns its files.
 func (a *Authority) Issue(name string) (cert, key string) { return a.issue(template(name)) }
 
 // IssueExpired is Issue of a certificate whose time is over.
