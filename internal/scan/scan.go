@@ -176,12 +176,15 @@ var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e
 // exact then, and their quotient is the float next to the number, as strconv has it (Clinger 1990, How to
 // Read Floating Point Numbers Accurately).
 func Decimal(text string) (x float64, n int) {
-	negative := false
-	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
-		negative = text[0] == '-'
-		n = 1
+	var m, sign uint64
+	if len(text) > 0 {
+		if text[0] == '-' {
+			sign = 1 << 63
+		}
+		if text[0] == '-' || text[0] == '+' {
+			n = 1
+		}
 	}
-	var m uint64
 	first, fraction := n, 0
 	for ; n < len(text) && text[n]-'0' <= 9; n++ {
 		m = m*10 + uint64(text[n]-'0')
@@ -202,10 +205,7 @@ func Decimal(text string) (x float64, n int) {
 	if x = float64(m); fraction > 0 {
 		x /= tens[fraction]
 	}
-	if negative {
-		x = -x
-	}
-	return x, n
+	return math.Float64frombits(math.Float64bits(x) | sign), n // no branch: signs are not foreseen
 }
 
 // Number reads a number, rounded to the nearest float64.

@@ -130,13 +130,10 @@ func Sigmoid(x float64) float64 {
 
 // clip01 clips v to [0,1]; NaN becomes 0.
 func clip01(v float64) float64 {
-	if !(v > 0) {
+	if v != v {
 		return 0
 	}
-	if v > 1 {
-		return 1
-	}
-	return v
+	return max(0, min(v, 1)) // no branch on what is not foreseen
 }
 
 // CosTurns returns cos(2πt), t in turns, within two units in the last place of 1: the whole turns are taken off without
