@@ -126,7 +126,7 @@ func replayer(b *testing.B) string {
 // has the settings of its manual, but for the gamma_scale of 1, 10 (its default), 100 and
 // 1000 with which it loses least here. What counts is processor time, all threads of each
 // added up: what one core takes, with one thread for our Go code and two for Vowpal
-// Wabbit's, which reads in one of its own. x-cached is beside its reading of a cache file
+// Wabbit's, which reads in one of its own. x-vw is of the linear oracle, auto-x-vw of the default. x-cached is beside its reading of a cache file
 // that it has made of the rows before; ours are text always. rounds/cpu-s and played/cpu-s
 // are of a backtest in this process, with and without reading, which is what a profile
 // shows. One run is enough: -benchtime 1x.
@@ -144,11 +144,12 @@ func BenchmarkVowpalWabbit(b *testing.B) {
 		"-P", strconv.Itoa(n))
 	cached := append(command[:len(command):len(command)], "--cache_file", theirs+".cache")
 	processorTimeOf(b, cached) // makes it
-	backtest := []string{replayer(b), "backtest", "--data", ours, "--oracle", "linear", "--delays", "none"}
+	auto := []string{replayer(b), "backtest", "--data", ours, "--delays", "none", "--json"}
+	linear := append(auto[:len(auto):len(auto)], "--oracle", "linear")
 	b.Setenv("GOMAXPROCS", "1")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	var whole, mine, playing, other, fromCache time.Duration
-	var loss, vwLoss float64
+	var whole, byDefault, mine, playing, other, fromCache time.Duration
+	var loss, autoLoss, vwLoss float64
 	rounds := 0
 	for b.Loop() {
 		start := processorTime(b)
@@ -161,11 +162,14 @@ func BenchmarkVowpalWabbit(b *testing.B) {
 		end := processorTime(b)
 		mine, playing = mine+end-start, playing+end-read
 		loss = *r.MeanLoss
-		used, _ := processorTimeOf(b, backtest)
+		used, _ := processorTimeOf(b, linear)
 		whole += used
-		used, said := processorTimeOf(b, command)
+		used, said := processorTimeOf(b, auto)
+		byDefault += used
+		autoLoss = numberAfter(b, said, `"mean_loss":`)
+		used, said = processorTimeOf(b, command)
 		other += used
-		vwLoss = averageLoss(b, said)
+		vwLoss = numberAfter(b, said, "average loss = ")
 		used, _ = processorTimeOf(b, cached)
 		fromCache += used
 		rounds += n
@@ -175,25 +179,21 @@ func BenchmarkVowpalWabbit(b *testing.B) {
 	b.ReportMetric(float64(rounds)/other.Seconds(), "vw-rounds/cpu-s")
 	b.ReportMetric(float64(rounds)/whole.Seconds(), "backtest-rounds/cpu-s")
 	b.ReportMetric(other.Seconds()/whole.Seconds(), "x-vw")
+	b.ReportMetric(other.Seconds()/byDefault.Seconds(), "auto-x-vw")
 	b.ReportMetric(fromCache.Seconds()/whole.Seconds(), "x-cached")
 	b.ReportMetric(loss, "loss")
+	b.ReportMetric(autoLoss, "auto-loss")
 	b.ReportMetric(vwLoss, "vw-loss")
 }
 
-// averageLoss returns the loss that Vowpal Wabbit says.
-func averageLoss(b *testing.B, said []byte) float64 {
+// numberAfter returns the number that stands behind the first such words of what a command said.
+func numberAfter(b *testing.B, said []byte, words string) (x float64) {
 	b.Helper()
-	for line := range strings.Lines(string(said)) {
-		if text, ok := strings.CutPrefix(line, "average loss = "); ok {
-			loss, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-			if err != nil {
-				b.Fatal(err)
-			}
-			return loss
-		}
+	_, rest, _ := strings.Cut(string(said), words)
+	if _, err := fmt.Sscan(rest, &x); err != nil {
+		b.Fatalf("no number behind %q: %v: %s", words, err, said)
 	}
-	b.Fatalf("Vowpal Wabbit says no average loss: %s", said)
-	return 0
+	return x
 }
 
 // processorTimeOf runs a command and returns what it used and said.
