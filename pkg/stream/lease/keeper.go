@@ -192,7 +192,7 @@ func (k *Keeper) waitFree(ctx context.Context, key string) error {
 		limited, cancel := context.WithTimeout(ctx, k.TTL()/2)
 		e, err := k.store.Get(limited, key)
 		cancel()
-		if (err != nil || k.over(e)) && ctx.Err() == nil {
+		if err != nil || k.over(e) {
 			return nil // gone, or not to be asked: Create says which
 		}
 	}
@@ -202,7 +202,8 @@ func (k *Keeper) holderOf(ctx context.Context, key string) string {
 	ctx, cancel := context.WithTimeout(ctx, k.TTL()/2)
 	defer cancel()
 	var v value
-	if e, err := k.store.Get(ctx, key); err != nil || json.Unmarshal(e.Value, &v) != nil {
+	e, _ := k.store.Get(ctx, key) // an error leaves nothing to read
+	if json.Unmarshal(e.Value, &v) != nil {
 		return "another process"
 	}
 	return v.Holder
@@ -250,7 +251,7 @@ func (h *Held) renew() error {
 	revision, err := h.k.store.Update(limited, h.key, h.value(h.since), h.revision)
 	if errors.Is(err, ErrTaken) { // perhaps by ourselves, and the answer got lost
 		e, got := h.k.store.Get(limited, h.key)
-		if got == nil && e.Revision > h.revision && bytes.Equal(e.Value, h.value(h.since)) {
+		if e.Revision > h.revision && bytes.Equal(e.Value, h.value(h.since)) {
 			h.revision = e.Revision
 			return errors.New("an answer was lost")
 		}
@@ -275,8 +276,8 @@ func (h *Held) free() {
 	ctx, cancel := context.WithTimeout(context.Background(), h.k.TTL()/3)
 	defer cancel()
 	if err := h.k.store.Delete(ctx, h.key, h.revision); errors.Is(err, ErrTaken) {
-		e, err := h.k.store.Get(ctx, h.key)
-		if err == nil && bytes.Equal(e.Value, h.value(h.since)) {
+		e, _ := h.k.store.Get(ctx, h.key) // an error leaves nothing that is ours
+		if bytes.Equal(e.Value, h.value(h.since)) {
 			_ = h.k.store.Delete(ctx, h.key, e.Revision) // else it expires
 		}
 	}
