@@ -156,7 +156,7 @@ func of(l learner.Learner, o *Options) Certificate {
 // certificateOf returns that of a learner, with the rounds that were decided and can be evaluated.
 func certificateOf(l learner.Certified, o *Options) learner.Certificate {
 	c := l.Certificate()
-	if d, ok := l.(*learner.DAFA); ok && c.Plausible.Functions > 0 && o.Decided != nil {
+	if d, ok := l.(*learner.DAFA); ok && o.Decided != nil {
 		c.Plausible = d.Decided(o.Decided)
 	}
 	return c

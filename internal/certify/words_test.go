@@ -37,6 +37,17 @@ func TestWords(t *testing.T) {
 	slowed.Slowed, slowed.Potential.Eta = true, 1./64
 	policies := learner.PolicyCertificate{Rounds: 50, Skipped: 1, Imputed: 1, Measured: 7, MeasuredDrift: 20,
 		APriori: 30}
+	named := *lateLosses(40, true)
+	named.Outcome = "tokens"
+	short, larger := slowed, slowed
+	short.MaxGamma = 10
+	slowedSet, refuted := short, short
+	slowedSet.Plausible = learner.Plausible{Functions: 1, Surviving: 1, Alpha: .05, Bound: 9, Alarm: true}
+	refuted.Plausible = learner.Plausible{Functions: 1, Alpha: .05, Alarm: true, Raised: 7}
+	refutedAdditive := additive
+	refutedAdditive.Plausible = refuted.Plausible
+	larger.Beta, larger.SumSqSig = 1e-9, 1
+	models := seenModels(t)
 	uniform := learner.NewUniform()
 	var out strings.Builder
 	for _, c := range []struct {
@@ -85,6 +96,28 @@ func TestWords(t *testing.T) {
 		{"policies, arrival, delays look", policed{uniform, policies}, Options{Arrival: true,
 			Late: lateLosses(40, true)}},
 		{"nothing", uniform, Options{}},
+		{"a set, an oracle without bounds", regressing{uniform, one(func(c *learner.Certificate) { c.Bounded = false })},
+			Options{}},
+		{"a set of one function, arrival", regressing{uniform, one(func(c *learner.Certificate) {
+			c.Plausible.Functions, c.Plausible.Surviving = 1, 1
+		})}, Options{Arrival: true}},
+		{"losses of an outcome were late", regressing{uniform, set}, Options{Late: &named}},
+		{"evidence", evidenced{regressing{uniform, set}, models}, Options{}},
+		{"rounds decided, of a learner without functions", regressing{uniform, set}, Options{Outstanding: 1,
+			Decided: func(func(*learner.Round) bool) {}}},
+		{"any delays, arrival, a set of one function", regressing{uniform, slowedSet}, Options{Arrival: true,
+			Late: lateLosses(40, true)}},
+		{"any delays, late alike", regressing{uniform, short}, Options{Late: lateLosses(40, false)}},
+		{"any delays, refuted", regressing{uniform, refuted}, Options{}},
+		{"the additive bound, refuted", regressing{uniform, refutedAdditive}, Options{}},
+		{"stability, any delays are worse", regressing{uniform, larger}, Options{Late: lateLosses(40, true)}},
+		{"no bounds, delays look", regressing{uniform, learner.Certificate{Rounds: 10, Regret: 3}},
+			Options{Arrival: true, Late: lateLosses(40, true)}},
+		{"priced", regressing{uniform, one(func(c *learner.Certificate) { c.Priced = true })}, Options{}},
+		{"realised loss, one waits", regressing{uniform, one(func(c *learner.Certificate) {
+			c.Counted, c.Lost = true, 30
+		})}, Options{Outstanding: 1}},
+		{"policies, arrival", policed{uniform, policies}, Options{Arrival: true}},
 	} {
 		got := Of(c.l, c.o)
 		b, err := json.Marshal(got)
@@ -101,10 +134,17 @@ func TestWords(t *testing.T) {
 		fmt.Fprintf(&out, "%v %d %v %v %v %v %v\n\n", ok, f.T, f.Bounds, f.Exploration, f.Surviving, f.Functions,
 			f.Refuted)
 	}
+	if text := new(Certificate).Changed(); text != "" {
+		t.Errorf("without changes: %q", text)
+	}
 	for _, n := range []int{0, 1, 3, 4, 5} {
 		c := Certificate{Changes: &oracle.Changes{Count: int64(n)}}
 		for i := range n {
-			c.Changes.Last = append(c.Changes.Last, oracle.Change{Example: int64(100 * i)})
+			x := oracle.Change{Example: int64(100 * i)}
+			if i == 1 {
+				x.Outcome, x.Action = "tokens", "b"
+			}
+			c.Changes.Last = append(c.Changes.Last, x)
 		}
 		fmt.Fprintf(&out, "%d changes: %q\n", n, c.Changed())
 	}
@@ -121,6 +161,56 @@ func TestWords(t *testing.T) {
 	}
 	if text != string(want) {
 		t.Errorf("certificates say something else than %s, which -update writes anew:\n%s", golden, text)
+	}
+}
+
+// evidenced is a learner that keeps models.
+type evidenced struct {
+	regressing
+	models *learner.Models
+}
+
+func (e evidenced) Models() *learner.Models { return e.models }
+
+// seenModels are those of a class of two functions, of which one foretold what was observed.
+func seenModels(t *testing.T) *learner.Models {
+	t.Helper()
+	class, err := oracle.NewLinearClass([]string{"x"}, []string{"a", "b"},
+		[][][]float64{{{0, 0}, {0, .25}}, {{0, 1}, {0, 0}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg, err := oracle.NewHedge(class, oracle.HedgeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := learner.NewDAFA(reg, learner.Root{C: 20})
+	m, err := learner.NewModels(class, learner.ModelsOptions{Alarm: true})
+	if err == nil {
+		err = l.Watch(m)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := int64(1); n <= 3; n++ {
+		m.Add(&learner.Round{Input: &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}, N: n, Decision: n,
+			Propensities: []float64{.5, .5}, Action: 0, Fate: learner.Observed, Loss: 1, Gamma: 20})
+	}
+	return m
+}
+
+// TestNewBound holds which bounds have a value, and which say nothing: those of T rounds and more.
+func TestNewBound(t *testing.T) {
+	for _, c := range []struct {
+		x       float64
+		vacuous bool
+		value   bool
+	}{{9.5, false, true}, {10, true, true}, {11, true, true}, {0, false, true}, {math.Inf(1), true, false},
+		{math.Inf(-1), false, false}, {math.NaN(), true, false}} {
+		b := NewBound(c.x, 10)
+		if b.Vacuous != c.vacuous || (b.Value != nil) != c.value || c.value && *b.Value != c.x {
+			t.Errorf("%v of 10 rounds: %+v", c.x, b)
+		}
 	}
 }
 
