@@ -36,6 +36,29 @@ func readGolden(t *testing.T, path string) []byte {
 	return b
 }
 
+// sameText holds a text against a golden file, which -update writes anew.
+func sameText(t *testing.T, path, text string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, lines := strings.Split(text, "\n"), strings.Split(string(want), "\n")
+	for i := range min(len(got), len(lines)) {
+		if got[i] != lines[i] {
+			t.Errorf("%s:%d:\n got %s\nwant %s", path, i+1, got[i], lines[i])
+		}
+	}
+	if len(got) != len(lines) {
+		t.Errorf("%s: %d lines, want %d", path, len(got), len(lines))
+	}
+}
+
 // This version writes these bytes.
 func TestGoldenWrite(t *testing.T) {
 	dir := filepath.Join("testdata", fmt.Sprintf("v%d", Version))

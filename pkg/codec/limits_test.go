@@ -30,6 +30,20 @@ func TestLimits(t *testing.T) {
 			return parsedOutcome(b)
 		}
 	}
+	decision := func(change func(n int, d *Decision)) func(n int, json bool) error {
+		return func(n int, json bool) error {
+			d := sampleDecision()
+			change(n, &d)
+			b := AppendDecision(nil, &d)
+			if json {
+				b = AppendJSON(nil, "", b)
+			}
+			if err := ParseDecision(&d, b); err != nil {
+				return err
+			}
+			return d.Validate()
+		}
+	}
 	for _, c := range []struct {
 		name  string
 		limit int
@@ -60,6 +74,72 @@ func TestLimits(t *testing.T) {
 			c.Features, c.Actions[0].Features, c.Actions[1].Features = bareFeatures(100), bareFeatures(n-300),
 				bareFeatures(200)
 		})},
+		{"slots", MaxSlots, errManySlots, context(func(n int, c *Context) {
+			c.Slots = nil
+			for i := range n {
+				c.Slots = append(c.Slots, Slot{Name: fmt.Sprint("s", i)})
+			}
+		})},
+		{"name of a slot", MaxNameBytes, errLong, context(func(n int, c *Context) { c.Slots = []Slot{{Name: x(n)}} })},
+		{"actions of a slot", MaxActions, errManyActions, context(func(n int, c *Context) {
+			c.Slots = []Slot{{Name: "s", Actions: make([]string, n)}}
+		})},
+		{"baseline", MaxActions, errManyActions, context(func(n int, c *Context) { c.Baseline = manyShares(n) })},
+		{"name of a baseline", MaxNameBytes, errLong, context(func(n int, c *Context) {
+			c.Baseline = []Share{{x(n), 1}}
+		})},
+		{"law of another system", MaxActions, errManyActions, context(func(n int, c *Context) {
+			c.Assigned = Assigned{Action: "0", Law: manyShares(n)}
+		})},
+		{"action of another system", MaxNameBytes, errLong, context(func(n int, c *Context) {
+			c.Assigned = Assigned{Action: x(n)}
+		})},
+		{"another system", MaxNameBytes, errLong, context(func(n int, c *Context) {
+			c.Assigned = Assigned{Action: "a", By: x(n)}
+		})},
+		{"outcomes", MaxOutcomes, errManyOutcomes, outcome(func(n int, o *Outcome) {
+			o.Kind, o.Value = Named, 0
+			for i := range n {
+				o.Values = append(o.Values, Value{Name: fmt.Sprint(i), X: 1})
+			}
+		})},
+		{"name of an outcome", MaxNameBytes, errLong, outcome(func(n int, o *Outcome) {
+			o.Kind, o.Value, o.Values = Named, 0, []Value{{Name: x(n)}}
+		})},
+		{"unit of an outcome", MaxIDBytes, errLong, outcome(func(n int, o *Outcome) { o.ID, o.Unit = "", x(n) })},
+		{"actions of a decision", MaxActions, errManyActions, decision(func(n int, d *Decision) {
+			d.Actions, d.Propensities, d.Action = nil, make([]float64, n), 0
+			for i := range n {
+				d.Actions = append(d.Actions, fmt.Sprint(i))
+			}
+			d.Propensities[0] = 1
+		})},
+		{"name of an action of a decision", MaxNameBytes, errLong, decision(func(n int, d *Decision) {
+			d.Actions[0] = x(n)
+		})},
+		{"id of a decision", MaxIDBytes, errLong, decision(func(n int, d *Decision) { d.ID = x(n) })},
+		{"prices", MaxOutcomes, errManyOutcomes, decision(func(n int, d *Decision) {
+			for i := range n {
+				d.Prices = append(d.Prices, Price{Name: fmt.Sprintf("%02d", i)})
+			}
+		})},
+		{"name of a price", MaxNameBytes, errLong, decision(func(n int, d *Decision) { d.Prices = []Price{{Name: x(n)}} })},
+		{"outcomes of a feedback", MaxOutcomes, errManyOutcomes, func(n int, json bool) error {
+			f := sampleLastStage()
+			f.Outcomes = nil
+			for i := range n {
+				f.Outcomes = append(f.Outcomes, Closed{Name: fmt.Sprintf("%02d", i), Fate: Skipped, Partition: -1,
+					Offset: -1})
+			}
+			b := AppendFeedback(nil, &f)
+			if json {
+				b = AppendJSON(nil, "", b)
+			}
+			if err := ParseFeedback(&f, b); err != nil {
+				return err
+			}
+			return f.Validate()
+		}},
 		{"id of the round", MaxIDBytes, errLong, outcome(func(n int, o *Outcome) { o.ID = x(n) })},
 		{"id of an outcome", MaxIDBytes, errLong, outcome(func(n int, o *Outcome) { o.OutcomeID = x(n) })},
 		{"action of an outcome", MaxNameBytes, errLong, outcome(func(n int, o *Outcome) { o.Action = x(n) })},
@@ -119,6 +199,13 @@ func manyActions(n int) (actions []Action) {
 	return actions
 }
 
+func manyShares(n int) (shares []Share) {
+	for i := range n {
+		shares = append(shares, Share{fmt.Sprint(i), 1 / float64(n)})
+	}
+	return shares
+}
+
 func bareFeatures(n int) (features []Feature) {
 	for i := range n {
 		features = append(features, Feature{Name: fmt.Sprint("f", i), Kind: Bool, Value: 1})
@@ -144,4 +231,47 @@ func sized(n int, json bool) []byte {
 	rest := n - len(head) - 4
 	b := binary.BigEndian.AppendUint32([]byte(head), uint32(rest))
 	return append(b, strings.Repeat("x", rest)...)
+}
+
+// TestRepeated holds which of some names occurred before, for as many as are searched in each way, and that up to
+// half of the table on the stack are searched without memory.
+func TestRepeated(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 9, fewNames - 1, fewNames, fewNames + 1, stackSlots/2 - 1, stackSlots / 2,
+		stackSlots/2 + 1, 3000} {
+		names := make([]string, n)
+		for i := range names {
+			names[i] = strings.Repeat("x", i%12) + fmt.Sprint(i)
+		}
+		at := func(i int) string { return names[i] }
+		if got := Repeated(n, at); got != -1 {
+			t.Errorf("of %d different names the %dth occurred before", n, got)
+		}
+		if allocs := testing.AllocsPerRun(3, func() { Repeated(n, at) }); allocs > 0 && n <= stackSlots/2 {
+			t.Errorf("%d names: %v allocations", n, allocs)
+		}
+		for _, pair := range [][2]int{{0, 1}, {0, n - 1}, {n / 2, n - 1}, {n - 2, n - 1}} {
+			if i, j := pair[0], pair[1]; i >= 0 && i < j && j < n {
+				was := names[j]
+				names[j] = names[i]
+				if got := Repeated(n, at); got != j {
+					t.Errorf("of %d names the %dth is the %dth again: %d", n, j, i, got)
+				}
+				names[j] = was
+			}
+		}
+	}
+}
+
+// TestFitLimits holds what is kept of a reject at and over its limits.
+func TestFitLimits(t *testing.T) {
+	for _, c := range []struct{ bytes, detail, size, keeps, details int }{
+		{MaxRejectBytes, maxDetail, 0, MaxRejectBytes, maxDetail},
+		{MaxRejectBytes - 1, maxDetail + 1, 0, MaxRejectBytes - 1, 0},
+		{MaxRejectBytes + 1, 0, MaxRejectBytes + 1, MaxRejectBytes, -1},
+	} {
+		r := Reject{Bytes: make([]byte, c.bytes), Detail: strings.Repeat("\xff", c.detail)}
+		if r.Fit(); r.Size != c.size || len(r.Bytes) != c.keeps || c.details >= 0 && len(r.Detail) != c.details {
+			t.Errorf("%+v: size %d, %d bytes, detail of %d", c, r.Size, len(r.Bytes), len(r.Detail))
+		}
+	}
 }

@@ -240,7 +240,7 @@ func checkShares(field string, b []Share) (string, error) {
 	if !(sum >= 1-sharesSlack && sum <= 1+sharesSlack) {
 		return field, errSharesSum
 	}
-	if i := Repeated(len(b), func(i int) string { return b[i].Name }); i >= 0 {
+	if i := Repeated(len(b), func(i int) string { return b[i].Name }); i != -1 {
 		return field + "." + label(b[i].Name), errDuplicate
 	}
 	return "", nil

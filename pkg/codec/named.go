@@ -52,7 +52,7 @@ func checkValues(values []Value, named bool) (string, error) {
 			return "outcomes." + label(v.Name), errValueless
 		}
 	}
-	if i := Repeated(len(values), func(i int) string { return values[i].Name }); i >= 0 {
+	if i := Repeated(len(values), func(i int) string { return values[i].Name }); i != -1 {
 		return "outcomes." + label(values[i].Name), errDuplicate
 	}
 	return "", nil

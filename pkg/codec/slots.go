@@ -143,7 +143,7 @@ func checkSlots(slots []Slot) (string, error) {
 			return field, err
 		}
 	}
-	if i := Repeated(len(slots), func(i int) string { return slots[i].Name }); i >= 0 {
+	if i := Repeated(len(slots), func(i int) string { return slots[i].Name }); i != -1 {
 		return item("slots", i) + ".name", errDuplicate
 	}
 	return "", nil

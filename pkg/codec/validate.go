@@ -108,7 +108,7 @@ func (c *Context) ValidateFor(long func(name string) bool) error {
 		}
 		known = a.Features
 	}
-	if i := repeated(len(c.Actions), func(i int) string { return c.Actions[i].Name }, &c.seen); i >= 0 {
+	if i := repeated(len(c.Actions), func(i int) string { return c.Actions[i].Name }, &c.seen); i != -1 {
 		return wrong("context", item("actions", i)+".name", errDuplicate)
 	}
 	if !(c.LoggedPropensity >= 0 && c.LoggedPropensity <= 1) {
@@ -171,7 +171,7 @@ func checkFeatures(features, known []Feature, long func(name string) bool) (stri
 	if same {
 		return "", nil
 	}
-	if i := Repeated(len(features), func(i int) string { return features[i].Name }); i >= 0 {
+	if i := Repeated(len(features), func(i int) string { return features[i].Name }); i != -1 {
 		return features[i].Name, errDuplicate
 	}
 	return "", nil
@@ -297,7 +297,7 @@ func checkLaw(actions []string, law []float64, drawn int) (string, error) {
 	if law[drawn] == 0 {
 		return "propensity", errNeverDrawn
 	}
-	if i := Repeated(len(actions), func(i int) string { return actions[i] }); i >= 0 {
+	if i := Repeated(len(actions), func(i int) string { return actions[i] }); i != -1 {
 		return "propensities." + label(actions[i]), errDuplicate
 	}
 	return "", nil
