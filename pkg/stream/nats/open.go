@@ -136,8 +136,8 @@ func (l *Log) askOpen(ctx context.Context, m *natsgo.Msg) (*natsgo.Msg, error) {
 // maxBytes is the largest record a stream takes, chain and headers apart.
 func (l *Log) maxBytes(i *streamInfo) int {
 	n := l.conn.MaxPayload()
-	if m := int64(i.Config.MaxMsgSize); m > 0 && m < n {
-		n = m
+	if m := int64(i.Config.MaxMsgSize); m > 0 {
+		n = min(n, m)
 	}
 	return int(n) - headerReserve
 }
