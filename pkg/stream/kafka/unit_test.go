@@ -1,0 +1,276 @@
+package kafka
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	kafkago "github.com/segmentio/kafka-go"
+
+	"hindsight/pkg/stream"
+)
+
+// TestOwners holds which owner comes after which, and that none of another partition counts.
+func TestOwners(t *testing.T) {
+	first := ownerID("t", 0)
+	for _, c := range []struct {
+		last owner
+		skip int
+		want owner
+	}{
+		{owner{}, 0, owner{first, 1}},
+		{owner{}, 4, owner{first, 5}},
+		{owner{first - 1, 7}, 0, owner{first, 1}},
+		{owner{first + ownerIDs, 7}, 0, owner{first, 1}},
+		{owner{first, 0}, 0, owner{first, 1}},
+		{owner{first, 7}, 0, owner{first, 8}},
+		{owner{first, 7}, 4, owner{first, 12}},
+		{owner{first, lastEpoch - 2}, 0, owner{first, lastEpoch - 1}},
+		{owner{first, lastEpoch - 1}, 0, owner{first, lastEpoch}},
+		{owner{first, lastEpoch - 1}, 9, owner{first, lastEpoch}},
+		{owner{first, lastEpoch}, 0, owner{first + 1, 0}},
+		{owner{first, lastEpoch}, 3, owner{first + 1, 3}},
+	} {
+		got := c.last.next(first, c.skip)
+		if got != c.want {
+			t.Errorf("after %+v, skipping %d: %+v, want %+v", c.last, c.skip, got, c.want)
+		}
+		if c.last.isOurs(first) && (!c.last.before(got) || got.before(c.last)) {
+			t.Errorf("%+v is not before %+v", c.last, got)
+		}
+	}
+	for o, ours := range map[owner]bool{{first - 1, 0}: false, {first, 0}: true, {first + ownerIDs - 1, 0}: true,
+		{first + ownerIDs, 0}: false} {
+		if o.isOurs(first) != ours {
+			t.Errorf("%+v is ours: %v", o, !ours)
+		}
+	}
+	if o := (owner{first, 3}); o.before(o) || o.before(owner{first - 1, 9}) || !o.before(owner{first + 1, 0}) {
+		t.Error("owners have another order")
+	}
+	if first != 0x48561ffc19430000 { // as it always was: an earlier owner has it
+		t.Errorf("the owners of a partition begin with %#x", first)
+	}
+	if id := ownerID("t", 1); id == first || id>>56 != 0x48 || id&(ownerIDs-1) != 0 {
+		t.Errorf("the owners of another begin with %#x", id)
+	}
+}
+
+// TestSealedBatch holds the bytes of a batch.
+func TestSealedBatch(t *testing.T) {
+	var b batch
+	b.reset()
+	b.add(&stream.Record{Type: "t", Key: []byte("k"), Value: []byte{}, Headers: []stream.Header{{Key: "h", Value: "v"}}},
+		[]stream.Header{{Key: "m"}})
+	b.add(&stream.Record{Value: bytes.Repeat([]byte("x"), 70)}, nil)
+	b.seal(0x0102030405060708, 0x090a, 0x0b0c0d0e, 0x0f1011)
+	const want = "0000000000000000" + "000000a0" + "ffffffff" + "02" + "CRC" + "0000" + "00000001" +
+		"00000000000f1011" + "00000000000f1011" + "0102030405060708" + "090a" + "0b0c0d0e" + "00000002"
+	got := hex.EncodeToString(b.b[:batchHead])
+	got = got[:2*atCRC] + "CRC" + got[2*atAttributes:]
+	rest := hex.EncodeToString(b.b[batchHead:])
+	if got != want {
+		t.Errorf("head\n %s, want\n %s", got, want)
+	}
+	const records = "3e" + "0000" + "00" + "026b" + "00" + "06" + "1c" + "68696e6473696768742d74797065" + "0274" +
+		"0268" + "0276" + "026d" + "00" + "9a01" + "0000" + "02" + "01" + "8c01"
+	if len(rest) < len(records) || rest[:len(records)] != records {
+		t.Errorf("records\n %s, want\n %s", rest, records)
+	}
+	if s, _, ok, err := cutBatch(b.b); !ok || err != nil || s.check() != nil || s.next != 2 || s.count != 2 {
+		t.Errorf("%+v, %v, %v", s, ok, err)
+	}
+	var z batch
+	if z.reset(); len(z.b) != batchHead {
+		t.Errorf("an empty batch of %d bytes", len(z.b))
+	}
+	z.b = make([]byte, batchHead-1)
+	if z.reset(); len(z.b) != batchHead {
+		t.Errorf("an empty batch of %d bytes", len(z.b))
+	}
+}
+
+// TestCutBatch holds each bound of the head of a batch.
+func TestCutBatch(t *testing.T) {
+	be := binary.BigEndian
+	for _, c := range []struct {
+		name        string
+		base        int64
+		last, count int32
+		ok          bool
+	}{
+		{"one", 0, 0, 1, true}, {"none", 7, 0, 0, true}, {"fewer", 7, 4, 3, true}, {"as many", 7, 4, 5, true},
+		{"too many", 7, 4, 6, false}, {"negative count", 7, 4, -1, false}, {"negative base", -1, 0, 1, false},
+		{"negative last", 7, -1, 0, false}, {"the last offset", math.MaxInt64 - 5, 4, 5, true},
+		{"beyond", math.MaxInt64 - 4, 4, 5, false},
+	} {
+		b := make([]byte, batchHead)
+		b[atMagic] = 2
+		be.PutUint64(b, uint64(c.base))
+		be.PutUint32(b[atLength:], batchHead-lengthBase)
+		be.PutUint32(b[atLastDelta:], uint32(c.last))
+		be.PutUint32(b[atCount:], uint32(c.count))
+		s, rest, ok, err := cutBatch(append(b, 1, 2, 3))
+		if ok != c.ok || (err == nil) != c.ok || ok && (len(rest) != 3 || s.next != c.base+int64(c.last)+1) {
+			t.Errorf("%s: %+v, %d bytes left, %v, %v", c.name, s, len(rest), ok, err)
+		}
+	}
+	for length, want := range map[uint32]string{batchHead - lengthBase - 1: "corrupt", batchHead - lengthBase: "whole",
+		batchHead - lengthBase + 1: "cut", maxFrame: "cut", maxFrame + 1: "corrupt"} {
+		b := make([]byte, batchHead)
+		b[atMagic] = 2
+		be.PutUint32(b[atLength:], length)
+		_, _, ok, err := cutBatch(b)
+		got := map[bool]string{true: "whole", false: "cut"}[ok]
+		if errors.Is(err, ErrCorrupt) {
+			got = "corrupt"
+		}
+		if got != want {
+			t.Errorf("length %d: %s, want %s", length, got, want)
+		}
+	}
+	if _, _, ok, err := cutBatch(make([]byte, atMagic)); ok || err != nil {
+		t.Errorf("%d bytes: %v, %v", atMagic, ok, err)
+	}
+	if _, _, _, err := cutBatch(make([]byte, atMagic+1)); err == nil {
+		t.Error("a batch of version 0 is read")
+	}
+}
+
+// TestOrderInBatch holds that offsets in a batch go up and end before its end.
+func TestOrderInBatch(t *testing.T) {
+	record := func(delta byte) []byte { return []byte{14, 0, 0, delta << 1, 1, 1, 0, 0}[:8] }
+	for _, c := range []struct {
+		deltas []byte
+		ok     bool
+	}{{[]byte{0, 1}, true}, {[]byte{0, 4}, true}, {[]byte{0, 5}, false}, {[]byte{1, 1}, false}, {[]byte{2, 1}, false},
+		{[]byte{3, 4}, true}} {
+		var d decoder
+		s := stored{base: 10, next: 15, count: 2}
+		for _, delta := range c.deltas {
+			r := record(delta)
+			r[0] = byte(2 * (len(r) - 2))
+			s.payload = append(s.payload, r[:len(r)-1]...)
+		}
+		d.start(s)
+		var err error
+		for i, delta := range c.deltas {
+			var r stream.Record
+			if err = d.record(&r); err != nil {
+				break
+			}
+			if r.Offset != 10+int64(delta) || d.left != int32(1-i) {
+				t.Errorf("%v: offset %d, %d left", c.deltas, r.Offset, d.left)
+			}
+		}
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%v: %v", c.deltas, err)
+		}
+	}
+}
+
+// TestAnswers holds what each answer to a batch says: that it is decided, that it may be stored, and what it is
+// in the contract.
+func TestAnswers(t *testing.T) {
+	type says struct{ decided, ambiguous bool }
+	known := map[kafkago.Error]says{
+		kafkago.RequestTimedOut: {false, true}, kafkago.NotEnoughReplicasAfterAppend: {false, true},
+		kafkago.Unknown: {false, true}, kafkago.NetworkException: {false, true},
+		kafkago.UnknownTopicOrPartition: {false, false}, kafkago.LeaderNotAvailable: {false, false},
+		kafkago.NotLeaderForPartition: {false, false}, kafkago.BrokerNotAvailable: {false, false},
+		kafkago.ReplicaNotAvailable: {false, false}, kafkago.NotEnoughReplicas: {false, false},
+		kafkago.NotController: {false, false}, kafkago.KafkaStorageError: {false, false},
+		kafkago.FencedLeaderEpoch: {false, false}, kafkago.UnknownLeaderEpoch: {false, false},
+		kafkago.OffsetNotAvailable: {false, false}, kafkago.GroupLoadInProgress: {false, false},
+		kafkago.GroupCoordinatorNotAvailable: {false, false}, kafkago.NotCoordinatorForGroup: {false, false},
+		kafkago.ThrottlingQuotaExceeded: {false, false}, kafkago.InvalidMessage: {false, false},
+	}
+	classes := map[kafkago.Error]error{kafkago.UnknownTopicOrPartition: stream.ErrNotFound,
+		kafkago.UnknownTopicID: stream.ErrNotFound, kafkago.InvalidTopic: stream.ErrNotFound,
+		kafkago.MessageSizeTooLarge: stream.ErrTooLarge, kafkago.RecordListTooLarge: stream.ErrTooLarge,
+		kafkago.InvalidProducerEpoch: stream.ErrFenced, kafkago.ProducerFenced: stream.ErrFenced,
+		kafkago.OutOfOrderSequenceNumber: stream.ErrUnknown, kafkago.UnknownProducerId: stream.ErrUnknown,
+		kafkago.DuplicateSequenceNumber: stream.ErrUnknown, kafkago.TopicAuthorizationFailed: ErrAuthorization,
+		kafkago.ClusterAuthorizationFailed: ErrAuthorization, kafkago.GroupAuthorizationFailed: ErrAuthorization,
+		kafkago.TransactionalIDAuthorizationFailed: ErrAuthorization}
+	for code := int16(-1); code < 134; code++ {
+		if code == 0 {
+			continue
+		}
+		want, ok := known[kafkago.Error(code)]
+		if !ok {
+			want.decided = true
+		}
+		if got := (says{isDecided(code), isAmbiguous(code)}); got != want {
+			t.Errorf("code %d: %+v, want %+v", code, got, want)
+		}
+		class := stream.ErrUnavailable
+		if c := classes[kafkago.Error(code)]; c != nil {
+			class = c
+		}
+		err := refused(produced{code: code, message: "why"})
+		for _, other := range []error{stream.ErrNotFound, stream.ErrTooLarge, stream.ErrFenced, stream.ErrUnknown,
+			ErrAuthorization} {
+			if errors.Is(err, other) != (class == other) {
+				t.Errorf("code %d: %v", code, err)
+			}
+		}
+	}
+	if classify(0) != nil {
+		t.Error("no error is one")
+	}
+	s, away := &sender{}, errors.New("away")
+	if err := s.undecided(away, true); !errors.Is(err, stream.ErrUnknown) || !errors.Is(err, away) {
+		t.Errorf("what may be stored: %v", err)
+	}
+	if err := s.undecided(away, false); err != away {
+		t.Errorf("what is not stored: %v", err)
+	}
+}
+
+// TestKill holds what an appender that dies tells: of what is not told yet the one error, and of later ones the other.
+func TestKill(t *testing.T) {
+	rest, dead, late := stream.ErrUnknown, stream.ErrFenced, stream.ErrFull
+	for _, told := range []uint64{1, 3} {
+		var errs []string
+		a := &appender{room: make(chan struct{}, 1), sent: 3, told: told, fill: &batch{count: 1}}
+		a.ack = func(seq uint64, offset int64, err error) {
+			errs = append(errs, fmt.Sprint(seq, " ", offset, " ", errors.Is(err, rest)))
+		}
+		a.kill(rest, dead)
+		a.kill(late, late)
+		if want := map[uint64]string{1: "[2 0 true 3 0 true]", 3: "[]"}[told]; fmt.Sprint(errs) != want {
+			t.Errorf("%d of 3 told: then %v, want %s", told, errs, want)
+		}
+		want := map[uint64]error{1: rest, 3: dead}[told]
+		if err := a.Flush(t.Context()); !errors.Is(err, want) || a.told != 3 {
+			t.Errorf("%d of 3 told: flush says %v, want %v; %d told", told, err, want, a.told)
+		}
+		if _, err := a.Append(t.Context(), &stream.Record{}); !errors.Is(err, dead) {
+			t.Errorf("%d of 3 told: append says %v", told, err)
+		}
+		if a.take() != nil {
+			t.Error("a dead appender sends")
+		}
+	}
+}
+
+// TestStoredAreTold holds where the records of a batch are told to be.
+func TestStoredAreTold(t *testing.T) {
+	var told []string
+	a := &appender{room: make(chan struct{}, 1), sent: 9, told: 4}
+	a.ack = func(seq uint64, offset int64, err error) { told = append(told, fmt.Sprint(seq, " ", offset, " ", err)) }
+	a.stored(70, &batch{count: 2})
+	a.stored(72, &batch{count: 1})
+	if got := fmt.Sprint(told); got != "[5 70 <nil> 6 71 <nil> 7 72 <nil>]" || a.told != 7 || a.spare == nil {
+		t.Errorf("told %s", got)
+	}
+	a.mute = true
+	if a.stored(73, &batch{count: 2}); len(told) != 3 || a.told != 9 {
+		t.Errorf("one that is closed tells %v", told)
+	}
+}
