@@ -195,19 +195,63 @@ func TestBitFlips(t *testing.T) {
 					b[max(0, i/8-8):i/8])
 			}
 		}
-		for i := range b {
-			for _, by := range []string{"", "\"", "0", ",", "\\", "\x81"} { // of what is around it another meaning
-				changed := slices.Concat(b[:i], []byte(by), b[i+1:])
-				if got, err := k.parse(changed); err != nil {
-					fmt.Fprintln(read, err)
-				} else {
-					read.Write(k.reappend(nil, got))
-				}
+		damage(b, func(b []byte) {
+			if got, err := k.parse(b); err != nil {
+				fmt.Fprintln(read, err)
+			} else {
+				read.Write(k.reappend(nil, got))
 			}
-		}
+		})
 		fmt.Fprintf(&all, "%x %s\n", read.Sum(nil)[:8], k.name)
 	}
+	for i, b := range documents() {
+		read := sha256.New()
+		damage(b, func(b []byte) {
+			var c Context
+			var o Outcome
+			var x Round
+			fmt.Fprintln(read, ParseContext(&c, b), ParseOutcome(&o, b), ParseRound(&x, b))
+			fmt.Fprintf(read, "%+v %+v %+v %s\n", c, o, x, MediaType(b))
+		})
+		fmt.Fprintf(&all, "%x document %d\n", read.Sum(nil)[:8], i)
+	}
 	sameText(t, "testdata/damaged.txt", all.String())
+}
+
+// damage gives a record whole, and without each of its bytes, and with others in its place that give what is around
+// it another meaning.
+func damage(b []byte, read func(b []byte)) {
+	read(b)
+	for i := range b {
+		for _, by := range []string{"", "\"", "\x81"} {
+			read(slices.Concat(b[:i], []byte(by), b[i+1:]))
+		}
+	}
+}
+
+// documents are what clients and files may say, as contexts, outcomes and rounds.
+func documents() (all [][]byte) {
+	for _, text := range []string{
+		`{"id":"\u00e9\ud83d\ude00\n","features":{"a\"b":1e-7,"t":"\\","l":[1,2.5]},"v":1,"more":[{"x":null}]}`,
+		`{"specversion":"1.0","id":"e","time":"2021-02-04T16:45:00Z","data":{"features":{"h":1},"action":"a"}}`,
+		`{"specversion":"1.0","id":"e","time":"2021-02-04T16:45:00Z","data":{"id":"i","reward":1}}`,
+		`{"data":{"id":"i","features":[1,-2.5e3]},"specversion":"1.0","id":"e","actions":7}`,
+		`{"unit":"u","baseline":{"a":0.25,"b":0.75},"logged_propensity":0.5,"actions":["a",{"name":"b","features":null}]}`,
+		`{"id":"i","assigned":{"action":"a","propensities":{"a":0.5,"b":0.5},"by":"r"},"slots":["h",{"name":"s"}]}`,
+		`{"id":"i","action":"a","stage":2,"outcomes":{"q":{"fate":"observed","value":0.5},"c":{"fate":"imputed"}}}`,
+		`{"id":"i","action":"a","fate":"skipped","closed_at":7,"first":{"partition":0,"n":3},"weight":2,"loss":null}`,
+		`{"id":"i","outcomes":{"q":{"value":1,"time":"2021-02-04T16:45:00Z"},"t":null},"arms":{"a":{"q":1}},"v":4}`,
+		`{"unit":7,"id":"i","withdrawn":true,"outcome_id":"o","action":"a","defaulted":true,"inactive":false}`,
+	} {
+		all = append(all, []byte(text))
+	}
+	x := sampleRound()
+	all = append(all, AppendRound(nil, &x), AppendRoundJSON(nil, &x))
+	x.Kind, x.Value, x.Values = Named, 0, []TimedValue{{Value{Name: "q", X: .9}, 7}, {Value{Name: "c"}, NoTime}}
+	x.Arms = []Arm{{"a", []Value{{Name: "q", X: 1}}}}
+	f := sampleRepeatFeedback()
+	return append(all, AppendRound(nil, &x), AppendRoundJSON(nil, &x), AppendFeedback(nil, &f),
+		AppendRound(nil, &Round{Context: Context{ID: "i"}, Action: "a", Decided: true, Time: NoTime, OutcomeTime: NoTime}))
 }
 
 // anything declares all features as long texts or vectors.
