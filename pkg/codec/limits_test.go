@@ -269,7 +269,7 @@ func TestFitLimits(t *testing.T) {
 		{MaxRejectBytes - 1, maxDetail + 1, 0, MaxRejectBytes - 1, 0},
 		{MaxRejectBytes + 1, 0, MaxRejectBytes + 1, MaxRejectBytes, -1},
 	} {
-		r := Reject{Bytes: make([]byte, c.bytes), Detail: strings.Repeat("\xff", c.detail)}
+		r := Reject{Size: 9, Bytes: make([]byte, c.bytes), Detail: strings.Repeat("\xff", c.detail)}
 		if r.Fit(); r.Size != c.size || len(r.Bytes) != c.keeps || c.details >= 0 && len(r.Detail) != c.details {
 			t.Errorf("%+v: size %d, %d bytes, detail of %d", c, r.Size, len(r.Bytes), len(r.Detail))
 		}

@@ -128,6 +128,17 @@ func TestParseContextCases(t *testing.T) {
 		{"hex:81 a8 66 65 61 74 75 72 65 73 df 7f ff ff ff", "end too early"},
 		{"hex:81 a8 66 65 61 74 75 72 65 73 81 a1 61 db ff ff ff ff", "end too early"},
 		{"hex:81 a8 66 65 61 74 75 72 65 73 81 a1 61 d6 ff 00 00 00 00", "features.a: corrupt record: a feature is"},
+		{"hex:81 a1 78 df 00 00 00 01 01 02", ""}, // maps and lists whose smallest entries just fit
+		{"hex:81 a1 78 de 00 01 01 02", ""},
+		{"hex:81 a1 78 dd 00 00 00 01 01", ""},
+		{"hex:81 a1 78 dc 00 01 01", ""},
+		{"hex:81 a1 78 df 00 00 00 02 01 02 03", "end too early"},
+		{"hex:81 a1 78 " + strings.Repeat("81 a1 79", maxDepth) + "00", ""},
+		{"hex:81 a1 78 " + strings.Repeat("81 a1 79", maxDepth+1) + "00", "too deeply"},
+		{"hex:81 a1 78 81" + strings.Repeat("91", maxDepth-1) + "00 00", ""}, // a key
+		{"hex:81 a1 78 81" + strings.Repeat("91", maxDepth) + "00 00", "too deeply"},
+		{`{"more":` + strings.Repeat(`{"a":`, maxDepth) + "1" + strings.Repeat("}", maxDepth) + "}", ""},
+		{`{"more":` + strings.Repeat(`{"a":`, maxDepth+1) + "1" + strings.Repeat("}", maxDepth+1) + "}", "too deeply"},
 		{"hex:81 a1 78 " + strings.Repeat("91", maxDepth) + "00", ""},
 		{"hex:81 a1 78 " + strings.Repeat("91", maxDepth+1) + "00", "too deeply"},
 	}
