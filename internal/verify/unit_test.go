@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"slices"
+	"strings"
 	"testing"
 
 	"hindsight/internal/loop"
@@ -78,6 +79,41 @@ func TestMemoryOfMarks(t *testing.T) {
 			false)
 		if d := v.report.First; (d == nil) != c.ok || d != nil && d.Field != "memory" {
 			t.Errorf("%+v: %+v", c, d)
+		}
+	}
+}
+
+// TestFromOfMarks: a mark that names no mark before it begins with the logs, or with itself where no cut waits.
+func TestFromOfMarks(t *testing.T) {
+	for _, c := range []struct {
+		from, fromCut, cut int64
+		field              string
+	}{{-1, -1, 9, ""}, {-1, 0, 0, ""}, {-1, 3, 0, "from_cut"}, {-1, 1, 1, "from"}, {-1, 9, 9, "from"},
+		{20, 0, 0, "from"}, {10, 0, 5, ""}, {10, 1, 5, "from_cut"}, {11, 0, 5, "from"}, {12, 1, 5, "from"}} {
+		v := &verification{found: map[site]Difference{}}
+		f := &fateCheck{v: v, heart: loop.NewJoiner(1, codec.Limits{Heart: 1, Dedup: 20}, 1, nil), // the oldest cut is 1
+			feedback: &logCursor{}, marks: map[int64]markPlace{10: {0, 100, 1}, 12: {1, 100, 1}}}
+		f.refers(&stream.Record{Offset: 20}, &codec.FeedbackMark{From: c.from, FromCut: c.fromCut, Cut: c.cut, Memory: -1},
+			false)
+		if d := v.report.First; (d == nil) != (c.field == "") || d != nil && d.Field != c.field {
+			t.Errorf("%+v: %+v", c, d)
+		}
+	}
+}
+
+// TestFirstLine: the round of the first difference is told if it has one, and values of any length in one line.
+func TestFirstLine(t *testing.T) {
+	for _, c := range []struct {
+		round int64
+		n     int
+		want  string
+	}{{0, 400, "  first  t[2]@7 n\n    want " + strings.Repeat("x", 400) + "\n    got  y\n"},
+		{1, 401, "  first  t[2]@7 round 1 \"i\" n\n    want " + strings.Repeat("x", 400) + "…\n    got  y\n"}} {
+		r := Report{Differences: 1, First: &Difference{Topic: "t", Partition: 2, Offset: 7, Round: c.round, ID: "i",
+			Field: "n", Want: strings.Repeat("x", c.n), Got: "y"}}
+		var out strings.Builder
+		if err := r.Write(&out); err != nil || !strings.Contains(out.String(), c.want) {
+			t.Errorf("%v:\n%s", err, out.String())
 		}
 	}
 }

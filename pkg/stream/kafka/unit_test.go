@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"testing"
 
 	kafkago "github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"hindsight/pkg/stream"
 )
@@ -272,5 +274,82 @@ func TestStoredAreTold(t *testing.T) {
 	a.mute = true
 	if a.stored(73, &batch{count: 2}); len(told) != 3 || a.told != 9 {
 		t.Errorf("one that is closed tells %v", told)
+	}
+}
+
+// TestUnseenOwner holds that one who opens gets past an owner with a much later epoch whom the broker does not tell
+// of, in few tries.
+func TestUnseenOwner(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	var hidden, asked atomic.Int64
+	k.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		q := r.(*kmsg.ProduceRequest)
+		if int64(binary.BigEndian.Uint16(q.Topics[0].Partitions[0].Records[atEpoch:])) >= hidden.Load() {
+			return nil, nil, false
+		}
+		asked.Add(1)
+		part := kmsg.NewProduceResponseTopicPartition()
+		part.ErrorCode = int16(kafkago.InvalidProducerEpoch)
+		topic := kmsg.NewProduceResponseTopic()
+		topic.Topic, topic.Partitions = "t", append(topic.Partitions, part)
+		answer := r.ResponseKind().(*kmsg.ProduceResponse)
+		answer.Topics = append(answer.Topics, topic)
+		return answer, nil, true
+	})
+	c := client(t, k, Options{})
+	defer c.Close()
+	open(t, c, "t", 1) // whom the broker tells of
+	hidden.Store(1000)
+	if a, _, err := c.Log().Open(t.Context(), "t", 0, stream.OpenOptions{}); err != nil || a.(*appender).epoch < 1000 ||
+		asked.Load() > 20 {
+		t.Errorf("after %d refusals: %v", asked.Load(), err)
+	}
+}
+
+// TestFind holds which batch of a log is the one whose answer was lost: that of the producer, the epoch and the
+// sequence. One that would lie where the log has lost its beginning is unknown.
+func TestFind(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	a := open(t, c, "t", 1)
+	fill(t, a, "a", 1)
+	fill(t, a, "b", 1)
+	s := &sender{line: line{c: c, p: a.sender.p}, search: 0}
+	defer s.close()
+	for _, x := range []struct {
+		pid      int64
+		epoch    int16
+		sequence int32
+		base     int64 // −1: not there
+	}{{a.producer, a.epoch, 1, 1}, {a.producer, a.epoch, 2, 2}, {a.producer, a.epoch, 3, -1},
+		{a.producer, a.epoch + 1, 1, -1}, {a.producer + 1, a.epoch, 1, -1}} {
+		b := make([]byte, batchHead)
+		binary.BigEndian.PutUint64(b[atProducer:], uint64(x.pid))
+		binary.BigEndian.PutUint16(b[atEpoch:], uint16(x.epoch))
+		binary.BigEndian.PutUint32(b[atSequence:], uint32(x.sequence))
+		for _, maybe := range []bool{true, false} {
+			r, err := s.decided(t.Context(), produced{code: int16(kafkago.DuplicateSequenceNumber)}, b, maybe)
+			if x.base >= 0 != (err == nil) || err == nil && r.base != x.base || err != nil && !errors.Is(err,
+				stream.ErrUnknown) {
+				t.Errorf("%+v: %+v, %v", x, r, err)
+			}
+		}
+		r, err := s.decided(t.Context(), produced{code: int16(kafkago.InvalidProducerEpoch)}, b, false)
+		if !errors.Is(err, stream.ErrFenced) {
+			t.Errorf("refused at the first try: %+v, %v", r, err)
+		}
+		if r, err = s.decided(t.Context(), produced{code: int16(kafkago.InvalidProducerEpoch)}, b, true); x.base >= 0 !=
+			(err == nil) || err != nil && !errors.Is(err, stream.ErrFenced) {
+			t.Errorf("%+v, refused at a later try: %+v, %v", x, r, err)
+		}
+	}
+	trimAll(t, c)
+	_, err := s.decided(t.Context(), produced{code: int16(kafkago.InvalidProducerEpoch)}, make([]byte, batchHead), true)
+	if !errors.Is(err, stream.ErrUnknown) {
+		t.Errorf("where the log has lost its beginning: %v", err)
 	}
 }
