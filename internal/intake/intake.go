@@ -150,14 +150,17 @@ func (in *Input) Expect(ctx context.Context) error {
 // Fill reads on until all that lies before the end last fetched is in hand, unless that is too much or the
 // log holds some back.
 func (in *Input) Fill(ctx context.Context) error {
-	for !in.Complete() && (len(in.Batch) == 0 || len(in.rest) == 0 && !in.full()) {
+	size := bytesOf(in.Batch)
+	for !in.Complete() && (len(in.Batch) == 0 ||
+		len(in.rest) == 0 && size < mostInHand && len(in.Batch) < mostRecords) {
 		had := in.keep()
 		switch err := in.Await(ctx); {
 		case errors.Is(err, ErrHeld) && len(had) > 0:
 			return nil
 		case err != nil:
 			return err
-		case len(had) > 0:
+		}
+		if size += bytesOf(in.Batch); len(had) > 0 {
 			in.Batch = append(had, in.Batch...)
 		}
 	}
@@ -171,12 +174,11 @@ const (
 	mostRecords = 10_000
 )
 
-func (in *Input) full() bool {
-	size := 0
-	for i := range in.Batch {
-		size += len(in.Batch[i].Value)
+func bytesOf(records []stream.Record) (size int) {
+	for i := range records {
+		size += len(records[i].Value)
 	}
-	return size >= mostInHand || len(in.Batch) >= mostRecords
+	return size
 }
 
 // keep copies what is in hand, so that the next batch may be read, and returns it.
