@@ -79,3 +79,55 @@ func TestGet(t *testing.T) {
 		t.Errorf("of a closed log: %v", err)
 	}
 }
+
+// TestEnd holds that the last record tells the end of a partition, whatever is in it, and that a stream that does not
+// give it is asked otherwise.
+func TestEnd(t *testing.T) {
+	ctx := t.Context()
+	s, _ := runServer(t, t.TempDir(), -1)
+	l := dialTest(t, s.ClientURL(), Options{Alone: true}).Log()
+	if err := l.Create(ctx, "x", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	end := func(want int64) {
+		t.Helper()
+		if got, err := l.End(ctx, "x", 0); err != nil || got != want {
+			t.Errorf("end %d, %v; want %d", got, err, want)
+		}
+	}
+	end(1)
+	if err := writeFrom(ctx, l, 0, 10); err != nil {
+		t.Fatal(err)
+	}
+	_, next, err := l.Bounds(ctx, "x", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end(next)
+	w, err := l.Writer(ctx, "x", 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Append(ctx, &stream.Record{Headers: []stream.Header{{Key: headerSeq, Value: "1"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	end(next + 1)
+	var i streamInfo
+	if err := l.call(ctx, l.conn, "STREAM.INFO.x_0", nil, &i); err != nil {
+		t.Fatal(err)
+	}
+	i.Config.AllowDirect = false
+	if err := l.call(ctx, l.conn, "STREAM.UPDATE.x_0", &i.Config, nil); err != nil {
+		t.Fatal(err)
+	}
+	end(next + 1)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.End(ctx, "x", 0); !errors.Is(err, stream.ErrClosed) {
+		t.Errorf("of a closed log: %v", err)
+	}
+}
