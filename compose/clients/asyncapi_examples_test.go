@@ -79,7 +79,7 @@ func decodes(name string, b []byte) (err error) {
 		err = rare(b, codec.ParseDecisionMark)
 	case "cut":
 		err = rare(b, func(b []byte) (x codec.Cut, err error) { return x, codec.ParseCut(&x, b) })
-	case "feedbackMark", "feedbackMark4":
+	case "feedbackMark4":
 		err = rare(b, codec.ParseFeedbackMark)
 	case "snapshot":
 		err = rare(b, codec.ParseSnapshot)

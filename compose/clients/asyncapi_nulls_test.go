@@ -26,7 +26,6 @@ func empty() map[string][]byte {
 		"epoch":        codec.AppendEpoch(nil, &codec.Epoch{V: 1}),
 		"class":        codec.AppendClass(nil, &codec.Class{V: 1}),
 		"decisionMark": codec.AppendDecisionMark(nil, &codec.DecisionMark{V: 1}),
-		"feedbackMark": codec.AppendFeedbackMark(nil, &codec.FeedbackMark{V: 1, Positions: make([]codec.Position, 1)}),
 		"cut":          codec.AppendCut(nil, &codec.Cut{Cut: 1}),
 		"feedbackMark4": codec.AppendFeedbackMark(nil, &codec.FeedbackMark{
 			Limits: codec.Limits{Heart: 1}, Positions: make([]codec.Position, 1),

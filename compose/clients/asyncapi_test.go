@@ -185,11 +185,6 @@ func written() map[string][][]byte {
 	epoch, warm := filled[codec.Epoch](), filled[codec.Epoch]()
 	epoch.WarmFrom, epoch.WarmTo, epoch.WarmEpoch = 0, 0, 0
 	clearFields(warm, "Continues", "Cause")
-	mark, long := filled[codec.FeedbackMark](), filled[codec.FeedbackMark]() // the lists of long have another form
-	mark.V, long.V = codec.Version, 3
-	mark.Limits, long.Limits = codec.Limits{}, codec.Limits{}
-	clearFields(&mark.Positions[0], "AheadBits", "ParkedDeltas", "RefusedRuns")
-	clearFields(&long.Positions[0], "Ahead", "Parked", "Refused")
 	reject := filled[codec.Reject]()
 	reject.Topic, reject.Reason = "outcomes", codec.ReasonLate
 	feedback.Reason = codec.ReasonOverflow
@@ -202,7 +197,6 @@ func written() map[string][][]byte {
 		"class":         {codec.AppendClass(nil, filled[codec.Class]())},
 		"decisionMark":  {codec.AppendDecisionMark(nil, filled[codec.DecisionMark]())},
 		"cut":           {codec.AppendCut(nil, filled[codec.Cut]())},
-		"feedbackMark":  {codec.AppendFeedbackMark(nil, mark), codec.AppendFeedbackMark(nil, long)},
 		"feedbackMark4": {codec.AppendFeedbackMark(nil, filled[codec.FeedbackMark]())},
 		"snapshot":      {codec.AppendSnapshot(nil, filled[codec.Snapshot]())},
 		"reject":        {codec.AppendReject(nil, reject)},
@@ -232,7 +226,7 @@ func written() map[string][][]byte {
 
 // controls are the types of control records.
 var controls = map[string]string{"epoch": codec.TypeEpoch, "class": codec.TypeClass, "cut": codec.TypeCut,
-	"decisionMark": codec.TypeMark, "feedbackMark": codec.TypeMark, "feedbackMark4": codec.TypeMark}
+	"decisionMark": codec.TypeMark, "feedbackMark4": codec.TypeMark}
 
 // clearFields sets fields to zero, those that there are.
 func clearFields(x any, names ...string) {
@@ -326,7 +320,7 @@ func TestAsyncAPI(t *testing.T) {
 	for _, plant := range [][2]string{
 		{`"learned_lost": {`, `"learned_found": {`},
 		{`"learned_lost": {`, `"learned_found": {"type": "integer"}, "learned_lost": {`},
-		{`"refused": {`, `"denied": {`},
+		{`"from_cut"`, `"since_cut"`},
 		{`"round": {`, `"round": {"format": "x", "enum": [0],`},
 		{`"minItems": 11,`, `"minItems": 12,`},
 	} {
@@ -340,7 +334,7 @@ func TestAsyncAPI(t *testing.T) {
 func TestSchemasOfTopics(t *testing.T) {
 	all, files := written(), map[string][]string{"contexts": {"context"}, "outcomes": {"outcome"},
 		"decisions": {"decision", "decisionMark"}, "rejects": {"reject"}, "snapshots": {"snapshot"},
-		"feedback": {"feedback", "epoch", "class", "cut", "feedbackMark", "feedbackMark4"}}
+		"feedback": {"feedback", "epoch", "class", "cut", "feedbackMark4"}}
 	for topic, records := range files {
 		b, err := schemas.Files.ReadFile(topic + ".json")
 		if err != nil {

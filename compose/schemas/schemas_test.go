@@ -33,15 +33,13 @@ func TestSchemas(t *testing.T) {
 		"contexts": {{"context": written(t, context)}},
 		"outcomes": {{"outcome": written(t, outcome)}},
 		"decisions": {{"decision": event(comments, codec.Decision{})},
-			{"decisionMark": rare[codec.DecisionMark](comments, "mark", "msgpack")}, {"open": open()}},
+			{"decisionMark": rare[codec.DecisionMark](comments, "mark")}, {"open": open()}},
 		"feedback": {{"feedback": event(comments, codec.Feedback{})},
-			{"epoch": rare[codec.Epoch](comments, "epoch", "msgpack")},
-			{"class": rare[codec.Class](comments, "class", "msgpack")}, {"cut": rare[codec.Cut](comments, "cut",
-				"msgpack")},
-			{"feedbackMark": rare[codec.FeedbackMark](comments, "mark", "msgpack")},
-			{"feedbackMark4": rare[codec.FeedbackMark](comments, "mark", "v4")}, {"open": open()}},
-		"rejects":   {{"reject": rare[codec.Reject](comments, "", "msgpack")}},
-		"snapshots": {{"snapshot": rare[codec.Snapshot](comments, "", "msgpack")}},
+			{"epoch": rare[codec.Epoch](comments, "epoch")},
+			{"class": rare[codec.Class](comments, "class")}, {"cut": rare[codec.Cut](comments, "cut")},
+			{"feedbackMark4": rare[codec.FeedbackMark](comments, "mark")}, {"open": open()}},
+		"rejects":   {{"reject": rare[codec.Reject](comments, "")}},
+		"snapshots": {{"snapshot": rare[codec.Snapshot](comments, "")}},
 	} {
 		defs, kinds := object{}, []any{}
 		for _, r := range records {
@@ -114,17 +112,16 @@ func described(comments map[string]string, t reflect.Type, f reflect.StructField
 var goName = regexp.MustCompile(`\b[A-Z][a-z]+([A-Z][a-z]+)+\b`) // of a field, in a comment
 
 // rare returns the schema of a record that the codec writes by its fields' tags.
-func rare[T any](comments map[string]string, kind, tag string) object {
+func rare[T any](comments map[string]string, kind string) object {
 	t := reflect.TypeFor[T]()
-	rows := tag == "v4" || t == reflect.TypeFor[codec.Cut]()
-	s := structure(comments, t, tag, rows)
+	mark := t == reflect.TypeFor[codec.FeedbackMark]()
+	rows := mark || t == reflect.TypeFor[codec.Cut]()
+	s := structure(comments, t, rows)
 	properties := s["properties"].(object)
 	properties["crc"] = object{"type": "integer", "description": "CRC-32C of the bytes before this key"}
 	v := object{"type": "integer", "minimum": 1, "description": "of the record's layout"}
-	if tag == "v4" {
+	if mark {
 		v["minimum"] = 4
-	} else if t == reflect.TypeFor[codec.FeedbackMark]() {
-		v["maximum"] = 3
 	}
 	properties["v"] = v
 	if kind != "" {
@@ -147,14 +144,14 @@ func open() object {
 }
 
 // structure returns the schema of a struct whose fields have a tag.
-func structure(comments map[string]string, t reflect.Type, tag string, rows bool) object {
+func structure(comments map[string]string, t reflect.Type, rows bool) object {
 	properties, required := object{}, []string{}
 	for f := range t.Fields() {
-		key, option, _ := strings.Cut(f.Tag.Get(tag), ",")
+		key, option, _ := strings.Cut(f.Tag.Get("msgpack"), ",")
 		if key == "" || key == "-" {
 			continue
 		}
-		properties[key] = described(comments, t, f, value(comments, f.Type, tag, rows))
+		properties[key] = described(comments, t, f, value(comments, f.Type, rows))
 		if option != "omitempty" {
 			required = append(required, key)
 		}
@@ -162,7 +159,7 @@ func structure(comments map[string]string, t reflect.Type, tag string, rows bool
 	return object{"type": "object", "properties": properties, "required": required}
 }
 
-func value(comments map[string]string, t reflect.Type, tag string, rows bool) object {
+func value(comments map[string]string, t reflect.Type, rows bool) object {
 	switch t.Kind() {
 	case reflect.String:
 		return object{"type": "string"}
@@ -170,14 +167,14 @@ func value(comments map[string]string, t reflect.Type, tag string, rows bool) ob
 		return object{"type": "integer", "minimum": 0, "maximum": 1<<32 - 1}
 	case reflect.Struct:
 		if !rows {
-			return structure(comments, t, tag, rows)
+			return structure(comments, t, rows)
 		}
-		return row(comments, t, tag)
+		return row(comments, t)
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
 			return object{"type": []string{"string", "null"}, "contentEncoding": "base64"}
 		}
-		list := object{"type": []string{"array", "null"}, "items": value(comments, t.Elem(), tag, rows)}
+		list := object{"type": []string{"array", "null"}, "items": value(comments, t.Elem(), rows)}
 		if rows {
 			list["type"] = "array"
 		}
@@ -187,11 +184,11 @@ func value(comments map[string]string, t reflect.Type, tag string, rows bool) ob
 }
 
 // row returns the schema of a struct that is a list of its values.
-func row(comments map[string]string, t reflect.Type, tag string) object {
+func row(comments map[string]string, t reflect.Type) object {
 	items := []object{}
 	for f := range t.Fields() {
-		if key := f.Tag.Get(tag); key != "" && key != "-" {
-			item := described(comments, t, f, value(comments, f.Type, tag, true))
+		if key := f.Tag.Get("msgpack"); key != "" && key != "-" {
+			item := described(comments, t, f, value(comments, f.Type, true))
 			item["title"] = key
 			items = append(items, item)
 		}

@@ -170,7 +170,7 @@ func (f *Follower) bestSnapshot(ctx context.Context) (best *Snapshot, err error)
 		if pos.Partition >= len(f.told) {
 			continue
 		}
-		f.told[pos.Partition] = max(pos.Released, slices.Max(append(pos.Ahead, 0)), pos.Round)
+		f.told[pos.Partition] = pos.Round
 		for _, done := range pos.Done {
 			f.told[pos.Partition] = max(f.told[pos.Partition], done.To)
 		}

@@ -50,13 +50,6 @@ type placed struct {
 // rangeAt returns where a mark stands in an input.
 func (h *History) rangeAt(m *codec.FeedbackMark, i int) taken {
 	p := &m.Positions[i%h.Partitions]
-	if loop.WithoutCuts(m) {
-		from := p.DecisionsFrom
-		if i >= h.Partitions {
-			from = p.OutcomesFrom
-		}
-		return taken{since: from, next: from}
-	}
 	if i < h.Partitions {
 		return taken{since: p.DecisionsSince, next: p.Decisions, sum: p.DecisionsSum}
 	}
@@ -168,7 +161,9 @@ func (l *ledger) survivor(ctx context.Context, i int) (r taken, gone int64, ok b
 		case x.next > x.since:
 			there, err = l.holds(ctx, i, x)
 		case i < l.core.cfg.Partitions && k < len(all)-1: // nothing was taken before, or by a joiner that logged no cuts
-			x, err = l.core.extent(ctx, i, 0, 0, 0, false) // more may be gone: rounds that are known are passed over
+			x, err = l.core.standing(ctx, i, 0) // more may be gone: rounds that are known are passed over
+		default:
+			x, err = l.core.standing(ctx, i, x.next)
 		}
 		if there || err != nil {
 			return x, gone, true, err
@@ -231,9 +226,10 @@ func (c *Core) findRejects(ctx context.Context, last int64) error {
 	})
 }
 
-// hangsOn reports whether a mark stands behind what is lost.
+// hangsOn reports whether a mark stands behind what is lost. Cut 0 goes back to the last of a joiner that logged no
+// cuts in any case.
 func hangsOn(m *codec.FeedbackMark, lost []codec.LostTail) bool {
-	return slices.ContainsFunc(lost, func(x codec.LostTail) bool {
+	return !loop.WithoutCuts(m) && slices.ContainsFunc(lost, func(x codec.LostTail) bool {
 		switch p := &m.Positions[x.Partition]; x.Topic {
 		case lostDecisions:
 			return p.Decisions > x.Offset
@@ -258,9 +254,8 @@ func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark,
 		return err
 	}
 	m := &codec.FeedbackMark{N: l.n, Cut: l.cut, Time: max(l.time, c.heart.Now()), Era: era, From: from.at,
-		FromCut: loop.CutOf(from.m),
-		Memory:  last.Memory, Rejects: c.through, Limits: c.cfg.Limits, LostTails: lost, Epochs: c.cfg.Epochs.Refs(),
-		Guard: last.Guard, Candidates: last.Candidates, Delays: last.Delays}
+		FromCut: loop.CutOf(from.m), Memory: last.Memory, Rejects: c.through, Limits: c.cfg.Limits, LostTails: lost,
+		Epochs: c.cfg.Epochs.Refs(), Guard: last.Guard, Candidates: last.Candidates, Delays: last.Delays}
 	if m.Memory > from.at {
 		m.Memory = from.m.Memory
 	}

@@ -73,15 +73,11 @@ func (h *History) Restore(ctx context.Context, at int64, m *codec.FeedbackMark, 
 			return nil, err
 		}
 	}
-	rejected, err := p.rejectedBefore()
-	if err != nil {
-		return nil, err
-	}
 	p.spans = h.Spans(ctx, func(i int) int64 { return h.rangeAt(p.from, i).next })
 	defer p.spans.Close()
 	heart := h.Heart(m.Limits)
 	if err := heart.Restore(&loop.History{From: p.from, Mark: m, Opens: opens, Feedback: p.feedback(m),
-		Steps: p.steps(m), Rejected: rejected}); err != nil {
+		Steps: p.steps(m)}); err != nil {
 		return nil, err
 	}
 	return heart, nil

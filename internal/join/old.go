@@ -3,25 +3,22 @@ package join
 import (
 	"context"
 	"fmt"
-	"math"
-	"slices"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
 
-// openWithoutCuts goes on from a log whose joiner logged no cuts: it begins era 1. m is the last mark, at
-// an offset; nil: the log has none, and is empty or has all feedback. What that joiner had taken at its
-// mark is told by the mark. What it took later is not: outcomes that had their part in feedback behind
-// the mark are passed over by their log time.
+// openWithoutCuts goes on from a log whose joiner logged no cuts: era 1 begins where the last of its marks, m
+// at an offset, has a restart read again. Rounds that have their feedback keep it; all else is joined again, by
+// cuts. nil: the log has no mark, and is empty or has all feedback.
 func (c *Core) openWithoutCuts(ctx context.Context, tail stream.Tail, at int64, m *codec.FeedbackMark) error {
-	era := codec.FeedbackMark{Era: 1, From: at, FromCut: -1, Memory: -1, Limits: c.cfg.Limits}
+	era := &codec.FeedbackMark{Era: 1, From: at, FromCut: -1, Limits: c.cfg.Limits}
 	behind := at + 1
 	if m == nil {
 		era.From, behind, m = -1, tail.First, c.history.beginning()
 	}
-	cuts, err := c.readBehind(ctx, behind, tail.Open, m, &era)
+	cuts, err := c.readBehind(ctx, behind, tail.Open, m, era)
 	if err != nil {
 		return err
 	}
@@ -29,30 +26,31 @@ func (c *Core) openWithoutCuts(ctx context.Context, tail stream.Tail, at int64, 
 		return c.begins(ctx, tail)
 	}
 	era.Time, era.Eras, era.Epochs = m.Time, []codec.EraStart{{Era: 1, N: era.N}}, c.cfg.Epochs.Refs()
-	if era.Memory, err = c.memoryBefore(ctx, era.From, m.N-c.cfg.Limits.Dedup); err != nil {
-		return err
-	}
-	lost, err := c.missesDecisions(ctx, m)
-	if err != nil {
+	era.Remembers = max(1, m.N-c.cfg.Limits.Dedup+1)
+	if era.Memory, err = c.memoryBefore(ctx, era.From, era.Remembers-1); err != nil {
 		return err
 	}
 	for p := range m.Positions {
-		pos, err := c.positionWithoutCuts(ctx, p, m, era.N > m.N, lost)
+		was := &m.Positions[p]
+		d, err := c.standing(ctx, p, was.Decisions)
 		if err != nil {
 			return err
 		}
+		o, err := c.standing(ctx, c.cfg.Partitions+p, was.Outcomes)
+		if err != nil {
+			return err
+		}
+		pos := position(p, d, o)
+		if _, pos.Again, err = c.cfg.Log.Bounds(ctx, c.cfg.Topics.Outcomes, p); err != nil {
+			return err
+		}
 		era.Positions = append(era.Positions, pos)
-		was := &m.Positions[p]
-		era.LostTails = c.history.addLost(era.LostTails, p, pos.Decisions, was.DecisionsThrough)
-		era.LostTails = c.history.addLost(era.LostTails, c.cfg.Partitions+p, pos.Outcomes, was.OutcomesThrough)
+		era.LostTails = c.history.addLost(era.LostTails, p, d.next, was.Decisions)
+		era.LostTails = c.history.addLost(era.LostTails, c.cfg.Partitions+p, o.next, was.Outcomes)
 	}
 	c.cfg.Logger.Info("the joiner before this one logged no cuts: an era begins", "era", era.Era, "feedback", era.N,
 		"lost", era.LostTails)
-	if err := c.beginEra(ctx, tail, &era); err != nil {
-		return err
-	}
-	c.queueUnfinished()
-	return nil
+	return c.beginEra(ctx, tail, era)
 }
 
 // beginning is what stands for the mark of a joiner without cuts that wrote none.
@@ -118,34 +116,6 @@ func (c *Core) memoryBefore(ctx context.Context, at, n int64) (memory int64, err
 	return memory, err
 }
 
-// positionWithoutCuts returns where the mark of era 1 stands in a partition, before the heart has its
-// say. crashed says that feedback follows the last mark, lost that decisions are missing: then all is
-// taken again.
-func (c *Core) positionWithoutCuts(ctx context.Context, p int, m *codec.FeedbackMark, crashed, lost bool) (
-	pos codec.Position, err error) {
-	was := &m.Positions[p]
-	// Outcomes that wait for their decisions are orphans unless these are there now.
-	parked := func(x codec.Position) bool { return len(x.Parked) > 0 }
-	ahead := was.DecisionsThrough == 0 || slices.ContainsFunc(m.Positions, parked)
-	from, through, outcomes := was.DecisionsFrom, was.DecisionsThrough, was.OutcomesThrough
-	if lost {
-		from, through, outcomes, ahead = 0, 0, was.OutcomesFrom, false
-	}
-	d, err := c.extent(ctx, p, from, through, m.Time, ahead)
-	if err != nil {
-		return pos, err
-	}
-	o, err := c.extent(ctx, c.cfg.Partitions+p, was.OutcomesFrom, outcomes, m.Time, false)
-	if err != nil {
-		return pos, err
-	}
-	pos = position(p, d, o)
-	if crashed || lost {
-		_, pos.Again, err = c.cfg.Log.Bounds(ctx, c.cfg.Topics.Outcomes, p)
-	}
-	return pos, err
-}
-
 // addLost adds that an input is taken again from an offset on, if it was taken further.
 func (h *History) addLost(to []codec.LostTail, i int, offset, was int64) []codec.LostTail {
 	if was > offset {
@@ -155,35 +125,9 @@ func (h *History) addLost(to []codec.LostTail, i int, offset, was int64) []codec
 	return to
 }
 
-// missesDecisions reports whether decisions are missing that a joiner without cuts had taken, or that
-// offsets mean others now: the next decision of a partition is not the one behind those released.
-func (c *Core) missesDecisions(ctx context.Context, m *codec.FeedbackMark) (lost bool, err error) {
-	for p := range m.Positions {
-		was, e := &m.Positions[p], loop.DecisionEvent{}
-		_, end, err := c.cfg.Log.Bounds(ctx, c.cfg.Topics.Decisions, p)
-		if err != nil {
-			return false, err
-		}
-		lost = lost || end < was.DecisionsThrough
-		err = stream.Scan(ctx, c.cfg.Log, c.cfg.Topics.Decisions, p, was.DecisionsFrom, was.DecisionsThrough,
-			func(r *stream.Record) error {
-				if err := e.Parse(r.Type, r.Value); err != nil || e.D.N == 0 {
-					return codec.UnlessForeign(err)
-				}
-				lost = lost || e.D.N > was.Released+1
-				return stream.ErrStop
-			})
-		if err != nil {
-			return false, err
-		}
-	}
-	return lost, nil
-}
-
-// extent returns the range of an input from one offset to another that was taken by a log time: a later
-// record has taken the place of one that is lost. Ahead of that it has records that are later by no more
-// than clocks differ.
-func (c *Core) extent(ctx context.Context, i int, from, through, time int64, ahead bool) (taken, error) {
+// standing returns an empty range of an input before an offset, with the record before it, which tells whether
+// the log loses its tail later.
+func (c *Core) standing(ctx context.Context, i int, from int64) (taken, error) {
 	topic, p := c.history.Topic(i), i%c.cfg.Partitions
 	first, end, err := c.cfg.Log.Bounds(ctx, topic, p)
 	if err != nil {
@@ -191,28 +135,16 @@ func (c *Core) extent(ctx context.Context, i int, from, through, time int64, ahe
 	}
 	from = min(max(from, first), end)
 	x := taken{since: from, next: from}
-	err = stream.Scan(ctx, c.cfg.Log, topic, p, from, math.MaxInt64, func(r *stream.Record) error {
-		late := r.Time - time
-		if r.Offset < through && late > 0 || r.Offset >= through && (!ahead || late > c.cfg.Skew) {
-			return stream.ErrStop
-		}
-		x.next, x.sum = r.Offset+1, codec.Sum(x.sum, r.Offset, r.Time, r.Type, r.Value)
+	err = stream.Scan(ctx, c.cfg.Log, topic, p, from-1, from, func(r *stream.Record) error {
+		x.since, x.sum = r.Offset, codec.Sum(0, r.Offset, r.Time, r.Type, r.Value)
 		return nil
 	})
-	if err == nil && x.next == x.since { // then the record before tells whether the log loses its tail later
-		err = stream.Scan(ctx, c.cfg.Log, topic, p, from-1, from, func(r *stream.Record) error {
-			x.since, x.sum = r.Offset, codec.Sum(0, r.Offset, r.Time, r.Type, r.Value)
-			return nil
-		})
-	}
 	return x, err
 }
 
-// queueUnfinished has the rejects stored that a joiner without cuts had still to make.
-func (c *Core) queueUnfinished() { c.queueAll(c.heart.Unfinished(), c.sent) }
-
-// addCutZero puts the cut before the steps that stands for all that a joiner without cuts had taken. It
-// ends where the mark of era 1 stands, the first behind it.
+// addCutZero puts the cut before the steps that takes what lies between a mark of a joiner without cuts and that of
+// era 1, the first behind it. It is empty, except in logs of earlier builds: their era stood where that
+// joiner had stopped.
 func (h *past) addCutZero(m *codec.FeedbackMark) {
 	if !loop.WithoutCuts(h.from) {
 		return
@@ -222,36 +154,13 @@ func (h *past) addCutZero(m *codec.FeedbackMark) {
 	}
 	cut := &codec.Cut{}
 	for i := range 2 * h.Partitions {
-		x := h.rangeAt(m, i)
 		to := &cut.Decisions
 		if i >= h.Partitions {
 			to = &cut.Outcomes
 		}
-		if x.next > h.rangeAt(h.from, i).next {
+		if x := h.rangeAt(m, i); x.next > max(x.since, h.rangeAt(h.from, i).next) {
 			*to = append(*to, codec.Range{Partition: i % h.Partitions, Next: x.next, Sum: x.sum})
 		}
 	}
-	h.passed = append([]loop.Step{{N: h.from.N, Cut: cut, Mark: m}}, h.passed...)
-}
-
-// rejectedBefore returns the log times of the outcomes of cut 0 whose rejects are stored.
-func (h *past) rejectedBefore() (map[loop.Place]int64, error) {
-	if !loop.WithoutCuts(h.from) {
-		return nil, nil
-	}
-	since := int64(math.MaxInt64)
-	for i := range h.from.Positions {
-		since = min(since, h.from.Positions[i].OutcomesTime)
-	}
-	rejected := map[loop.Place]int64{}
-	earlier := false
-	err := stream.ScanBack(h.ctx, h.Log, h.Topics.Rejects, 0, math.MaxInt64, 1024, func(r *stream.Record) error {
-		earlier = earlier || r.Time+ClockSkew < since
-		x, err := codec.ParseReject(r.Value)
-		if r.Type == "" && err == nil && x.Cut == 0 && x.Topic == lostOutcomes {
-			rejected[loop.Place{Partition: x.Partition, Offset: x.Offset}] = x.Time
-		}
-		return nil
-	}, func() bool { return earlier })
-	return rejected, err
+	h.passed = append([]loop.Step{{N: h.from.N, Cut: cut}}, h.passed...)
 }

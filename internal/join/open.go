@@ -126,9 +126,6 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 		if err := c.restore(ctx, at, m, false); err != nil {
 			return err
 		}
-		if m.Cut == 0 {
-			c.queueUnfinished()
-		}
 		if err := c.replay(ctx, at+1, tail.Open); err != nil && (inputs == 0 || !errors.Is(err, ErrLost)) {
 			return err
 		}

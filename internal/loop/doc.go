@@ -45,5 +45,5 @@
 // ready.go here, choose.go and core.go of package join.
 //
 // A restart continues exactly: mark.go and restore.go here, open.go, history.go and spans.go of package
-// join. What a joiner without cuts left is read by mark.go and by old.go there, lost tails are by era.go.
+// join. What a joiner without cuts left is read by old.go there, lost tails are by era.go.
 package loop

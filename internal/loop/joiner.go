@@ -59,8 +59,6 @@ type Joiner struct {
 	unit    []byte          // of unitName
 	past    *past           // while the joiner is restored: what was released
 	counted map[Place]int64 // outcomes that an era takes again → N of the feedback that names them
-
-	unfinished []codec.Reject // by a joiner that logged no cuts
 }
 
 // inLine is the place of a round in the line.

@@ -104,7 +104,7 @@ func (j *Joiner) record(p *pending) *codec.Feedback {
 
 // reject rejects an outcome. While a joiner is restored it does not: the reject is stored.
 func (j *Joiner) reject(partition int, e *OutcomeEvent, reason string, err error, id string) {
-	if j.past != nil && !j.past.open[Place{partition, e.Offset}] {
+	if j.past != nil {
 		return
 	}
 	raw := bytes.Clone(e.Raw)

@@ -25,25 +25,22 @@ type History struct {
 	Feedback func(yield func(*codec.Feedback, error) bool)
 	// Steps are the cuts and marks between From and Mark, in their order. Where a later mark, up to
 	// and with Mark, says that a log lost its tail, the cuts before that mark have no records of it
-	// from there on. If From is of a joiner that logged no cuts, the first is cut 0: what that had taken.
+	// from there on. If From is of a joiner that logged no cuts, the first is cut 0.
 	Steps func(yield func(*Step, error) bool)
-	// Rejected are the log times of the outcomes of cut 0 whose rejects are stored.
-	Rejected map[Place]int64
 }
 
 // Step is a cut or a mark of a [History].
 type Step struct {
-	N       int64               // feedbacks before it
-	Cut     *codec.Cut          // nil: a mark
-	Batches []Batch             // of the cut
-	Mark    *codec.FeedbackMark // with cut 0: the mark of era 1
+	N       int64      // feedbacks before it
+	Cut     *codec.Cut // nil: a mark
+	Batches []Batch    // of the cut
+	Mark    *codec.FeedbackMark
 }
 
 // past are the rounds that were released behind the older mark, by partition, ascending. It is not
 // nil while a joiner is restored: then the joiner neither closes nor releases nor rejects.
 type past struct {
 	released [][]int64
-	open     map[Place]bool // outcomes of cut 0 that had no fate yet: they are rejected now
 }
 
 func (p *past) has(partition int, n int64) bool {
@@ -80,7 +77,6 @@ func (j *Joiner) Restore(h *History) error {
 		return err
 	}
 	j.past = nil
-	j.unfinished, j.ready.Rejects = j.ready.Rejects, nil
 	return j.restoreMark(h.Mark)
 }
 
@@ -90,14 +86,13 @@ func (j *Joiner) begin(h *History) error {
 	if len(m.Positions) != len(j.parts) {
 		return fmt.Errorf("a mark of %d partitions where there are %d: %w", len(m.Positions), len(j.parts), codec.ErrCorrupt)
 	}
-	if WithoutCuts(m) {
-		j.beginWithoutCuts(m)
-		return nil
-	}
-	j.n, j.cut, j.now, j.era = m.N, m.Cut, m.Time, m.Era
+	j.n, j.cut, j.now, j.era = m.N, CutOf(m), m.Time, m.Era
 	for i := range m.Positions {
 		pos, q := &m.Positions[i], &j.parts[i]
 		q.next, q.first, q.time, q.done = pos.Round+1, pos.Round+1, pos.Time, slices.Clone(pos.Done)
+	}
+	if WithoutCuts(m) { // no cut was taken there
+		return nil
 	}
 	return j.SetLimits(m)
 }
@@ -185,9 +180,6 @@ func (j *Joiner) passAgain(h *History) (era bool, err error) {
 			return era, err
 		case s.Cut != nil:
 			j.n = s.N
-			if s.Cut.Cut == 0 {
-				j.beginCutZero(h, s)
-			}
 			if err := j.Take(s.Cut, s.Batches); err != nil {
 				return era, err
 			}

@@ -89,10 +89,8 @@ func unequalField(a, b reflect.Value, i int) (field, w, g string) {
 
 // wireName is what a field is called in a record.
 func wireName(f reflect.StructField) string {
-	for _, tag := range []string{"v4", "msgpack"} {
-		if name, _, _ := strings.Cut(f.Tag.Get(tag), ","); name != "" && name != "-" {
-			return name
-		}
+	if name, _, _ := strings.Cut(f.Tag.Get("msgpack"), ","); name != "" && name != "-" {
+		return name
 	}
 	var b strings.Builder
 	for i, c := range f.Name {

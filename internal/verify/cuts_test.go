@@ -11,7 +11,7 @@ import (
 )
 
 // withoutCuts makes a log what a joiner left that did not log its cuts: its cuts are gone, and its marks
-// are of version 3.
+// are read as such.
 func (s *shopRig) withoutCuts() {
 	s.Helper()
 	s.no(s.log.(*mem.Log).Edit(s.ts.Feedback, 0, func(recs []stream.Record) (out []stream.Record) {
@@ -19,10 +19,8 @@ func (s *shopRig) withoutCuts() {
 			if r.Type == codec.TypeMark {
 				m, err := codec.ParseFeedbackMark(r.Value)
 				s.no(err)
-				pos := codec.Position{Released: m.Positions[0].Round, DecisionsFrom: m.Positions[0].Decisions,
-					OutcomesThrough: m.Positions[0].Outcomes, OutcomesFrom: m.Positions[0].Outcomes}
-				r.Value = codec.AppendFeedbackMark(nil, &codec.FeedbackMark{N: m.N, Time: m.Time, Epochs: m.Epochs,
-					Positions: []codec.Position{pos}, Guard: m.Guard})
+				m.Limits, m.Cut = codec.Limits{}, 0
+				r.Value = codec.AppendFeedbackMark(nil, &m)
 			}
 			if r.Type != codec.TypeCut {
 				out = append(out, r)

@@ -12,6 +12,6 @@
 // the cuts of the feedback log again with the heart that joined (fates.go): feedback and
 // marks must be what follows (marks.go), cuts must be such as a joiner may choose
 // (legal.go), and rejects of outcomes must follow from them (outcomerejects.go). Feedback
-// from before cuts were logged must be a copy of its decision (copies.go). The first check
-// hands what it reads to the second (pipe.go).
+// before the first mark that can be restored must be a copy of its decision (copies.go). The
+// first check hands what it reads to the second (pipe.go).
 package verify

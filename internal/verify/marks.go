@@ -114,7 +114,7 @@ func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.Feed
 // joiner remembered there.
 func (f *fateCheck) forgot(m *codec.FeedbackMark) bool {
 	least := m.Remembers
-	if from, known := f.marks[m.From]; known && from.cut >= 0 {
+	if from, known := f.marks[m.From]; known && from.remembers > 0 {
 		least = from.remembers
 	}
 	return f.feedback.cut() && m.N >= least && (f.first == 0 || f.first > least)
@@ -209,8 +209,8 @@ func (f *fateCheck) refers(r *stream.Record, m *codec.FeedbackMark, opens bool) 
 	}
 	memory, met := f.marks[m.Memory]
 	least := from.remembers - 1
-	if from.remembers == 0 && from.cut >= 0 { // it does not say
-		least = from.n - m.Limits.Dedup
+	if from.remembers == 0 { // it does not say
+		least = max(0, from.n-m.Limits.Dedup)
 	}
 	switch {
 	case m.Memory < 0:

@@ -101,13 +101,11 @@ func TestStoredRare(t *testing.T) {
 		n, b, s := rapid.Int64().Draw(t, "n"), rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"), text.Draw(t, "text")
 		wide := rapid.Uint32().Draw(t, "sum")
 		x := Epoch{V: 1, Epoch: n, Name: s, Model: append(b, '!'), Files: []FileRef{{Name: s, Size: n}}, WarmTo: n}
-		m := FeedbackMark{V: 1, N: n, Positions: []Position{{Ahead: []int64{n}, Refused: []Refusal{{n, s}}}}, Guard: b}
 		m4 := FeedbackMark{V: 4, Cut: n, Limits: Limits{Heart: 1, Bytes: n}, Guard: b, Candidates: b,
 			Positions: []Position{{Round: n, DecisionsSum: wide, Done: []Run{{n, n}}}}}
 		r := Reject{V: 1, Offset: n, Detail: s, ID: s, Bytes: b}
 		c := Cut{V: 1, Cut: max(1, n), Time: n, Decisions: []Range{{Partition: 0, Next: max(1, n), Sum: wide}}}
 		equalRare(t, x, AppendEpoch, ParseEpoch)
-		equalRare(t, m, AppendFeedbackMark, ParseFeedbackMark)
 		equalRare(t, m4, AppendFeedbackMark, ParseFeedbackMark)
 		equalRare(t, r, AppendReject, ParseReject)
 		equalRare(t, c, AppendCut, func(b []byte) (c Cut, err error) { return c, ParseCut(&c, b) })

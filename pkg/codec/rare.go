@@ -30,22 +30,21 @@ func AppendClass(dst []byte, x *Class) []byte { return appendRare(dst, classReco
 // ParseClass parses one piece of a class file.
 func ParseClass(b []byte) (Class, error) { return parsed[Class](classRecord, b) }
 
-// AppendFeedbackMark appends a mark of the joiner: of version 4 if it has limits, else of its own.
+// AppendFeedbackMark appends a mark of the joiner.
 func AppendFeedbackMark(dst []byte, x *FeedbackMark) []byte {
-	if x.Limits.Heart > 0 {
-		return appendRare(dst, cutMarkRecord, cutMarkVersion, x)
-	}
-	return appendRare(dst, feedbackMarkRecord, max(x.V, Version), x)
+	return appendRare(dst, feedbackMarkRecord, cutMarkVersion, x)
 }
 
-// ParseFeedbackMark parses a mark of the joiner, of any version: of version 4 it has limits.
-func ParseFeedbackMark(b []byte) (x FeedbackMark, err error) {
+// ParseFeedbackMark parses a mark of the joiner, of any version.
+func ParseFeedbackMark(b []byte) (FeedbackMark, error) {
 	if versionOf(b) >= cutMarkVersion {
-		err = parseRare(cutMarkRecord, b, &x)
-	} else if err = parseRare(feedbackMarkRecord, b, &x); err == nil {
-		err = x.unpack()
+		return parsed[FeedbackMark](feedbackMarkRecord, b)
 	}
-	return x, err
+	x, err := parsed[OldMark](oldMarkRecord, b)
+	if err != nil {
+		return FeedbackMark{}, err
+	}
+	return x.mark()
 }
 
 // AppendDecisionMark appends a mark of a decider.
@@ -90,20 +89,20 @@ type field struct {
 }
 
 var (
-	epochRecord        = &record{"epoch", Newest, false, fieldsOf(reflect.TypeFor[Epoch](), "msgpack")}
-	classRecord        = &record{"class", Newest, false, fieldsOf(reflect.TypeFor[Class](), "msgpack")}
-	cutRecord          = &record{"cut", Newest, true, fieldsOf(reflect.TypeFor[Cut](), "msgpack")}
-	feedbackMarkRecord = &record{"feedback mark", Newest, false, fieldsOf(reflect.TypeFor[FeedbackMark](), "msgpack")}
-	cutMarkRecord      = &record{"feedback mark", cutMarkVersion, true, fieldsOf(reflect.TypeFor[FeedbackMark](), "v4")}
-	decisionMarkRecord = &record{"decision mark", Newest, false, fieldsOf(reflect.TypeFor[DecisionMark](), "msgpack")}
-	snapshotRecord     = &record{"snapshot", Newest, false, fieldsOf(reflect.TypeFor[Snapshot](), "msgpack")}
-	rejectRecord       = &record{"reject", Newest, false, fieldsOf(reflect.TypeFor[Reject](), "msgpack")}
+	epochRecord        = &record{"epoch", Newest, false, fieldsOf(reflect.TypeFor[Epoch]())}
+	classRecord        = &record{"class", Newest, false, fieldsOf(reflect.TypeFor[Class]())}
+	cutRecord          = &record{"cut", Newest, true, fieldsOf(reflect.TypeFor[Cut]())}
+	oldMarkRecord      = &record{"feedback mark", Newest, false, fieldsOf(reflect.TypeFor[OldMark]())}
+	feedbackMarkRecord = &record{"feedback mark", cutMarkVersion, true, fieldsOf(reflect.TypeFor[FeedbackMark]())}
+	decisionMarkRecord = &record{"decision mark", Newest, false, fieldsOf(reflect.TypeFor[DecisionMark]())}
+	snapshotRecord     = &record{"snapshot", Newest, false, fieldsOf(reflect.TypeFor[Snapshot]())}
+	rejectRecord       = &record{"reject", Newest, false, fieldsOf(reflect.TypeFor[Reject]())}
 )
 
-// fieldsOf returns the fields of a struct that have a tag.
-func fieldsOf(t reflect.Type, tag string) (fields []field) {
+// fieldsOf returns the fields of a struct that have a key.
+func fieldsOf(t reflect.Type) (fields []field) {
 	for i := range t.NumField() {
-		key, option, _ := strings.Cut(t.Field(i).Tag.Get(tag), ",")
+		key, option, _ := strings.Cut(t.Field(i).Tag.Get("msgpack"), ",")
 		if key == "" || key == "-" {
 			continue
 		}
@@ -113,7 +112,7 @@ func fieldsOf(t reflect.Type, tag string) (fields []field) {
 			inside = inside.Elem()
 		}
 		if inside.Kind() == reflect.Struct {
-			f.inside = fieldsOf(inside, tag)
+			f.inside = fieldsOf(inside)
 		}
 		fields = append(fields, f)
 	}

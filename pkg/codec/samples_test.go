@@ -162,18 +162,6 @@ func sampleClass() Class {
 	return Class{V: Version, File: "class.jsonl", Part: 1, Parts: 3, Bytes: []byte{0, 1, 2, 255}}
 }
 
-func sampleFeedbackMark() FeedbackMark {
-	return FeedbackMark{
-		V: Version, N: 1000, Time: 1_700_000_000_000_000_000,
-		Positions: []Position{
-			{Partition: 0, Released: 600, Ahead: []int64{602, 700}, DecisionsFrom: 598, DecisionsTime: 5,
-				OutcomesThrough: 900, OutcomesFrom: 850, OutcomesTime: 1_700_000_000_000_000_000},
-			{Partition: 1, Released: 400, DecisionsFrom: 401, OutcomesThrough: 70_000, OutcomesFrom: 65_000},
-		},
-		Epochs: []EpochRef{{Epoch: 1, Offset: 0}, {Epoch: 2, Offset: 500}},
-	}
-}
-
 // sampleCutMark is a mark of version 4.
 func sampleCutMark() FeedbackMark {
 	const at = 1_700_000_000_000_000_000
@@ -319,7 +307,6 @@ func packedKinds() []kind {
 		hot("cut-empty", Cut{V: Version, Cut: 1, Time: 1}, AppendCut, ParseCut),
 		rare("epoch", sampleEpoch(), AppendEpoch, ParseEpoch),
 		rare("class", sampleClass(), AppendClass, ParseClass),
-		rare("feedback-mark", sampleFeedbackMark(), AppendFeedbackMark, ParseFeedbackMark),
 		rare("feedback-mark-4", sampleCutMark(), AppendFeedbackMark, ParseFeedbackMark),
 		rare("feedback-mark-4-new", newCutMark(), AppendFeedbackMark, ParseFeedbackMark),
 		rare("decision-mark", sampleDecisionMark(), AppendDecisionMark, ParseDecisionMark),

@@ -10,10 +10,6 @@ const Newest = saysMore
 // system has decided; draw for each context of a unit; or decide one action for all slots.
 const saysMore = 4
 
-// markVersion is the version of a mark of the joiner with long lists ([Position]). An older
-// program that passed over them would take rounds and outcomes that are done for such as wait.
-const markVersion = 3
-
 // cutMarkVersion is the version of a mark of a joiner that logs its cuts. Nothing in it tells an
 // older joiner which rounds wait.
 const cutMarkVersion = 4

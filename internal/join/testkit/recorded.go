@@ -41,6 +41,13 @@ type recordedRecord struct {
 // Lose has logs lose their tails.
 func (w *World) Lose() { w.lose() }
 
+// Settle has the joiner take all that the logs hold.
+func (w *World) Settle() {
+	for w.busy() {
+		w.step(w.Core)
+	}
+}
+
 // Load returns a recorded world, of a joiner that logged no cuts. How it goes on is told by the seed.
 func Load(t testing.TB, path string, seed uint64) *World {
 	f, err := os.Open(path)

@@ -306,7 +306,7 @@ func (w *World) announceGap(p int, alive map[string]bool) {
 			told = max(told, f.Round)
 		}
 		if m, err := codec.ParseFeedbackMark(r.Value); r.Type == codec.TypeMark && err == nil {
-			told = max(told, m.Positions[p].Round, m.Positions[p].Released)
+			told = max(told, m.Positions[p].Round)
 		}
 	}
 	if w.N[p] = max(last, told); told > last {

@@ -109,16 +109,20 @@ func joinOn(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 		defer c.Close()
+		settle := func() {
+			for busy := true; busy; {
+				if busy, _, err = c.Step(t.Context(), time.Time{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		settle()
 		if _, d := c.Heart().Head(); outcome == "" && d != nil {
 			outcome = d.ID
 		}
 		o := codec.Outcome{ID: outcome, Kind: codec.Withdrawn}
 		appendTo(t, e.Log, ts.Outcomes, codec.AppendOutcome(nil, &o))
-		for busy := true; busy; {
-			if busy, _, err = c.Step(t.Context(), time.Time{}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		settle()
 		if err := c.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
