@@ -336,3 +336,39 @@ func (c *Core) marksBefore(ctx context.Context, l *ledger, last *codec.FeedbackM
 		}
 	}
 }
+
+// claimed returns the largest era of a claim that the feedback log does not have: of deciders, who
+// learned more than there is, or of rejects, whose cut is gone. It is -1 if there is none. era, n and
+// cut are those of the feedback log's end, marked is the cut before its last mark.
+func (c *Core) claimed(ctx context.Context, era, n, cut, marked int64) (claimed int64, err error) {
+	claimed = -1
+	beyond := func(x int64) { claimed = max(claimed, x) }
+	m, newest := codec.FeedbackMark{Eras: c.eras}, int64(0)
+	if refs := c.cfg.Epochs.Refs(); len(refs) > 0 {
+		newest = refs[len(refs)-1].Epoch
+	}
+	if c.cfg.Claims != nil {
+		err = c.cfg.Claims(ctx, func(e, learned, epoch int64) {
+			if e > era || learned > n && !m.Voids(e, learned) || e == era && epoch > newest {
+				beyond(e)
+			}
+		})
+	}
+	if err != nil {
+		return 0, err
+	}
+	found := false
+	err = stream.ScanBack(ctx, c.cfg.Log, c.cfg.Topics.Rejects, 0, math.MaxInt64, 16, func(r *stream.Record) error {
+		x, err := codec.ParseReject(r.Value)
+		if r.Type != "" || err != nil || x.Cut == 0 {
+			return nil
+		}
+		if x.Era > era || x.Era == era && x.Cut > cut {
+			beyond(x.Era)
+		}
+		// Not the last alone tells: an earlier joiner that was opening may have stored some again behind it.
+		found = found || x.Era <= era && x.Cut <= marked
+		return nil
+	}, func() bool { return found })
+	return claimed, err
+}

@@ -45,5 +45,9 @@
 // ready.go here, choose.go and core.go of package join.
 //
 // A restart continues exactly: mark.go and restore.go here, open.go, history.go and spans.go of package
-// join. What a joiner without cuts left is read by old.go there, lost tails are by era.go.
+// join.
+//
+// What models may ask for besides stands apart, and can be left out at first: outcomes by name in named.go,
+// stages.go and provisional.go, units in unit.go, slots in slots.go, modes in mode.go, the guard in guard.go,
+// candidates in ledger.go. So do lost tails (era.go of package join) and logs from before cuts (old.go there).
 package loop

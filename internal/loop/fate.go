@@ -63,35 +63,6 @@ var (
 	errManyIDs  = fmt.Errorf("%d outcomes of its round with ids of their own count already", MaxOutcomeIDs)
 )
 
-// ToLoss maps a loss or reward of the user's scale to [0,1].
-func (r *Range) ToLoss(kind codec.OutcomeKind, x float64) (float64, error) {
-	if (x < r.Min || x > r.Max) && !r.Clip {
-		return 0, fmt.Errorf("%w: %v is not in [%v, %v]", errRange, x, r.Min, r.Max)
-	}
-	if kind == codec.Reward {
-		return clip01((r.Max - x) / (r.Max - r.Min)), nil
-	}
-	return clip01((x - r.Min) / (r.Max - r.Min)), nil
-}
-
-// FromLoss returns the loss on the user's scale that reads as the given loss in [0,1].
-func (r *Range) FromLoss(loss float64) float64 {
-	return min(max(r.Min+float64(loss*(r.Max-r.Min)), r.Min), r.Max)
-}
-
-func clip01(x float64) float64 { return min(max(x, 0), 1) }
-
-// scale returns what a loss, a reward or a named outcome counts as: a loss in [0,1], or itself.
-func (r *Range) scale(kind codec.OutcomeKind, x float64) (float64, error) {
-	if kind != codec.Named {
-		return r.ToLoss(kind, x)
-	}
-	if (x < r.Min || x > r.Max) && !r.Clip {
-		return 0, fmt.Errorf("%w: %v is not in [%v, %v]", errRange, x, r.Min, r.Max)
-	}
-	return min(max(x, r.Min), r.Max), nil
-}
-
 // take gives a round that is neither ready nor past its deadline an outcome. It returns the reason
 // and the detail if the outcome is rejected. played is the action of the decision.
 func (f *roundFate) take(r *Rules, played string, o *codec.Outcome, at outPos) (reason string, err error) {
@@ -261,7 +232,7 @@ func (f *roundFate) close(r *Rules, at int64, reason string) {
 }
 
 // reasonAfter is the reason for which an outcome of a round with a fate is rejected: an outcome
-// ended the round, or its window did. rules are those of the round, nil if nobody knows them.
+// ended the round, or its window did. rules are those of the round, nil if they are not known.
 func reasonAfter(fate codec.Fate, reason string, rules *Rules) string {
 	if endedByOutcome(fate, reason, rules) {
 		return codec.ReasonDuplicate

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"fmt"
 	"slices"
 
 	"hindsight/pkg/codec"
@@ -36,6 +37,35 @@ func Aggregates() []string { return []string{"first", "last", "sum", "mean", "ma
 type Range struct {
 	Min, Max float64
 	Clip     bool
+}
+
+// ToLoss maps a loss or reward of the user's scale to [0,1].
+func (r *Range) ToLoss(kind codec.OutcomeKind, x float64) (float64, error) {
+	if (x < r.Min || x > r.Max) && !r.Clip {
+		return 0, fmt.Errorf("%w: %v is not in [%v, %v]", errRange, x, r.Min, r.Max)
+	}
+	if kind == codec.Reward {
+		return clip01((r.Max - x) / (r.Max - r.Min)), nil
+	}
+	return clip01((x - r.Min) / (r.Max - r.Min)), nil
+}
+
+// FromLoss returns the loss on the user's scale that reads as the given loss in [0,1].
+func (r *Range) FromLoss(loss float64) float64 {
+	return min(max(r.Min+float64(loss*(r.Max-r.Min)), r.Min), r.Max)
+}
+
+func clip01(x float64) float64 { return min(max(x, 0), 1) }
+
+// scale returns what a loss, a reward or a named outcome counts as: a loss in [0,1], or itself.
+func (r *Range) scale(kind codec.OutcomeKind, x float64) (float64, error) {
+	if kind != codec.Named {
+		return r.ToLoss(kind, x)
+	}
+	if (x < r.Min || x > r.Max) && !r.Clip {
+		return 0, fmt.Errorf("%w: %v is not in [%v, %v]", errRange, x, r.Min, r.Max)
+	}
+	return min(max(x, r.Min), r.Max), nil
 }
 
 // FeatureRule restricts one feature of a model that lists its features.

@@ -48,3 +48,7 @@ func CutOf(m *codec.FeedbackMark) int64 {
 	}
 	return m.Cut
 }
+
+// BeginEra has a joiner at the start of its logs begin in an era, behind those of a feedback log that is
+// gone.
+func (j *Joiner) BeginEra(era int64) { j.era = era }

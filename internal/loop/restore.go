@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"hindsight/pkg/codec"
 )
@@ -130,25 +129,6 @@ func (j *Joiner) recall(h *History) error {
 		slices.Sort(rounds)
 	}
 	return nil
-}
-
-// recallStage learns what the record of a stage told, if its round is taken again: behind the older mark, or in an era
-// behind the newer one.
-func (j *Joiner) recallStage(f *codec.Feedback) {
-	if f.N > j.forgotten {
-		j.early = append(j.early, f.N)
-	}
-	if f.Round < j.parts[f.Partition].next {
-		return
-	}
-	if j.told == nil {
-		j.told = map[Place]toldRound{}
-	}
-	at := Place{f.Partition, f.Round}
-	for _, c := range f.Outcomes {
-		c.Name = strings.Clone(c.Name)
-		j.told[at] = append(j.told[at], toldOutcome{f.N, c})
-	}
 }
 
 // recallOutcome notes the outcomes that a feedback names if they are taken again behind a mark.

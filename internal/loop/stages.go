@@ -1,6 +1,10 @@
 package loop
 
-import "hindsight/pkg/codec"
+import (
+	"strings"
+
+	"hindsight/pkg/codec"
+)
 
 // Outcomes of equal windows form a stage. Each stage but a round's last has a line of its own, in the order of the
 // decisions, and a record of its own in the feedback log: so what is known early is learned early. A round's stages are
@@ -208,5 +212,24 @@ func (j *Joiner) concludeReady(p *pending) {
 	if !p.ready {
 		p.conclude(p.rules, p.d.Actions[p.d.Action], "", &j.scratch)
 		j.finish(p)
+	}
+}
+
+// recallStage learns what the record of a stage told, if its round is taken again: behind the older mark, or in an era
+// behind the newer one.
+func (j *Joiner) recallStage(f *codec.Feedback) {
+	if f.N > j.forgotten {
+		j.early = append(j.early, f.N)
+	}
+	if f.Round < j.parts[f.Partition].next {
+		return
+	}
+	if j.told == nil {
+		j.told = map[Place]toldRound{}
+	}
+	at := Place{f.Partition, f.Round}
+	for _, c := range f.Outcomes {
+		c.Name = strings.Clone(c.Name)
+		j.told[at] = append(j.told[at], toldOutcome{f.N, c})
 	}
 }

@@ -24,14 +24,14 @@ type slot[V any] struct {
 	v    V
 }
 
-// newTable returns an empty table. Its hash is keyed by seed, so that who does
+// newTable returns an empty table. Its hash is keyed by seed: a client that does
 // not know it cannot choose ids that collide.
 func newTable[V any](seed uint64) *table[V] {
 	return &table[V]{seed: seed, index: make([]int32, 64)}
 }
 
 // TableSeed returns the seed of the hashes of ids in a system with a secret seed. If that is
-// empty, whoever knows it can choose ids that collide.
+// empty, a client that knows this can choose ids that collide.
 func TableSeed(secret []byte) uint64 { return hashBytes(0, secret) }
 
 func (t *table[V]) find(hash uint64, id string) (at int, slot int32) {
@@ -189,4 +189,42 @@ func mix(h uint64) uint64 {
 	h ^= h >> 32
 	h *= 0xd6e8feb86659fd93
 	return h ^ h>>29
+}
+
+// ring is a queue that reuses its memory.
+type ring[T any] struct {
+	buf  []T
+	head int
+	n    int
+}
+
+func (r *ring[T]) len() int { return r.n }
+
+// at returns the i-th element from the front.
+func (r *ring[T]) at(i int) *T { return &r.buf[(r.head+i)&(len(r.buf)-1)] }
+
+func (r *ring[T]) push(v T) {
+	if r.n == len(r.buf) {
+		r.grow()
+	}
+	*r.at(r.n) = v
+	r.n++
+}
+
+func (r *ring[T]) pop() T {
+	p := r.at(0)
+	v := *p
+	var zero T
+	*p = zero
+	r.head = (r.head + 1) & (len(r.buf) - 1)
+	r.n--
+	return v
+}
+
+func (r *ring[T]) grow() {
+	buf := make([]T, max(16, 2*len(r.buf)))
+	for i := range r.n {
+		buf[i] = *r.at(i)
+	}
+	r.buf, r.head = buf, 0
 }
