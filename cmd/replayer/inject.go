@@ -320,27 +320,18 @@ func (in *injection) play(ctx context.Context, system *service.SystemConfig) (*r
 // playTo runs a system, plays everything to it, and stops it.
 func playTo(ctx context.Context, env *daemon.Env, system *service.SystemConfig, in *inject.Injection,
 	what string) (time.Duration, error) {
-	running, stop := context.WithCancel(ctx)
-	defer stop()
 	in.Learned = inject.NewLearned(in.Partitions)
 	system.Learned = in.Learned.Note
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- service.RunSystem(running, *system, func() { close(ready) }) }()
-	select {
-	case <-ready:
-	case err := <-ended:
-		if err == nil {
-			err = ctx.Err() // it was stopped before it began
-		}
+	stop, err := service.Start(ctx, *system)
+	if err != nil {
 		return 0, err
 	}
 	bar := newProgress(env.Stderr, int64(in.Rounds.Len()), what)
 	start := time.Now()
-	err := in.Run(ctx, bar.steps())
+	err = in.Run(ctx, bar.steps())
 	elapsed := time.Since(start)
 	bar.finish()
-	stop()
-	if ended := <-ended; err == nil {
+	if ended := stop(); err == nil {
 		err = ended
 	}
 	return elapsed, err

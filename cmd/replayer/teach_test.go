@@ -168,8 +168,8 @@ func TestTeachUsage(t *testing.T) {
 // liveOn runs the system of a model file on an embedded log as a decider does, and asks it.
 func liveOn(t *testing.T, dir, file string, ask func(e *engine.Engine)) {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	e, err := engine.Open(ctx, engine.Options{Log: "embedded:" + dir, Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
@@ -187,23 +187,16 @@ func liveOn(t *testing.T, dir, file string, ask func(e *engine.Engine)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		ended <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source,
-			Build: model.Epoch, Seed: seed,
-			Partitions: partitions, Owner: "test", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))},
-			func() { close(ready) })
-	}()
-	select {
-	case <-ready:
-	case err := <-ended:
+	stop, err := service.Start(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source,
+		Build: model.Epoch, Seed: seed, Partitions: partitions, Owner: "test",
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if ask != nil {
 		ask(e)
 	}
-	stop()
-	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+	if err := stop(); err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 }

@@ -5,6 +5,7 @@ package clients
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"os/exec"
 	"strings"
@@ -39,29 +40,17 @@ func startModel(t *testing.T, path string) *engine.Engine {
 	if err := topics.Create(t.Context(), e.Log, source.Name, 1, topics.Retention{}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() {
-		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source,
-			Build: model.Epoch,
-			Seed:  []byte("a seed for tests"), Partitions: 1, Owned: []int{0}, Owner: "test",
-			Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
-	}()
+	stop, err := service.Start(context.Background(), service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name,
+		Source: source, Build: model.Epoch, Seed: []byte("a seed for tests"), Partitions: 1, Owned: []int{0},
+		Owner: "test", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if err := e.Close(); err != nil {
+		if err := errors.Join(stop(), e.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	select {
-	case <-ready:
-	case err := <-done:
-		done <- nil
-		t.Fatal(err)
-	}
 	return e
 }
 

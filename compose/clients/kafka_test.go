@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"context"
 	"encoding/json"
 	"log/slog"
 	"os/exec"
@@ -88,21 +87,13 @@ func startKafkaSystem(t *testing.T, brokers string) *engine.Engine {
 	if err := topics.Create(t.Context(), e.Log, "shop", 1, topics.Retention{}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() {
-		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Name: "shop", Source: source,
-			Build: model.Epoch,
-			Seed:  replay.SecretSeed(1), Partitions: 1, Owner: "test", Logger: quiet}, func() { close(ready) })
-	}()
-	select {
-	case <-ready:
-	case err := <-done:
+	stop, err := service.Start(t.Context(), service.SystemConfig{Log: e.Log, Name: "shop", Source: source,
+		Build: model.Epoch, Seed: replay.SecretSeed(1), Partitions: 1, Owner: "test", Logger: quiet})
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
+		if err := stop(); err != nil {
 			t.Error(err)
 		}
 		e.Close()

@@ -5,10 +5,12 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -103,28 +105,19 @@ func open(t testing.TB, s setting) *world {
 	if s.change != nil {
 		s.change(&config)
 	}
-	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() { done <- service.RunSystem(ctx, config, func() { close(ready) }) }()
-	stopped := false
-	w.stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
+	stop, err := service.Start(ctx, config)
+	w.stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
+		if stop != nil {
+			err = stop()
 		}
-		if err := w.door.Close(); err != nil {
+		if err := errors.Join(err, w.door.Close()); err != nil {
 			t.Error(err)
 		}
 		w.client.CloseIdleConnections()
-	}
+	})
 	t.Cleanup(w.stop)
-	select {
-	case <-ready:
-	case err := <-done:
-		done <- err
+	if err != nil {
 		t.Fatal(err)
 	}
 	return w

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -89,22 +88,17 @@ func startWith(b testing.TB, e *engine.Engine, source *follow.Source, tune func(
 	if err := topics.Create(b.Context(), e.Log, source.Name, 1, topics.Retention{}); err != nil {
 		b.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(b.Context())
-	ready, done := make(chan struct{}), make(chan error, 1)
 	registry := prometheus.NewRegistry()
 	config := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source, Build: model.Epoch,
 		Seed: replay.SecretSeed(1), Partitions: 1, Owned: []int{0}, Owner: "bench",
 		Metrics: watch.NewMetrics(registry, nil), Logger: slog.New(slog.DiscardHandler)}
 	tune(&config)
-	go func() { done <- service.RunSystem(ctx, config, func() { close(ready) }) }()
-	select {
-	case <-ready:
-	case err := <-done:
+	stop, err := service.Start(b.Context(), config)
+	if err != nil {
 		b.Fatal(err)
 	}
 	return &system{Engine: e, name: source.Name, stop: func() {
-		cancel()
-		if err := <-done; err != nil {
+		if err := stop(); err != nil {
 			b.Error(err)
 		}
 		e.Close()

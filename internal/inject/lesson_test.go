@@ -110,20 +110,14 @@ func teachOn(t *testing.T, log stream.Log, l *Lesson, partitions, left int) erro
 		Seed:       replay.SecretSeed(1),
 		Partitions: partitions, Owner: "test", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Learned: learned.Note}
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	running, stop := context.WithCancel(t.Context())
-	defer stop()
-	go func() { ended <- service.RunSystem(running, system, func() { close(ready) }) }()
-	select {
-	case <-ready:
-	case err := <-ended:
+	stop, err := service.Start(t.Context(), system)
+	if err != nil {
 		return err
 	}
 	in := Injection{Log: &cut{log, left, cancel}, Topics: join.TopicsOf("shop"), Lead: 1, Rules: l.Model.Rules(),
 		Partitions: partitions, Rounds: l.Rounds(), Delays: l.Delays(), Learned: learned, Taught: true}
 	err = in.Run(ctx, func(int) {})
-	stop()
-	if ended := <-ended; ended != nil && !errors.Is(ended, context.Canceled) {
+	if ended := stop(); ended != nil && !errors.Is(ended, context.Canceled) {
 		t.Fatal(ended)
 	}
 	return err

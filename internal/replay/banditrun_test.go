@@ -356,22 +356,14 @@ func liveOn(t *testing.T, log stream.Log, tr *Trial, speed string, look func(log
 	if err != nil {
 		t.Fatal(err)
 	}
-	running, stop := context.WithCancel(ctx)
-	defer stop()
 	in, err := NewInjection(log, name, tr, speed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		ended <- service.RunSystem(running, service.SystemConfig{Log: log, Name: name, Source: source,
-			Build: model.Epoch, Seed: SecretSeed(tr.Seed), MarkEvery: 20,
-			Partitions: 1, Owned: []int{0}, Owner: "test", Logger: slog.New(slog.DiscardHandler), Learned: in.Note},
-			func() { close(ready) })
-	}()
-	select {
-	case <-ready:
-	case err := <-ended:
+	stop, err := service.Start(ctx, service.SystemConfig{Log: log, Name: name, Source: source, Build: model.Epoch,
+		Seed: SecretSeed(tr.Seed), MarkEvery: 20, Partitions: 1, Owned: []int{0}, Owner: "test",
+		Logger: slog.New(slog.DiscardHandler), Learned: in.Note})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := in.Run(ctx, func(int) {}); err != nil {
@@ -382,8 +374,7 @@ func liveOn(t *testing.T, log stream.Log, tr *Trial, speed string, look func(log
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop()
-	if err := <-ended; err != nil {
+	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
 	s, err := Summarize(ctx, log, name, tr.Delays.Spec, model.Epoch)

@@ -67,29 +67,22 @@ func newWorldOf(t testing.TB, yaml string, files map[string][]byte) *world {
 	t.Cleanup(server.Close)
 	w.url = server.URL
 	metrics := watch.NewMetrics(reg, health)
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	w.see.Watch(ctx, reg, metrics.Scope())
 	seed := []byte(planted)
 	w.see.Explain(explain.Config{Log: w.log, Name: "shop", Seed: seed, Build: model.Epoch, Features: true})
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		ended <- service.RunSystem(ctx, service.SystemConfig{Log: w.log, Bus: w.log, Name: "shop", Source: source,
-			Build: model.Epoch, Seed: seed, Partitions: 1,
-			Owner: planted, Logger: slog.New(slog.DiscardHandler), Metrics: metrics, Health: health, Insight: insight,
-			Control: control},
-			func() { close(ready) })
-	}()
+	stop, err := service.Start(ctx, service.SystemConfig{Log: w.log, Bus: w.log, Name: "shop", Source: source,
+		Build: model.Epoch, Seed: seed, Partitions: 1, Owner: planted, Logger: slog.New(slog.DiscardHandler),
+		Metrics: metrics, Health: health, Insight: insight, Control: control})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
+		cancel()
+		if err := stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	select {
-	case <-ready:
-	case err := <-ended:
-		t.Fatal(err)
-	}
 	return w
 }
 

@@ -183,6 +183,24 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	return g.Wait()
 }
 
+// Start runs a system beside its caller and returns when all of it is at work, as [RunSystem] has it. stop stops it and
+// returns the error that it ended with; called again it returns the same.
+func Start(ctx context.Context, c SystemConfig) (stop func() error, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- RunSystem(ctx, c, func() { close(ready) }) }()
+	select {
+	case <-ready:
+		return sync.OnceValue(func() error { cancel(); return <-ended }), nil
+	case err = <-ended:
+		if err == nil {
+			err = ctx.Err() // it was stopped before it began
+		}
+		cancel()
+		return nil, err
+	}
+}
+
 func (c *SystemConfig) joiner() SystemConfig {
 	j := *c
 	j.Logger = c.Logger.With("role", "joiner")

@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -153,24 +152,16 @@ func run(t *testing.T, dir string, work func(url string)) error {
 	}
 	e, seed := open(t, dir)
 	defer e.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() {
-		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source,
-			Build: model.Epoch,
-			Seed:  seed, Partitions: 1, Owner: "test", Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
-	}()
-	select {
-	case err := <-done:
+	stop, err := service.Start(t.Context(), service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name,
+		Source: source, Build: model.Epoch, Seed: seed, Partitions: 1, Owner: "test",
+		Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
 		return err
-	case <-ready:
 	}
 	if work != nil {
 		work(e.URL)
 	}
-	cancel()
-	return <-done
+	return stop()
 }
 
 // pack writes a folder as a tar.gz whose bytes depend on its content only.
