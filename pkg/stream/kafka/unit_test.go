@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -349,7 +350,7 @@ func TestFind(t *testing.T) {
 	}
 	trimAll(t, c)
 	_, err := s.decided(t.Context(), produced{code: int16(kafkago.InvalidProducerEpoch)}, make([]byte, batchHead), true)
-	if !errors.Is(err, stream.ErrUnknown) {
+	if !errors.Is(err, stream.ErrUnknown) || !strings.Contains(err.Error(), "no longer has where they would be") {
 		t.Errorf("where the log has lost its beginning: %v", err)
 	}
 }
