@@ -175,7 +175,8 @@ func TestTargetByHand(t *testing.T) {
 		{false, 0, 0, 1}, {false, 0, 250, 0.75}, {false, 0, -250, 1.25}, {false, 0, 900, 0.5},
 		{false, 0, -900, 1.5},
 		{false, 500, 250, 0.5}, {false, 2000, 500, 0.75}, {false, Never, 250, 1},
-		{true, 0, 0, -1}, {true, 0, 250, -1.25}, {true, 0, -250, -0.75}, {true, Never, 250, -1}, {true, 500, 125, -1.25},
+		{true, 0, 0, -1}, {true, 0, 250, -1.25}, {true, 0, -250, -0.75}, {true, Never, 250, -1}, {true, 500, 125,
+			-1.25},
 	} {
 		b := budgets{of: []Budget{{Mean: 2}, {Mean: 3, AtLeast: c.atLeast, PayBack: c.own}},
 			debt: []float64{77, c.debt}}
@@ -214,6 +215,43 @@ func TestDrawEnds(t *testing.T) {
 		{[]float64{0.25, 0, 0.75}, 1 << 51, 2}} {
 		if got := Draw(c.law, c.u); got != c.want {
 			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
+
+// TestTellByHand: a cost of 3 where 2 may be spent is half a budget of debt, and of a good the less; one that another
+// law spent is none, and is looked at for its unit all the same.
+func TestTellByHand(t *testing.T) {
+	for _, c := range []struct {
+		borrowed, atLeast, known bool
+		about                    float64
+		debt                     float64
+		told, strange            int64
+		tells                    bool
+	}{
+		{known: true, about: 3, debt: 0.5, told: 1, tells: true}, {known: true, atLeast: true, debt: -0.5, told: 1,
+			tells: true},
+		{known: true, borrowed: true, about: 0.02, strange: 1, tells: true}, {about: 3},
+		{known: true, about: 301, debt: 0.5, told: 1, strange: 1, tells: true},
+		{known: true, about: 0.03, debt: 0.5, told: 1, tells: true},
+	} {
+		b := budgets{of: []Budget{{Mean: 2, AtLeast: c.atLeast, About: map[string]float64{"b": c.about},
+			Of: func(string) (float64, []float64) { return 0, []float64{1} }}}, debt: make([]float64, 1),
+			told: make([]int64, 1), strange: make([]int64, 1), known: []Outcome{{Value: 3, Known: c.known}}}
+		tells := b.tell(&Round{Input: ab(), Action: 1, Fate: Observed, Borrowed: c.borrowed})
+		if tells != c.tells || b.debt[0] != c.debt || b.told[0] != c.told || b.strange[0] != c.strange {
+			t.Errorf("%+v: %t, debt %v of %d, strange %d", c, tells, b.debt[0], b.told[0], b.strange[0])
+		}
+	}
+}
+
+// TestOutstandingByHand: in the order of decisions rounds count by their feedback, in that of arrival as they were
+// decided.
+func TestOutstandingByHand(t *testing.T) {
+	r := &Round{N: 4, Decision: 10, LearnedThrough: 1}
+	for want, d := range map[int64]*DAFA{2: {}, 8: {ordered: &inOrder{}}} {
+		if got := d.outstanding(r); got != want {
+			t.Errorf("%d are outstanding, want %d", got, want)
 		}
 	}
 }
