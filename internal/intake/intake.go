@@ -129,7 +129,7 @@ func (in *Input) Poll(ctx context.Context) error {
 
 // FetchEnd asks the log where the partition ends now.
 func (in *Input) FetchEnd(ctx context.Context) (err error) {
-	in.end, err = stream.End(ctx, in.log, in.Topic, in.Partition)
+	_, in.end, err = in.log.Bounds(ctx, in.Topic, in.Partition)
 	return err
 }
 

@@ -45,15 +45,6 @@ func Scan(ctx context.Context, log Log, topic string, partition int, from, end i
 	return nil
 }
 
-// End returns the next offset to be written, as [Log.Bounds] does.
-func End(ctx context.Context, log Log, topic string, partition int) (next int64, err error) {
-	if e, ok := log.(Ender); ok {
-		return e.End(ctx, topic, partition)
-	}
-	_, next, err = log.Bounds(ctx, topic, partition)
-	return next, err
-}
-
 // Get returns the bytes of one record, which belong to the caller.
 func Get(ctx context.Context, log Log, topic string, partition int, offset int64) (value []byte, err error) {
 	if g, ok := log.(Getter); ok {

@@ -194,12 +194,6 @@ type Getter interface {
 	Get(ctx context.Context, topic string, partition int, offset int64) (value []byte, err error)
 }
 
-// Ender is implemented by logs that tell where a partition ends at less cost than Bounds does.
-type Ender interface {
-	// End returns what Bounds returns as next.
-	End(ctx context.Context, topic string, partition int) (next int64, err error)
-}
-
 // Measured is implemented by logs that may know the limit of their store.
 type Measured interface {
 	// Fill returns how many bytes topics hold, and how many the whole store may, 0 if that is

@@ -214,7 +214,7 @@ func (e *Engine) start(ctx context.Context) error {
 		}
 	}
 	lo := e.o.Log
-	lo.MaxStore, lo.Alone = e.so.JetStreamMaxStore, true
+	lo.MaxStore = e.so.JetStreamMaxStore
 	if lo.Logger == nil {
 		lo.Logger = e.o.Logger
 	}

@@ -59,7 +59,6 @@ type Options struct {
 	Heartbeat  time.Duration
 	APIPrefix  string       // of the JetStream API, for domains and imports
 	Replicas   int          // of the streams that Create makes; 0 means 1
-	Alone      bool         // the server is no cluster: any answer of it is that of a stream's leader
 	MaxStore   int64        // bytes that the server's store may hold, for Fill; 0: not known
 	ReadConn   *natsgo.Conn // readers use it, so that writes do not wait behind reads; nil: the same
 	BoundsConn *natsgo.Conn // Bounds uses it, so that it does not wait behind either; nil: the same

@@ -105,8 +105,6 @@ func testTopics(s *suite) {
 	want("read", err, stream.ErrNotFound)
 	_, _, err = l.Bounds(s.ctx, "no.such", 0)
 	want("bounds", err, stream.ErrNotFound)
-	_, err = stream.End(s.ctx, l, "no.such", 0)
-	want("end", err, stream.ErrNotFound)
 	var located *stream.Error
 	if !errors.As(err, &located) || located.Topic != "no.such" {
 		s.Errorf("error %v has no place", err)
@@ -147,21 +145,12 @@ func testCreateTogether(s *suite) {
 	}
 }
 
-// ends checks what End says of the first partition of a topic.
-func (s *suite) ends(topic string, next int64) {
-	s.Helper()
-	if got, err := stream.End(s.ctx, s.Log, topic, 0); got != next || err != nil {
-		s.Errorf("end %d, %v; bounds end at %d", got, err, next)
-	}
-}
-
 func testBounds(s *suite) {
 	topic := s.create(1, stream.TopicOptions{})
 	first, next, err := s.Log.Bounds(s.ctx, topic, 0)
 	if err != nil || first != next {
 		s.Fatalf("empty partition: [%d, %d), %v", first, next, err)
 	}
-	s.ends(topic, next)
 	var got acks
 	a, tail := s.open(topic, &got)
 	if tail.Open < next || tail.Next <= tail.Open || tail.First > tail.Open {
@@ -176,7 +165,6 @@ func testBounds(s *suite) {
 	if err != nil || first2 > tail.Open || next2 <= offsets[9] {
 		s.Errorf("bounds [%d, %d), %v; open at %d, last at %d", first2, next2, err, tail.Open, offsets[9])
 	}
-	s.ends(topic, next2)
 }
 
 func testPositions(s *suite) {
