@@ -196,10 +196,10 @@ func TestNotAfterItsEnd(t *testing.T) {
 // TestRefusedAndAway holds that a lease whose renewal was refused is not lost while nobody says whose it is.
 func TestRefusedAndAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &scripted{Store: leasetest.NewMemory(ttl), script: map[string]error{}}
+		refused := map[string]error{"update": lease.ErrTaken, "get": errors.New("away")}
+		s := &scripted{Store: leasetest.NewMemory(ttl), script: refused}
 		start := time.Now()
 		h := try(t, lease.NewKeeper(s, "a"), "joiner")
-		s.script["update"], s.script["get"] = lease.ErrTaken, errors.New("away")
 		<-h.Context().Done()
 		if took := time.Since(start); took != ttl*7/8 || !lost(h) {
 			t.Errorf("lost after %v", took)
