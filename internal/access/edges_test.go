@@ -292,8 +292,9 @@ func TestExpiry(t *testing.T) {
 	token := func(claims string) string { return "h." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".s" }
 	for text, want := range map[string]int64{token(`{"exp":999}`): 999, token(`{"exp":1000}`): 1000,
 		token(`{"exp":1001}`): 1000,
-		token(`{"exp":1}`):    1, token(`{"exp":0}`): 1000, token(`{"exp":-5}`): 1000, token(`{}`): 1000, token(`x`): 1000,
-		"h.!.s": 1000, "opaque": 1000, "h." + strings.Split(token(`{"exp":9}`), ".")[1]: 1000,
+		token(`{"exp":1}`):    1, token(`{"exp":0}`): 1000, token(`{"exp":-5}`): 1000, token(`{}`): 1000,
+		token(`x`): 1000,
+		"h.!.s":    1000, "opaque": 1000, "h." + strings.Split(token(`{"exp":9}`), ".")[1]: 1000,
 		token(`{"exp":9}`) + ".x": 1000} {
 		if got := expiry(text, most); got.Unix() != want {
 			t.Errorf("%s: %d, want %d", text, got.Unix(), want)

@@ -96,7 +96,8 @@ func TestWords(t *testing.T) {
 		{"policies, arrival, delays look", policed{uniform, policies}, Options{Arrival: true,
 			Late: lateLosses(40, true)}},
 		{"nothing", uniform, Options{}},
-		{"a set, an oracle without bounds", regressing{uniform, one(func(c *learner.Certificate) { c.Bounded = false })},
+		{"a set, an oracle without bounds",
+			regressing{uniform, one(func(c *learner.Certificate) { c.Bounded = false })},
 			Options{}},
 		{"a set of one function, arrival", regressing{uniform, one(func(c *learner.Certificate) {
 			c.Plausible.Functions, c.Plausible.Surviving = 1, 1
@@ -193,7 +194,8 @@ func seenModels(t *testing.T) *learner.Models {
 		t.Fatal(err)
 	}
 	for n := int64(1); n <= 3; n++ {
-		m.Add(&learner.Round{Input: &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}, N: n, Decision: n,
+		m.Add(&learner.Round{Input: &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}, N: n,
+			Decision:     n,
 			Propensities: []float64{.5, .5}, Action: 0, Fate: learner.Observed, Loss: 1, Gamma: 20})
 	}
 	return m

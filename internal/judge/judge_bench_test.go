@@ -126,7 +126,8 @@ func replayer(b *testing.B) string {
 // has the settings of its manual, but for the gamma_scale of 1, 10 (its default), 100 and
 // 1000 with which it loses least here. What counts is processor time, all threads of each
 // added up: what one core takes, with one thread for our Go code and two for Vowpal
-// Wabbit's, which reads in one of its own. x-vw is of the linear oracle, auto-x-vw of the default. x-cached is beside its reading of a cache file
+// Wabbit's, which reads in one of its own. x-vw is of the linear oracle, auto-x-vw of the default. x-cached is
+// beside its reading of a cache file
 // that it has made of the rows before; ours are text always. rounds/cpu-s and played/cpu-s
 // are of a backtest in this process, with and without reading, which is what a profile
 // shows. One run is enough: -benchtime 1x.

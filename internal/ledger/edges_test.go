@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestSequenceBegins: what the first scores add, by hand. The mean that squares are of is at most 1, whatever scores are.
+// TestSequenceBegins: what the first scores add, by hand. The mean that squares are of is at most 1,
+// whatever scores are.
 func TestSequenceBegins(t *testing.T) {
 	var s Sequence
 	if low := s.Low(3); !math.IsInf(low, -1) || s.Mean() != 0 {

@@ -49,7 +49,8 @@ func TestMap(t *testing.T) {
 	if all > 3000 {
 		t.Errorf("both lists have %d lines, more than 3,000", all)
 	}
-	planted := []byte("// A restart continues exactly: mark.go here, nowhere.go of package\n// join.\n//\n// other.go\n")
+	planted := []byte("// A restart continues exactly: mark.go here, nowhere.go of package\n" +
+		"// join.\n//\n// other.go\n")
 	if files, _, err := readingList(planted, "A restart continues exactly"); files != 2 || err == nil {
 		t.Errorf("a file that is not there: %d files, %v", files, err)
 	}

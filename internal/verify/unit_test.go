@@ -91,9 +91,11 @@ func TestFromOfMarks(t *testing.T) {
 	}{{-1, -1, 9, ""}, {-1, 0, 0, ""}, {-1, 3, 0, "from_cut"}, {-1, 1, 1, "from"}, {-1, 9, 9, "from"},
 		{20, 0, 0, "from"}, {10, 0, 5, ""}, {10, 1, 5, "from_cut"}, {11, 0, 5, "from"}, {12, 1, 5, "from"}} {
 		v := &verification{found: map[site]Difference{}}
-		f := &fateCheck{v: v, heart: loop.NewJoiner(1, codec.Limits{Heart: 1, Dedup: 20}, 1, nil), // the oldest cut is 1
+		// the oldest cut is 1
+		f := &fateCheck{v: v, heart: loop.NewJoiner(1, codec.Limits{Heart: 1, Dedup: 20}, 1, nil),
 			feedback: &logCursor{}, marks: map[int64]markPlace{10: {0, 100, 1}, 12: {1, 100, 1}}}
-		f.refers(&stream.Record{Offset: 20}, &codec.FeedbackMark{From: c.from, FromCut: c.fromCut, Cut: c.cut, Memory: -1},
+		f.refers(&stream.Record{Offset: 20},
+			&codec.FeedbackMark{From: c.from, FromCut: c.fromCut, Cut: c.cut, Memory: -1},
 			false)
 		if d := v.report.First; (d == nil) != (c.field == "") || d != nil && d.Field != c.field {
 			t.Errorf("%+v: %+v", c, d)

@@ -123,7 +123,8 @@ func TestLimits(t *testing.T) {
 				d.Prices = append(d.Prices, Price{Name: fmt.Sprintf("%02d", i)})
 			}
 		})},
-		{"name of a price", MaxNameBytes, errLong, decision(func(n int, d *Decision) { d.Prices = []Price{{Name: x(n)}} })},
+		{"name of a price", MaxNameBytes, errLong,
+			decision(func(n int, d *Decision) { d.Prices = []Price{{Name: x(n)}} })},
 		{"outcomes of a feedback", MaxOutcomes, errManyOutcomes, func(n int, json bool) error {
 			f := sampleLastStage()
 			f.Outcomes = nil

@@ -236,7 +236,8 @@ func documents() (all [][]byte) {
 		`{"specversion":"1.0","id":"e","time":"2021-02-04T16:45:00Z","data":{"features":{"h":1},"action":"a"}}`,
 		`{"specversion":"1.0","id":"e","time":"2021-02-04T16:45:00Z","data":{"id":"i","reward":1}}`,
 		`{"data":{"id":"i","features":[1,-2.5e3]},"specversion":"1.0","id":"e","actions":7}`,
-		`{"unit":"u","baseline":{"a":0.25,"b":0.75},"logged_propensity":0.5,"actions":["a",{"name":"b","features":null}]}`,
+		`{"unit":"u","baseline":{"a":0.25,"b":0.75},"logged_propensity":0.5,` +
+			`"actions":["a",{"name":"b","features":null}]}`,
 		`{"id":"i","assigned":{"action":"a","propensities":{"a":0.5,"b":0.5},"by":"r"},"slots":["h",{"name":"s"}]}`,
 		`{"id":"i","action":"a","stage":2,"outcomes":{"q":{"fate":"observed","value":0.5},"c":{"fate":"imputed"}}}`,
 		`{"id":"i","action":"a","fate":"skipped","closed_at":7,"first":{"partition":0,"n":3},"weight":2,"loss":null}`,
@@ -251,7 +252,8 @@ func documents() (all [][]byte) {
 	x.Arms = []Arm{{"a", []Value{{Name: "q", X: 1}}}}
 	f := sampleRepeatFeedback()
 	return append(all, AppendRound(nil, &x), AppendRoundJSON(nil, &x), AppendFeedback(nil, &f),
-		AppendRound(nil, &Round{Context: Context{ID: "i"}, Action: "a", Decided: true, Time: NoTime, OutcomeTime: NoTime}))
+		AppendRound(nil, &Round{Context: Context{ID: "i"}, Action: "a", Decided: true, Time: NoTime,
+			OutcomeTime: NoTime}))
 }
 
 // anything declares all features as long texts or vectors.

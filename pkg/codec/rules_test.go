@@ -107,7 +107,8 @@ func leaves(v reflect.Value, path string, visit func(path string, v reflect.Valu
 func others(v reflect.Value) (all []any) {
 	switch v.Kind() {
 	case reflect.Float64:
-		return []any{math.NaN(), math.Inf(-1), -1.0, -0x1p-53, 0.0, 0x1p-60, 0x1p-53, .3, .5, 1 - 0x1p-53, 1 - 2e-6, 1.0,
+		return []any{math.NaN(), math.Inf(-1), -1.0, -0x1p-53, 0.0, 0x1p-60, 0x1p-53, .3, .5, 1 - 0x1p-53,
+			1 - 2e-6, 1.0,
 			1 + 0x1p-52, 2.0, math.Inf(1)}
 	case reflect.String:
 		for _, n := range []int{0, 1, MaxIDBytes, MaxIDBytes + 1, MaxTextBytes, MaxTextBytes + 1} {

@@ -91,7 +91,8 @@ func TestVoids(t *testing.T) {
 // TestWhole holds which numbers are whole ones.
 func TestWhole(t *testing.T) {
 	for f, want := range map[float64]bool{0: true, -1: true, .5: false, 1 << 62: true, -1 << 63: true, 1 << 63: false,
-		math.Nextafter(1<<63, 0): true, math.Nextafter(-1<<63, -1<<64): false, math.Inf(1): false, math.Inf(-1): false} {
+		math.Nextafter(1<<63, 0): true, math.Nextafter(-1<<63, -1<<64): false, math.Inf(1): false,
+		math.Inf(-1): false} {
 		var r reader
 		if n := r.whole(f); (r.err == nil) != want || want && float64(n) != f || !want && n != 0 {
 			t.Errorf("%v: %d, %v", f, n, r.err)

@@ -75,9 +75,10 @@ func TestLinearContract(t *testing.T) {
 	})
 	t.Run("action features", func(t *testing.T) {
 		oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5})) },
-			oracletest.Options{Input: withActionFeatures, Rounds: 150, Part: turns(t), Reference: func() oracle.Regressor {
-				return newSlowLinear(oracle.LinearOptions{Beta: 0.5})
-			}})
+			oracletest.Options{Input: withActionFeatures, Rounds: 150, Part: turns(t),
+				Reference: func() oracle.Regressor {
+					return newSlowLinear(oracle.LinearOptions{Beta: 0.5})
+				}})
 	})
 }
 

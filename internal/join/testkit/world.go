@@ -168,7 +168,8 @@ func (w *World) create() {
 	o.OnAppend = func(topic string, partition int, r *stream.Record) mem.Fault {
 		w.at = map[string]int{"d": partition, "o": w.Partitions + partition, "f": 2 * w.Partitions,
 			"r": 2*w.Partitions + 1}[topic]
-		if !w.quiet && w.opens < w.patience && w.at >= 2*w.Partitions && r.Type != stream.TypeOpen && rng.IntN(150) == 0 {
+		if !w.quiet && w.opens < w.patience && w.at >= 2*w.Partitions && r.Type != stream.TypeOpen &&
+			rng.IntN(150) == 0 {
 			return []mem.Fault{mem.StoredUnknown, mem.NotStoredUnknown}[rng.IntN(2)]
 		}
 		return mem.None

@@ -67,7 +67,8 @@ func TestOwners(t *testing.T) {
 func TestSealedBatch(t *testing.T) {
 	var b batch
 	b.reset()
-	b.add(&stream.Record{Type: "t", Key: []byte("k"), Value: []byte{}, Headers: []stream.Header{{Key: "h", Value: "v"}}},
+	b.add(&stream.Record{Type: "t", Key: []byte("k"), Value: []byte{},
+		Headers: []stream.Header{{Key: "h", Value: "v"}}},
 		[]stream.Header{{Key: "m"}})
 	b.add(&stream.Record{Value: bytes.Repeat([]byte("x"), 70)}, nil)
 	b.seal(0x0102030405060708, 0x090a, 0x0b0c0d0e, 0x0f1011)

@@ -91,7 +91,8 @@ func TestCopy(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, x := range records {
-				all = append(all, fmt.Sprintf("%d %d %s %s %x", x.Offset, x.Time, x.Type, x.Key, sha256.Sum256(x.Value)))
+				all = append(all, fmt.Sprintf("%d %d %s %s %x", x.Offset, x.Time, x.Type, x.Key,
+					sha256.Sum256(x.Value)))
 			}
 		}
 		return all
@@ -109,7 +110,8 @@ func TestCopy(t *testing.T) {
 			t.Errorf("partition %d: %v, a copy of %v", partition, b, a)
 		}
 		if age(to, name) != float64(0) {
-			t.Errorf("partition %d: records of a copy are dropped by age %v before all are there", partition, age(to, name))
+			t.Errorf("partition %d: records of a copy are dropped by age %v before all are there", partition,
+				age(to, name))
 		}
 	}
 	if err := to.KeepAges(ctx, "x", configOf(t, from)); err != nil || age(to, "x_0") != float64(time.Hour) ||

@@ -364,7 +364,8 @@ func TestStreamOptions(t *testing.T) {
 		{stream.TopicOptions{}, "age 0, bytes -1, full old, purge false"},
 		{stream.TopicOptions{MaxAge: 1, MaxBytes: 1, RejectWhenFull: true, Trimmable: true},
 			"age 100000000, bytes 1, full new, purge true"},
-		{stream.TopicOptions{MaxAge: int64(time.Hour), MaxBytes: 9}, "age 3600000000000, bytes 9, full old, purge false"},
+		{stream.TopicOptions{MaxAge: int64(time.Hour), MaxBytes: 9},
+			"age 3600000000000, bytes 9, full old, purge false"},
 	} {
 		topic := "b" + strconv.Itoa(9-n) + ".x"
 		if err := l.Create(ctx, topic, 2, c.o); err != nil {
@@ -403,7 +404,8 @@ func TestStreamOptions(t *testing.T) {
 	for _, topic := range []string{"b9.x", "b8.x"} {
 		held, limit, err := l.Fill(ctx, topic)
 		both, _, again := l.Fill(ctx, topic, "b9.x")
-		if err != nil || again != nil || limit != 1<<20 || (held > 700) != (topic == "b9.x") || both < 700 || held > both {
+		if err != nil || again != nil || limit != 1<<20 || (held > 700) != (topic == "b9.x") || both < 700 ||
+			held > both {
 			t.Errorf("%s: %d of %d bytes, %v; with b9.x %d, %v", topic, held, limit, err, both, again)
 		}
 	}
