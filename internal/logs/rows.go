@@ -329,8 +329,8 @@ func (d *rows) rowText(i int, text string) error {
 
 // number returns the finite number that a text is, rounded to the nearest float64.
 func number(text string) (x float64, ok bool) {
-	if x, n := scan.Decimal(text); n == len(text) {
-		return x, true
+	if x, n := codec.Decimal(text); n == len(text) {
+		return x, !math.IsInf(x, 0)
 	}
 	x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)

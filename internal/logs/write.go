@@ -304,12 +304,12 @@ func (d *dsjsonWriter) comma() {
 
 func (d *dsjsonWriter) key(k string) {
 	d.comma()
-	d.buf = append(appendText(d.buf, k), ':')
+	d.buf = append(codec.AppendJSONText(d.buf, k), ':')
 }
 
 func (d *dsjsonWriter) text(key, s string) {
 	d.key(key)
-	d.buf = appendText(d.buf, s)
+	d.buf = codec.AppendJSONText(d.buf, s)
 }
 
 func (d *dsjsonWriter) number(key string, x float64) {
@@ -334,24 +334,3 @@ func (d *dsjsonWriter) list(key string, n int, x func(i int) float64) {
 
 // appendNumber appends the shortest text of a finite number that reads as it.
 func appendNumber(dst []byte, x float64) []byte { return strconv.AppendFloat(dst, x, 'g', -1, 64) }
-
-const hexDigits = "0123456789abcdef"
-
-// appendText appends a JSON string.
-func appendText(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	from := 0
-	for i := range len(s) {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		dst = append(dst, s[from:i]...)
-		if from = i + 1; c < ' ' {
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		} else {
-			dst = append(dst, '\\', c)
-		}
-	}
-	return append(append(dst, s[from:]...), '"')
-}

@@ -169,46 +169,7 @@ func (s *JSON) escape() {
 	s.i += n
 }
 
-var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
-
-// Decimal returns the number that text begins with, and the bytes it takes: a sign, digits and a point,
-// from 1 to 15 digits in all; n is 0 where there is none, or more digits. Digits and power of ten are
-// exact then, and their quotient is the float next to the number, as strconv has it (Clinger 1990, How to
-// Read Floating Point Numbers Accurately).
-func Decimal(text string) (x float64, n int) {
-	var m, sign uint64
-	if len(text) > 0 {
-		if text[0] == '-' {
-			sign = 1 << 63
-		}
-		if text[0] == '-' || text[0] == '+' {
-			n = 1
-		}
-	}
-	first, fraction := n, 0
-	for ; n < len(text) && text[n]-'0' <= 9; n++ {
-		m = m*10 + uint64(text[n]-'0')
-	}
-	digits := n - first
-	if n < len(text) && text[n] == '.' {
-		n++
-		point := n
-		for ; n < len(text) && text[n]-'0' <= 9; n++ {
-			m = m*10 + uint64(text[n]-'0')
-		}
-		fraction = n - point
-		digits += fraction
-	}
-	if digits == 0 || digits > 15 {
-		return 0, 0
-	}
-	if x = float64(m); fraction > 0 {
-		x /= tens[fraction]
-	}
-	return math.Float64frombits(math.Float64bits(x) | sign), n // no branch: signs are not foreseen
-}
-
-// Number reads a number, rounded to the nearest float64.
+// Number reads a number, rounded to the nearest float64. Other programs write some that JSON does not have: 01 and 1.
 func (s *JSON) Number() float64 {
 	s.Peek()
 	b := s.b[s.i:]
@@ -217,8 +178,8 @@ func (s *JSON) Number() float64 {
 		s.Fail("expected a number")
 		return 0
 	}
-	x, n := Decimal(text)
-	if n == 0 || n < len(text) && text[n]|0x20 == 'e' {
+	x, n := codec.Decimal(text)
+	if n == 0 || math.IsInf(x, 0) {
 		return s.longNumber(s.i)
 	}
 	s.i += n

@@ -115,8 +115,8 @@ func jsonFloat(dst []byte, f float64) []byte {
 	return strconv.AppendFloat(dst, f, 'f', -1, 64)
 }
 
-// jsonText appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
-func jsonText(dst []byte, s string) []byte {
+// AppendJSONText appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
+func AppendJSONText(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
 	from := 0 // what was not yet copied
@@ -176,7 +176,7 @@ func jsonComma(dst []byte) []byte {
 
 // jsonKey appends a key, with the comma before it if one is needed.
 func jsonKey(dst []byte, key string) []byte {
-	return append(jsonText(jsonComma(dst), key), ':')
+	return append(AppendJSONText(jsonComma(dst), key), ':')
 }
 
 func jsonInt(dst []byte, v int64) []byte { return strconv.AppendInt(dst, v, 10) }

@@ -54,12 +54,12 @@ func TestJSONTextByEight(t *testing.T) {
 			for _, part := range []string{s[:at], c, s[at+len(c):]} {
 				for i := 0; i < len(part); {
 					_, n := utf8.DecodeRuneInString(part[i:])
-					b := jsonText(nil, part[i:i+n]) // shorter than eight bytes
+					b := AppendJSONText(nil, part[i:i+n]) // shorter than eight bytes
 					one = append(one, b[1:len(b)-1]...)
 					i += n
 				}
 			}
-			if got := jsonText(nil, s); string(got) != string(one)+`"` {
+			if got := AppendJSONText(nil, s); string(got) != string(one)+`"` {
 				t.Fatalf("%q: %s, want %s\"", s, got, one)
 			}
 		}

@@ -26,7 +26,7 @@ func roundAsJSON(dst []byte, from int) []byte {
 		case "outcomes":
 			text = r.timedJSON(jsonKey(text, key))
 		default:
-			text = r.appendJSON(jsonKey(text, key), maxDepth, jsonText)
+			text = r.appendJSON(jsonKey(text, key), maxDepth, AppendJSONText)
 		}
 	}
 	return slices.Delete(append(text, '}'), from, len(dst))
@@ -37,14 +37,14 @@ func (r *reader) timedJSON(dst []byte) []byte {
 	dst = append(dst, '{')
 	for s := r.open(tokMap); r.more(&s); {
 		if dst = jsonKey(dst, r.key()); r.kind() != tokMap {
-			dst = r.appendJSON(dst, maxDepth, jsonText)
+			dst = r.appendJSON(dst, maxDepth, AppendJSONText)
 			continue
 		}
 		r.open(tokMap) // {"time", "value"}
 		r.key()
 		at := r.int()
 		r.key()
-		dst = r.appendJSON(jsonKey(append(dst, '{'), "value"), maxDepth, jsonText)
+		dst = r.appendJSON(jsonKey(append(dst, '{'), "value"), maxDepth, AppendJSONText)
 		dst = append(roundTimeJSON(jsonKey(dst, "time"), at), '}')
 	}
 	return append(dst, '}')

@@ -58,7 +58,7 @@ func AppendJSON(dst []byte, kind string, record []byte) []byte {
 	from, r := len(dst), reader{b: record}
 	dst = append(dst, '{')
 	if kind != "" {
-		dst = jsonText(jsonKey(dst, typeKey), kind)
+		dst = AppendJSONText(jsonKey(dst, typeKey), kind)
 	}
 	for s := r.open(tokMap); r.more(&s); {
 		switch key := r.key(); key {
@@ -82,7 +82,7 @@ func asJSON(dst []byte, from int) []byte {
 		if key := r.key(); key == "v" {
 			r.skip(0)
 		} else {
-			text = r.appendJSON(jsonKey(text, key), maxDepth, jsonText)
+			text = r.appendJSON(jsonKey(text, key), maxDepth, AppendJSONText)
 		}
 	}
 	return slices.Delete(append(text, '}'), from, len(dst))
@@ -140,7 +140,7 @@ func CarriedContext(dst, raw []byte) []byte {
 		}
 	} else if r.kind() == tokMap {
 		from := len(dst)
-		dst = r.appendJSON(dst, maxDepth-contextDepth, jsonText)
+		dst = r.appendJSON(dst, maxDepth-contextDepth, AppendJSONText)
 		if r.end("") == nil {
 			return dst
 		}
@@ -172,7 +172,7 @@ func (r *reader) appendJSON(dst []byte, depth int, binary func([]byte, string) [
 	case tokNum:
 		return r.appendNumber(dst)
 	case tokText:
-		return jsonText(dst, r.text())
+		return AppendJSONText(dst, r.text())
 	case tokBytes:
 		return binary(dst, r.text())
 	case tokList, tokMap:

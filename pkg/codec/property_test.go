@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -258,3 +259,31 @@ func documents() (all [][]byte) {
 
 // anything declares all features as long texts or vectors.
 func anything(string) bool { return true }
+
+func TestDecimalIsTheFloatNextToIt(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	taken := 0
+	for range 20000 {
+		b := []byte(strconv.Itoa(rng.IntN(1 << rng.IntN(62))))
+		if at := rng.IntN(len(b) + 1); rng.IntN(4) > 0 {
+			b = append(b[:at:at], append([]byte{'.'}, b[at:]...)...)
+		}
+		if rng.IntN(2) == 0 {
+			b = append([]byte{"+-"[rng.IntN(2)]}, b...)
+		}
+		want, err := strconv.ParseFloat(string(b), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, n := Decimal(string(b) + ",7")
+		if n == 0 {
+			continue
+		}
+		if taken++; n != len(b) || math.Float64bits(v) != math.Float64bits(want) {
+			t.Fatalf("%s is %v of %d bytes, not %v", b, v, n, want)
+		}
+	}
+	if taken < 10000 {
+		t.Errorf("%d of 20000 were taken", taken)
+	}
+}

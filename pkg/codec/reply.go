@@ -7,8 +7,8 @@ package codec
 // unread names what nobody reads of its context; "": the key is left out.
 // duplicate says that the decision was made for an earlier request.
 func AppendDecisionJSON(dst []byte, d *Decision, unread string, duplicate bool) []byte {
-	dst = jsonText(jsonKey(append(dst, '{'), "id"), d.ID)
-	dst = jsonText(jsonKey(dst, "action"), d.Actions[d.Action])
+	dst = AppendJSONText(jsonKey(append(dst, '{'), "id"), d.ID)
+	dst = AppendJSONText(jsonKey(dst, "action"), d.Actions[d.Action])
 	dst = jsonKnown(jsonKey(dst, "propensity"), d, d.Action)
 	dst = append(jsonKey(dst, "propensities"), '{')
 	for i := range d.Propensities {
@@ -20,7 +20,7 @@ func AppendDecisionJSON(dst []byte, d *Decision, unread string, duplicate bool) 
 	dst = jsonInt(jsonKey(dst, "epoch"), d.Epoch)
 	dst = jsonInt(jsonKey(dst, "learned_through"), d.LearnedThrough)
 	if d.Mode != Live {
-		dst = jsonText(jsonKey(dst, "mode"), d.Mode.String())
+		dst = AppendJSONText(jsonKey(dst, "mode"), d.Mode.String())
 	}
 	if len(d.Prices) > 0 {
 		dst = append(jsonKey(dst, "prices"), '{')
@@ -31,7 +31,7 @@ func AppendDecisionJSON(dst []byte, d *Decision, unread string, duplicate bool) 
 	}
 	dst = jsonFirst(dst, d.First)
 	if unread != "" {
-		dst = jsonText(jsonKey(dst, "unread"), unread)
+		dst = AppendJSONText(jsonKey(dst, "unread"), unread)
 	}
 	if duplicate {
 		return append(jsonKey(dst, "duplicate"), "true}"...)

@@ -57,7 +57,7 @@ func AppendSlotsReply(dst []byte, id string, slots []Slot, replies [][]byte, jso
 		}
 		return dst
 	}
-	dst = append(jsonKey(jsonText(jsonKey(append(dst, '{'), "id"), id), "slots"), '{')
+	dst = append(jsonKey(AppendJSONText(jsonKey(append(dst, '{'), "id"), id), "slots"), '{')
 	for i := range slots {
 		dst = append(jsonKey(dst, slots[i].Name), replies[i]...)
 	}
