@@ -45,6 +45,16 @@ func TestShortestForms(t *testing.T) {
 	}
 }
 
+// A number is written with an exponent from the size on at which JavaScript writes it so.
+func TestJSONFloats(t *testing.T) {
+	for f, want := range map[float64]string{0: "0", 1e-6: "0.000001", 9.5e-7: "9.5e-07", -1e21: "-1e+21",
+		999999999999999900000: "999999999999999900000", math.Inf(-1): "null"} {
+		if got := string(jsonFloat(nil, f)); got != want {
+			t.Errorf("%g: %s, want %s", f, got, want)
+		}
+	}
+}
+
 // Texts are written alike whether they are looked at by eight bytes or by one.
 func TestJSONTextByEight(t *testing.T) {
 	for at := range 20 {

@@ -27,13 +27,13 @@ func (r *reader) isCloudEvent() bool {
 	}
 	again := newReader(r.b)
 	s := again.open(tokMap)
-	return again.find(&s, 0, cloudMark)
+	return again.find(&s, cloudMark)
 }
 
 // MediaType returns the media type of an event that a client wrote.
 func MediaType(event []byte) string {
 	r := newReader(event)
-	if s := r.open(tokMap); r.json && r.find(&s, contextDepth, cloudMark) {
+	if s := r.open(tokMap); r.json && r.find(&s, cloudMark) {
 		return "application/cloudevents+json"
 	}
 	return EncodingOf(event).ContentType()
@@ -56,10 +56,10 @@ func openCloudEvent(b []byte) (data reader, id string) {
 		case "data":
 			r.once(&seen, 2)
 			from = r.i
-			r.skip(0)
+			r.skip()
 			to = r.i
 		default:
-			r.skip(0)
+			r.skip()
 		}
 	}
 	if r.space(); r.err == nil && r.i != len(r.b) {

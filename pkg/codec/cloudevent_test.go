@@ -3,6 +3,7 @@ package codec
 import (
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -13,6 +14,8 @@ func TestCloudEventContext(t *testing.T) {
 		{`{"id":"e1","data":{"actions":["a"]},"type":"t","specversion":"1.0"}`, "e1", "a"},
 		// Extension attributes may have the names of an event's keys, with other types.
 		{`{"id":"e1","actions":7,"v":9,"data":{"actions":["a"]},"specversion":"1.0"}`, "e1", "a"},
+		{`{"actions":7,"deep":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) +
+			`,"id":"e1","data":{"actions":["a"]},"specversion":"1.0"}`, "e1", "a"},
 		// Inside the data the mark is a key like any other.
 		{`{"id":"e1","data":{"specversion":"0.1","actions":["a"]},"specversion":"1.0"}`, "e1", "a"},
 		{`{"id":"e1","data" : {"actions":["a"]} , "specversion":"1.0" } `, "e1", "a"},

@@ -194,7 +194,7 @@ func (r *reader) stray(where, key string) {
 	if r.strays != nil {
 		r.strays.Add(where + key)
 	}
-	r.skip(0)
+	r.skip()
 }
 
 // textOrNull reads text; null is "".

@@ -67,7 +67,7 @@ func AppendJSON(dst []byte, kind string, record []byte) []byte {
 		case "crc":
 			sum := crc32.Checksum(dst[from:], castagnoli)
 			dst = jsonInt(jsonKey(dst, key), int64(sum))
-			r.skip(0)
+			r.skip()
 		default:
 			dst = r.appendJSON(jsonKey(dst, key), maxDepth, jsonBytes)
 		}
@@ -80,7 +80,7 @@ func asJSON(dst []byte, from int) []byte {
 	r, text := reader{b: dst[from:]}, append(dst, '{')
 	for s := r.open(tokMap); r.more(&s); {
 		if key := r.key(); key == "v" {
-			r.skip(0)
+			r.skip()
 		} else {
 			text = r.appendJSON(jsonKey(text, key), maxDepth, AppendJSONText)
 		}
@@ -110,7 +110,7 @@ func Stored(dst []byte, e Encoding, kind string, record []byte) []byte {
 // 1970; 0: it says none. Of feedback that is when the round was closed.
 func EventTime(record []byte) (at int64) {
 	r := newReader(record)
-	for s := r.open(tokMap); r.find(&s, contextDepth, "time", "closed_at"); {
+	for s := r.open(tokMap); r.find(&s, "time", "closed_at"); {
 		at = r.int()
 	}
 	return at
@@ -130,7 +130,7 @@ func CarriedContext(dst, raw []byte) []byte {
 	r := newReader(raw)
 	if r.json {
 		from := r.i
-		r.skip(contextDepth)
+		r.skipAt(contextDepth)
 		to := r.i
 		if r.end("") == nil {
 			if raw = raw[from:to]; !utf8.Valid(raw) { // where nobody reads it
@@ -181,7 +181,7 @@ func (r *reader) appendJSON(dst []byte, depth int, binary func([]byte, string) [
 		}
 		r.fail(errDepth)
 	default:
-		r.skip(0)
+		r.skip()
 	}
 	return append(dst, "null"...)
 }
@@ -249,7 +249,7 @@ func (r *reader) contextBytes() []byte {
 		return r.bytes()
 	}
 	from := r.i
-	r.skip(contextDepth)
+	r.skipAt(contextDepth)
 	return r.b[from:r.i:r.i]
 }
 

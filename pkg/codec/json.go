@@ -252,7 +252,9 @@ func (r *reader) jsonNumber() float64 {
 		return x
 	case n > 0:
 		r.fail(errRange)
-	case len(b) > 0 && jsonToken(b[0]) != tokNum:
+	case len(b) == 0:
+		r.fail(errTruncated)
+	case jsonToken(b[0]) != tokNum:
 		r.fail(errWantNum)
 	default:
 		r.fail(errSyntax)

@@ -163,6 +163,8 @@ func TestParseOutcomeCases(t *testing.T) {
 		{`{"id":"a","loss":1,"loss":1}`, "loss: corrupt record: the key occurs twice"},
 		{`{"id":"a","loss":"1"}`, "loss: corrupt record: want a number"},
 		{`{"id":"a","loss":NaN}`, "loss: corrupt"},
+		{`{"id":"a","loss":`, "not valid JSON: the bytes end too early"},
+		{`{"id":"a","loss":-`, "not valid JSON"},
 		{`{"id":"a","loss":-1e400}`, "loss: corrupt record: number out of range"},
 		{"hex:82 a2 69 64 a1 61 a4 6c 6f 73 73 01", ""},
 		{"hex:82 a2 69 64 c4 01 61 a4 6c 6f 73 73 ca 3f 00 00 00", ""}, // bin as text, float32

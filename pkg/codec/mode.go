@@ -105,7 +105,7 @@ func (r *reader) modeKey(key string, seen *uint32, from int, m *Mode, would *[]f
 			*would = append(*would, r.float())
 		}
 	default:
-		r.skip(0)
+		r.skip()
 	}
 }
 

@@ -70,7 +70,9 @@ func TestModeIsChecked(t *testing.T) {
 func TestBaselineIsChecked(t *testing.T) {
 	for text, want := range map[string]error{
 		`"a"`: nil, `{"a":1}`: nil, `{"a":0.5,"b":0.5}`: nil, `{"a":0.3333333,"b":0.6666666}`: nil, `null`: nil,
-		`["a","b"]`: nil, `[]`: nil,
+		`{"a":0.999999}`: nil, `{"a":0.9999989}`: errSharesSum, `{"a":1,"b":0.000001}`: nil,
+		`{"a":1,"b":0.0000011}`: errSharesSum,
+		`["a","b"]`:             nil, `[]`: nil,
 		`{"a":0.5}`: errSharesSum, `{"a":1,"b":1}`: errSharesSum, `{"a":-1,"b":2}`: errProbability,
 		`{"a":0.5,"a":0.5}`: errDuplicate,
 		`""`:                errEmpty, `7`: errBaseline, `{"a":"b"}`: errWantNum, `[7]`: errWantText,

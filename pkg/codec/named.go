@@ -112,7 +112,7 @@ func (r *reader) closedOne(c *Closed) {
 		case "stage":
 			c.Stage = r.once(&seen, 5).small()
 		default:
-			r.skip(0)
+			r.skip()
 		}
 	}
 	r.require(seen, closedKeys)

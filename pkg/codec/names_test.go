@@ -43,6 +43,13 @@ func TestNamesAreShort(t *testing.T) {
 	for i := range 1000 {
 		n.Add(strings.Repeat("ä\x00\xff", 1+i))
 	}
+	for name, want := range map[string]string{strings.Repeat("x", nameBytes): strings.Repeat("x", nameBytes),
+		strings.Repeat("x", nameBytes+1):       strings.Repeat("x", nameBytes) + "…",
+		"x" + strings.Repeat("ä", nameBytes/2): "x" + strings.Repeat("ä", nameBytes/2-1) + "…"} {
+		if got := shown(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
 	if s := n.String(); len(s) > keptNames*(4*nameBytes+8) || !utf8.ValidString(s) || strings.ContainsAny(s,
 		"\x00\n") || !strings.HasSuffix(s, ", …") {
 		t.Errorf("%d bytes: %q", len(s), s)

@@ -109,7 +109,7 @@ func (r *reader) outcome(o *Outcome) {
 				r.cloud = true
 				return
 			}
-			r.skip(0)
+			r.skip()
 		}
 	}
 	if seen&(1<<5) != 0 {

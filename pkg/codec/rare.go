@@ -242,7 +242,7 @@ func checkCRC(b []byte) error {
 // versionOf returns the version that a record says; 0 if it says none.
 func versionOf(b []byte) int64 {
 	r := newReader(b)
-	if s := r.open(tokMap); r.find(&s, 0, "v") {
+	if s := r.open(tokMap); r.find(&s, "v") {
 		return r.int()
 	}
 	return 0
@@ -258,7 +258,7 @@ func (r *reader) record(rec *record, fields []field, v reflect.Value, outer bool
 			i++
 		}
 		if i == len(fields) {
-			r.skip(0)
+			r.skip()
 		} else {
 			r.once(&seen, i)
 			f := v.Field(fields[i].index)

@@ -259,13 +259,13 @@ func (r *reader) entry(s *entries) bool {
 	return s.met
 }
 
-// find is more of a map up to the next entry that has one of some keys. It skips the others, which lie at a depth.
-func (r *reader) find(s *span, depth int, keys ...string) bool {
+// find is more of a map up to the next entry that has one of some keys. It skips the others, one of which may be a context.
+func (r *reader) find(s *span, keys ...string) bool {
 	for r.more(s) {
 		if slices.Contains(keys, r.key()) {
 			return true
 		}
-		r.skip(depth)
+		r.skipAt(contextDepth)
 	}
 	return false
 }
@@ -364,7 +364,9 @@ func (r *reader) bool() bool {
 }
 
 // skip reads a value of any kind and checks that it is well formed.
-func (r *reader) skip(depth int) {
+func (r *reader) skip() { r.skipAt(0) }
+
+func (r *reader) skipAt(depth int) {
 	switch r.kind() {
 	case tokNull:
 		r.null()
@@ -380,14 +382,14 @@ func (r *reader) skip(depth int) {
 		}
 		for s := r.open(tokMap); r.more(&s); {
 			r.skipKey(depth + 1)
-			r.skip(depth + 1)
+			r.skipAt(depth + 1)
 		}
 	case tokList:
 		if depth >= maxDepth {
 			r.fail(errDepth)
 		}
 		for s := r.open(tokList); r.more(&s); {
-			r.skip(depth + 1)
+			r.skipAt(depth + 1)
 		}
 	case tokExt:
 		r.packExt()
@@ -401,7 +403,7 @@ func (r *reader) skipKey(depth int) {
 	if r.json {
 		r.jsonKey()
 	} else {
-		r.skip(depth)
+		r.skipAt(depth)
 	}
 }
 

@@ -29,6 +29,15 @@ func TestDecisionReply(t *testing.T) {
 		t.Errorf("of a model with budgets: %s", got)
 	}
 	sameReply(t, AppendDecisionJSON(nil, &d, "vpi", false), AppendDecisionReply(nil, &d, "vpi", false))
+	for u, want := range map[Unknown]string{
+		UnknownRest: `"propensity":0.30000000000000004,"propensities":{"a":null,"b":0.30000000000000004,"c":null}`,
+		UnknownLaw:  `"propensity":null,"propensities":{"a":null,"b":null,"c":null}`} {
+		d := sampleExternal(u)
+		if got := string(AppendDecisionJSON(nil, &d, "", false)); !strings.Contains(got, want) {
+			t.Errorf("%d is unknown: %s, want %s", u, got, want)
+		}
+		sameReply(t, AppendDecisionJSON(nil, &d, "", false), AppendDecisionReply(nil, &d, "", false))
+	}
 }
 
 func TestErrorReply(t *testing.T) {
@@ -72,7 +81,7 @@ func floats(x any) any {
 			x[k] = floats(v)
 		}
 		return x
-	case bool, string, float64:
+	case bool, string, float64, nil:
 		return x
 	}
 	return reflect.ValueOf(x).Convert(reflect.TypeFor[float64]()).Float()

@@ -91,7 +91,7 @@ func ParseRound(dst *Round, b []byte) error {
 // cloudTime returns the time of a CloudEvent.
 func cloudTime(b []byte) int64 {
 	r := newReader(b)
-	if s := r.open(tokMap); r.find(&s, 0, "time") && r.kind() == tokText {
+	if s := r.open(tokMap); r.find(&s, "time") && r.kind() == tokText {
 		return r.roundTime()
 	}
 	return NoTime
@@ -135,7 +135,7 @@ func (r *reader) round(o *Round) {
 			if r.kind() == tokMap {
 				o.Repeat = r.once(&seen, 31).roundRef().N > 0
 			} else {
-				r.skip(0)
+				r.skip()
 			}
 		default:
 			if s.key == cloudMark && r.json && !r.inner {
@@ -144,7 +144,7 @@ func (r *reader) round(o *Round) {
 				return
 			}
 			if !r.decided(o, s.key, &seen) && !r.came(o, s.key, &seen) && !r.named(o, s.key, &seen) {
-				r.skip(0)
+				r.skip()
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func (r *reader) round(o *Round) {
 // roundContext reads the context that a feedback or a decision carries as bytes.
 func (r *reader) roundContext(c *Context, actions []Action) {
 	if r.json {
-		r.skip(0)
+		r.skip()
 		return
 	}
 	id := c.ID
@@ -275,7 +275,7 @@ func (r *reader) named(o *Round, key string, seen *uint32) bool {
 			for s := r.open(tokMap); r.more(&s); {
 				name := r.key()
 				if r.kind() != tokNum { // what else a file tells of it
-					r.skip(0)
+					r.skip()
 					continue
 				}
 				a.Values = append(a.Values, Value{Name: name, X: r.finite()})
@@ -310,7 +310,7 @@ func (r *reader) timedValue(v *TimedValue) bool {
 		case "fate":
 			fate = r.fate()
 		default:
-			r.skip(0)
+			r.skip()
 		}
 	}
 	if v.Withdrawn = v.Withdrawn || fate == WithdrawnRound; v.Withdrawn {
@@ -388,7 +388,7 @@ func RecordLength(b []byte) (n int, incomplete bool, err error) {
 	if r.kind() != tokMap {
 		return 0, len(b) == 0, wrong("round", "", errWantMap)
 	}
-	r.skip(0)
+	r.skip()
 	if r.err != nil {
 		return 0, errors.Is(r.err, errTruncated), wrong("round", "", r.err)
 	}

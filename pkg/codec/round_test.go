@@ -47,6 +47,77 @@ func TestRoundAgain(t *testing.T) {
 	}
 }
 
+// TestRoundKeysTwice holds that each key that a round has is read once.
+func TestRoundKeysTwice(t *testing.T) {
+	for key, value := range map[string]string{
+		"v": "1", "id": `"i"`, "features": "{}", "actions": "null", "context": "{}", "unit": `"u"`,
+		"first": `{"partition":0,"n":1}`, "time": "null", "action": `"a"`, "propensity": "1", "propensities": `{"a":1}`,
+		"weight": "1", "baseline": `["a"]`, "inactive": "true", "loss": "1", "reward": "1", "withdrawn": "true",
+		"activated": "true", "outcome_time": "null", "closed_at": "null", "defaulted": "true", "fate": `"imputed"`,
+		"outcomes": `{"q":1}`, "arms": "{}", "stage": "1",
+	} {
+		var o Round
+		once := `"` + key + `":` + value
+		if err := ParseRound(&o, []byte("{"+once+"}")); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+		err := ParseRound(&o, []byte("{"+once+","+once+"}"))
+		if !errors.Is(err, errTwice) && !errors.Is(err, errTwoWorth) {
+			t.Errorf("%s twice: %v", key, err)
+		}
+	}
+}
+
+// TestRoundParts holds what is read of keys with parts: the first round of a unit, whether the baseline is the round's
+// or its context's, and of the arms the numbers.
+func TestRoundParts(t *testing.T) {
+	share := sampleContext()
+	share.Baseline = []Share{{Name: "b", P: 1}}
+	packed := func(o Round, keys ...string) []byte { // the context between other keys
+		b := append(appendMap(nil, 1+len(keys)/2), strings.Join(keys, "")...)
+		return appendBytes(appendKey(b, "context"), AppendContext(nil, &o.Context))
+	}
+	for _, c := range []struct {
+		in   []byte
+		want Round
+	}{
+		{[]byte(`{"first":{"partition":0,"n":1}}`), Round{Repeat: true}},
+		{[]byte(`{"first":"of all"}`), Round{}},
+		{packed(Round{Context: share}), Round{Baseline: []string{"b"}}},
+		{packed(Round{Context: share}, "\xa8baseline", "\x91\xa1a"), Round{Baseline: []string{"a"}}},
+		{[]byte(`{"arms":{"a":{"note":"x","cost":2},"b":{}}}`),
+			Round{Arms: []Arm{{"a", []Value{{Name: "cost", X: 2}}}, {Action: "b"}}}},
+		{[]byte(`{"outcomes":{"a":{"fate":"skipped"},"b":2}}`),
+			Round{Values: []TimedValue{{Value{Name: "b", X: 2}, NoTime}}}},
+	} {
+		var got Round
+		err := ParseRound(&got, c.in)
+		if got = (Round{Repeat: got.Repeat, Baseline: got.Baseline, Arms: got.Arms, Values: got.Values}); err != nil ||
+			!same(got, c.want) {
+			t.Errorf("%q: %+v, %v; want %+v", c.in, got, err, c.want)
+		}
+	}
+}
+
+// TestRecordLength holds where one of the records that follow each other in a file ends.
+func TestRecordLength(t *testing.T) {
+	deep := func(n int) string { return strings.Repeat("\x81\xa1x", n) + "\x80" }
+	for in, want := range map[string]struct {
+		n          int
+		incomplete bool
+		err        error
+	}{
+		"": {0, true, errWantMap}, "\x80": {1, false, nil}, "\x80\x80": {1, false, nil},
+		"\x90": {0, false, errWantMap}, "\x81\xa1x": {0, true, errTruncated}, "\x81\xa1x\xc1": {0, false, errNoValue},
+		deep(maxDepth - 1): {3*maxDepth - 2, false, nil}, deep(maxDepth): {0, false, errDepth},
+	} {
+		n, incomplete, err := RecordLength([]byte(in))
+		if n != want.n || incomplete != want.incomplete || !errors.Is(err, want.err) {
+			t.Errorf("%q: %d, %v, %v; want %+v", in, n, incomplete, err, want)
+		}
+	}
+}
+
 // A 0 is not taken for a key that is not there: the action was played, and the round counts.
 func TestRoundWithZeros(t *testing.T) {
 	for key, want := range map[string]string{

@@ -85,7 +85,7 @@ func (r *reader) roundRef() (ref RoundRef) {
 				r.fail(errRange)
 			}
 		default:
-			r.skip(0)
+			r.skip()
 		}
 	}
 	r.require(seen, refKeys)
@@ -98,7 +98,7 @@ func (r *reader) contextUnit() (unit string, other bool) {
 	if k := r.kind(); k == tokText || k == tokBytes || k == tokNull {
 		return r.textOrNull(), false
 	}
-	r.skip(0)
+	r.skip()
 	return "", true
 }
 
