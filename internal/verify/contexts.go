@@ -20,10 +20,11 @@ func (l *decisionLane) passRequest(ctx context.Context) error {
 	case l.known && through < l.through:
 		l.wrong("contexts_through", "at least "+i64(l.through), through)
 	case !l.known || through > l.through:
+		known := l.known // or a mark that is gone may tell that the context before it was lost
 		if err := l.pass(ctx, through, l.epoch()); err != nil {
 			return err
 		}
-		if through != l.passed && through > l.contexts.first {
+		if known && through != l.passed && through > l.contexts.first {
 			l.wrong("contexts_through", "the offset behind a context, such as "+i64(l.passed), through)
 		}
 	}

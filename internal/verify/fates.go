@@ -33,6 +33,7 @@ type fateCheck struct {
 	tails    []codec.LostTail // of all eras
 	begun    bool             // a mark was restored
 	lost     bool             // a cut took what is gone, and no mark was restored since
+	old      bool             // retention has dropped that
 	unread   bool             // a cut may be missing since the last one
 	ruleless bool             // the heart met a round whose rules are no longer kept
 
@@ -309,11 +310,11 @@ func (f *fateCheck) fail(ctx context.Context, r *stream.Record, err error) error
 				}
 			}
 		}
-		if input >= 0 && f.dropped(ctx, input) {
+		f.lost = true
+		if f.old = input >= 0 && f.dropped(ctx, input, offset); f.old {
 			break
 		}
 		behind := len(f.tails)
-		f.lost = true
 		f.v.suspect(at(f.feedback, r, field, "the records that the log holds", err), nil, func() bool {
 			return slices.ContainsFunc(f.tails[behind:], func(x codec.LostTail) bool {
 				return f.history.Input(x.Topic, x.Partition) == input && x.Offset < offset
@@ -332,10 +333,13 @@ func (f *fateCheck) fail(ctx context.Context, r *stream.Record, err error) error
 	return nil
 }
 
-// dropped reports whether retention has dropped what the next cut may have taken of an input.
-func (f *fateCheck) dropped(ctx context.Context, input int) bool {
+// dropped reports whether retention has dropped what a cut, which ends at an offset of an input, may have taken of it.
+func (f *fateCheck) dropped(ctx context.Context, input int, offset int64) bool {
+	if f.heart != nil {
+		offset = f.history.Position(f.heart, input)
+	}
 	first, _, err := f.v.Log.Bounds(ctx, f.history.Topic(input), input%f.v.partitions)
-	return err == nil && first > join.LogStart && f.heart != nil && first > f.history.Position(f.heart, input)
+	return err == nil && first > join.LogStart && first > offset
 }
 
 // lose ends the replay until a mark can be restored.

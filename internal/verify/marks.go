@@ -86,12 +86,12 @@ func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.Feed
 		if !follow.Newer(err) && !f.begun && f.shortened(ctx) {
 			return nil
 		}
-		if f.lost && !opens {
+		if f.old || f.lost && !opens {
 			return nil // of the same
 		}
 		return f.fail(ctx, r, err)
 	}
-	f.heart, f.lost, f.met = heart, false, m.Cut
+	f.heart, f.lost, f.old, f.met = heart, false, false, m.Cut
 	f.copies.close()
 	if f.spans != nil {
 		f.spans.Close()

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"hash/maphash"
@@ -28,6 +29,7 @@ type outcomeRejects struct {
 	again bool    // an input is, as a mark says since the last that was compared: cuts are not taken again
 	own   int64   // offset behind the last first copy
 	last  int64   // what the last mark said of that
+	kept  int64   // cut of the first; 0: none was read
 }
 
 // rejectPlace is what a reject is of, and the cut that took it.
@@ -82,6 +84,7 @@ func (x *outcomeRejects) read(ctx context.Context, cut int64) (later *codec.Reje
 		if r.Type != "" || err != nil || rej.Topic != outcomesTopic || rej.Partition >= x.v.partitions {
 			continue // not the joiner's, or reported where rejects are read
 		}
+		x.kept = cmp.Or(x.kept, rej.Cut)
 		switch {
 		case rej.Cut == 0 || x.exempt(&rej):
 			x.v.count(&x.v.report.Rejects, Tally{TooOld: 1})
@@ -136,7 +139,7 @@ func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Recor
 		if err := codec.ParseOutcome(new(codec.Outcome), rej.Bytes); follow.Newer(err) { // a newer joiner could read it
 			return c.failed(r.Offset, err)
 		}
-		if x.c.cut() && len(x.met) == 0 {
+		if x.c.cut() && (x.kept == 0 || place.cut <= x.kept) {
 			x.v.count(&x.v.report.Rejects, Tally{TooOld: 1}) // retention may have dropped it
 		} else {
 			x.v.suspect(at(c, r, "rejects", fmt.Sprintf("the reject of outcomes[%d]@%d, by cut %d", place.partition,

@@ -124,11 +124,12 @@ func (r *Report) add(d *Difference) {
 
 // before orders differences by log time: what went wrong first is the likely
 // cause. Of one time, decisions come before what follows from them. Two checks, which run side by side, may
-// differ on one record: a field is named before bytes that cannot be used.
+// differ on one record: a field is named before bytes that cannot be used. Of one field the order of what was
+// expected decides, so that a log has one report.
 func (d *Difference) before(o *Difference) bool {
 	c := cmp.Or(cmp.Compare(d.Time, o.Time), cmp.Compare(d.Topic, o.Topic), cmp.Compare(d.Partition, o.Partition),
 		cmp.Compare(d.Offset, o.Offset))
-	return c < 0 || c == 0 && d.Field != "bytes" && o.Field == "bytes"
+	return c < 0 || c == 0 && (d.Field != "bytes" && o.Field == "bytes" || d.Field == o.Field && d.Want < o.Want)
 }
 
 // at returns a difference in a record.

@@ -1,0 +1,128 @@
+package verify
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+var update = flag.Bool("update", false, "write testdata/reports.golden anew")
+
+// TestReports holds all that is said of logs of many kinds, to the last count: whole ones, ones without their
+// beginning, their end or a record, after power failures, and with several partitions.
+func TestReports(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine: nothing for the race detector")
+	}
+	const file = "testdata/reports.golden"
+	var out strings.Builder
+	var whole map[string]string // what was said of the world as it was, and is not said again
+	say := func(w *world, what string) {
+		r, err := w.run(w.log)
+		if fmt.Fprint(&out, what); err != nil {
+			fmt.Fprintf(&out, ": %v\n", err)
+			return
+		}
+		said := map[string]string{}
+		told := func(name string, x any) {
+			text, err := json.Marshal(x)
+			w.no(err)
+			if said[name] = string(text); whole[name] != said[name] {
+				fmt.Fprintf(&out, ", %s %s", name, text)
+			}
+		}
+		told("exit", r.ExitCode())
+		told("from", r.Start)
+		for _, x := range r.rows() {
+			told(x.name, []int64{x.Records, x.Checked, x.Tally.TooOld})
+		}
+		told("old", []int64{r.Old.Drawn, r.Old.Ruled})
+		told("pending", r.Pending)
+		told("late", []any{r.LateLosses, r.LateOutcomes})
+		told("differences", []int64{r.Differences, r.Foreign})
+		told("first", r.First)
+		if r.Beside != r.First {
+			told("beside", r.Beside)
+		}
+		if fmt.Fprintln(&out); whole == nil {
+			whole = said
+		}
+	}
+	for i, w := range []*world{liveWorld(t, 1, 3, 25), encodedWorld(t, codec.JSON, 2, 5, 15), failedWorld(t, 1, 0),
+		failedWorld(t, 1, 6), failedWorld(t, 2, 3)} {
+		whole = nil
+		say(w, fmt.Sprint("world ", i))
+		w.eachChange(i, func(what string) { say(w, fmt.Sprintf("world %d, %s", i, what)) })
+	}
+	if *update {
+		if err := os.WriteFile(file, []byte(out.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(want), "\n")
+	for i, got := range strings.Split(out.String(), "\n") {
+		if i >= len(lines) || got != lines[i] {
+			t.Errorf("%s\nwant\n%s", got, lines[min(i, len(lines)-1)])
+		}
+	}
+}
+
+// failedWorld is one after two power failures.
+func failedWorld(t *testing.T, parts int, seed uint64) *world {
+	w := newWorld(t, parts, seed)
+	w.use(int(seed) % len(worldModels))
+	for range 2 {
+		w.rounds(30)
+		w.powerLoss()
+	}
+	w.rounds(30)
+	return w
+}
+
+// eachChange takes something from each partition, and from all what is older than a log time, one after the other.
+func (w *world) eachChange(offset int, f func(what string)) {
+	topics := map[string]int{w.ts.Contexts: w.parts, w.ts.Decisions: w.parts, w.ts.Outcomes: w.parts, w.ts.Feedback: 1,
+		w.ts.Rejects: 1, w.ts.Snapshots: 1}
+	put := func(topic string, p int, recs []stream.Record) {
+		w.no(w.log.Edit(topic, p, func([]stream.Record) []stream.Record { return recs }))
+	}
+	for _, topic := range slices.Sorted(maps.Keys(topics)) {
+		for p := range topics[topic] {
+			recs := w.records(topic, p)
+			for k := 1; k < 5 && len(recs) > 0; k++ {
+				at := min((len(recs)*k+offset)/5, len(recs)-1)
+				put(topic, p, recs[at:])
+				f(fmt.Sprintf("%s[%d] from %d on", topic, p, recs[at].Offset))
+				put(topic, p, slices.Delete(slices.Clone(recs), at, at+1))
+				f(fmt.Sprintf("%s[%d] without %d %s", topic, p, recs[at].Offset, recs[at].Type))
+				if k%2 == 0 {
+					put(topic, p, recs[:at])
+					f(fmt.Sprintf("%s[%d] up to %d", topic, p, recs[at].Offset))
+				}
+			}
+			put(topic, p, recs)
+		}
+	}
+	feedback := w.records(w.ts.Feedback, 0)
+	for k := 1; k < 6; k++ {
+		since := feedback[len(feedback)*k/6+offset].Time
+		for topic, parts := range topics {
+			for p := range parts {
+				put(topic, p, slices.DeleteFunc(w.records(topic, p), func(r stream.Record) bool { return r.Time < since }))
+			}
+		}
+		f(fmt.Sprintf("all from %d on", since))
+	}
+}
