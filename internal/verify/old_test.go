@@ -37,6 +37,7 @@ func TestVerifyOld(t *testing.T) {
 			{"propensities." + dec.Actions[0], func(d *codec.Decision) {
 				d.Propensities[0], d.Propensities[1], d.Propensities[2] = -d.Propensities[0], 1, d.Propensities[0]
 			}, false},
+			{"context", func(d *codec.Decision) { d.Context = append(slices.Clone(d.Context), ' ') }, false},
 			{"propensities", func(d *codec.Decision) { d.Actions[(d.Action+1)%3] = "z" }, true},
 		} {
 			if c.ruled && !ruled {

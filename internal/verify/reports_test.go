@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/model"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -17,7 +18,8 @@ import (
 var update = flag.Bool("update", false, "write testdata/reports.golden anew")
 
 // TestReports holds all that is said of logs of many kinds, to the last count: whole ones, ones without their
-// beginning, their end or a record, after power failures, and with several partitions.
+// beginning, their end or a record, after power failures, and with several partitions. What retention has dropped, of
+// all topics or of one alone, is no difference.
 func TestReports(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine: nothing for the race detector")
@@ -25,8 +27,13 @@ func TestReports(t *testing.T) {
 	const file = "testdata/reports.golden"
 	var out strings.Builder
 	var whole map[string]string // what was said of the world as it was, and is not said again
-	say := func(w *world, what string) {
-		r, err := w.run(w.log)
+	say := func(w *world, what string, kept bool) {
+		var read, all int64
+		r, err := Run(w.ctx, Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch,
+			Dedup: worldDedup, Progress: func(done, total int64) { read, all = done, total }})
+		if kept && (err != nil || r.Differences > 0) {
+			t.Errorf("%s: %v, %+v", what, err, r)
+		}
 		if fmt.Fprint(&out, what); err != nil {
 			fmt.Fprintf(&out, ": %v\n", err)
 			return
@@ -45,6 +52,7 @@ func TestReports(t *testing.T) {
 			told(x.name, []int64{x.Records, x.Checked, x.Tally.TooOld})
 		}
 		told("old", []int64{r.Old.Drawn, r.Old.Ruled})
+		told("read", []int64{read, all})
 		told("pending", r.Pending)
 		told("late", []any{r.LateLosses, r.LateOutcomes})
 		told("differences", []int64{r.Differences, r.Foreign})
@@ -59,8 +67,8 @@ func TestReports(t *testing.T) {
 	for i, w := range []*world{liveWorld(t, 1, 3, 25), encodedWorld(t, codec.JSON, 2, 5, 15), failedWorld(t, 1, 0),
 		failedWorld(t, 1, 6), failedWorld(t, 2, 3)} {
 		whole = nil
-		say(w, fmt.Sprint("world ", i))
-		w.eachChange(i, func(what string) { say(w, fmt.Sprintf("world %d, %s", i, what)) })
+		say(w, fmt.Sprint("world ", i), true)
+		w.eachChange(i, func(what string, kept bool) { say(w, fmt.Sprintf("world %d, %s", i, what), kept) })
 	}
 	if *update {
 		if err := os.WriteFile(file, []byte(out.String()), 0o600); err != nil {
@@ -92,7 +100,8 @@ func failedWorld(t *testing.T, parts int, seed uint64) *world {
 }
 
 // eachChange takes something from each partition, and from all what is older than a log time, one after the other.
-func (w *world) eachChange(offset int, f func(what string)) {
+// kept says that retention could have.
+func (w *world) eachChange(offset int, f func(what string, kept bool)) {
 	topics := map[string]int{w.ts.Contexts: w.parts, w.ts.Decisions: w.parts, w.ts.Outcomes: w.parts, w.ts.Feedback: 1,
 		w.ts.Rejects: 1, w.ts.Snapshots: 1}
 	put := func(topic string, p int, recs []stream.Record) {
@@ -104,12 +113,12 @@ func (w *world) eachChange(offset int, f func(what string)) {
 			for k := 1; k < 5 && len(recs) > 0; k++ {
 				at := min((len(recs)*k+offset)/5, len(recs)-1)
 				put(topic, p, recs[at:])
-				f(fmt.Sprintf("%s[%d] from %d on", topic, p, recs[at].Offset))
+				f(fmt.Sprintf("%s[%d] from %d on", topic, p, recs[at].Offset), true)
 				put(topic, p, slices.Delete(slices.Clone(recs), at, at+1))
-				f(fmt.Sprintf("%s[%d] without %d %s", topic, p, recs[at].Offset, recs[at].Type))
+				f(fmt.Sprintf("%s[%d] without %d %s", topic, p, recs[at].Offset, recs[at].Type), false)
 				if k%2 == 0 {
 					put(topic, p, recs[:at])
-					f(fmt.Sprintf("%s[%d] up to %d", topic, p, recs[at].Offset))
+					f(fmt.Sprintf("%s[%d] up to %d", topic, p, recs[at].Offset), false)
 				}
 			}
 			put(topic, p, recs)
@@ -120,9 +129,10 @@ func (w *world) eachChange(offset int, f func(what string)) {
 		since := feedback[len(feedback)*k/6+offset].Time
 		for topic, parts := range topics {
 			for p := range parts {
-				put(topic, p, slices.DeleteFunc(w.records(topic, p), func(r stream.Record) bool { return r.Time < since }))
+				put(topic, p, slices.DeleteFunc(w.records(topic, p),
+					func(r stream.Record) bool { return r.Time < since }))
 			}
 		}
-		f(fmt.Sprintf("all from %d on", since))
+		f(fmt.Sprintf("all from %d on", since), true)
 	}
 }

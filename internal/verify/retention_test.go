@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strings"
 	"testing"
 
 	"hindsight/internal/follow"
@@ -86,7 +87,7 @@ func (l *eagerLog) Read(ctx context.Context, topic string, partition int, from i
 		return r, err
 	}
 	l.read++
-	switch drop := func() { l.w.drop(topic, partition, 2) }; {
+	switch drop := func() { l.w.drop(topic, partition, 1) }; {
 	case l.read > l.times:
 	case l.later:
 		r = &overtakenReader{brokenReader{Reader: r, err: stream.ErrTruncated}, drop}
@@ -120,10 +121,37 @@ func TestVerifyOvertaken(t *testing.T) {
 			t.Errorf("%+v: %v, %d readers", c, err, l.read)
 		}
 	}
-	l := &eagerLog{Log: w.log, w: w, times: 1000, later: true}
-	if _, err := w.run(l); !errors.Is(err, errDropped) || !errors.Is(err, stream.ErrTruncated) ||
-		l.read != mostAttempts {
-		t.Errorf("%v, %d readers", err, l.read)
+	for most, later := range map[int]bool{mostAttempts: true, mostAttempts * mostBegun: false} {
+		l := &eagerLog{Log: w.log, w: w, times: most + 1, later: later}
+		if _, err := w.run(l); !errors.Is(err, errDropped) || !errors.Is(err, stream.ErrTruncated) || l.read != most {
+			t.Errorf("%v, %d readers", err, l.read)
+		}
+	}
+}
+
+// TestVerifyTruncated: a log that says that records are dropped, though it keeps as many as before, ends with its
+// error; the last of too many attempts says what it found.
+func TestVerifyTruncated(t *testing.T) {
+	w := liveWorld(t, 1, 1, 10)
+	log := &hookedLog{Log: w.log, broken: w.ts.Contexts, err: stream.ErrTruncated}
+	if r, err := w.run(log); !errors.Is(err, stream.ErrTruncated) {
+		t.Errorf("%v %+v", err, r)
+	}
+	v := verification{report: Report{First: &Difference{Topic: "d", Partition: 1, Offset: 7, Field: "n", Want: "1",
+		Got: "2"}}}
+	err := v.tooFast(nil)
+	if !errors.Is(err, errDropped) || !strings.HasSuffix(err.Error(), ": d[1]@7 n: want 1, got 2") {
+		t.Error(err)
+	}
+}
+
+// TestMostSuspects: what is suspected beyond the number that is kept is a difference at once.
+func TestMostSuspects(t *testing.T) {
+	for kept, want := range map[int]int64{mostSuspects - 1: 0, mostSuspects: 1} {
+		v := verification{suspects: make([]suspicion, kept), found: map[site]Difference{}}
+		if v.suspect(Difference{}, nil, nil); v.report.Differences != want || len(v.suspects) != mostSuspects {
+			t.Errorf("%d are kept: %d differences, %d kept", kept, v.report.Differences, len(v.suspects))
+		}
 	}
 }
 

@@ -3,8 +3,11 @@ package verify
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
+	"hindsight/internal/latelosses"
+	"hindsight/internal/model"
 	"hindsight/internal/testkit/daily"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -71,6 +74,77 @@ func TestVerifyFirst(t *testing.T) {
 				t.Errorf("%s at offset %d: %s: the first difference is %+v", c.topic, r.Offset, c.field, f)
 			}
 			break
+		}
+	}
+}
+
+// TestVerifyDefaults holds what is verified where nothing is said of how many ids are remembered, and what a report is
+// of.
+func TestVerifyDefaults(t *testing.T) {
+	w := liveWorld(t, 1, 3, 25)
+	r, err := Run(w.ctx, Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch})
+	if err != nil || r.ExitCode() != Identical || r.Name != worldName || r.Seconds <= 0 ||
+		r.PerSecond != float64(r.Decisions.Checked)/r.Seconds {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
+
+// TestReportText holds what people read of three reports.
+func TestReportText(t *testing.T) {
+	d := Difference{Topic: "m.feedback", Partition: 2, Offset: 7, Field: "loss", Want: "0.5", Got: "0.25"}
+	foreign, round := d, d
+	foreign.Field, foreign.Time, foreign.foreign = "type", -1, true
+	round.Round, round.ID, round.Time = 4, "a b", -2
+	of := func(r Report, differences ...Difference) Report {
+		r.Name, r.Start, r.Seconds, r.PerSecond = "m", "the beginning", 1.25, 1000
+		for i := range differences {
+			r.add(&differences[i])
+		}
+		return r
+	}
+	rows := func(decisions string) string {
+		return "  contexts            0  checked          0\n" + decisions + `  feedback            0  checked          0
+  outcomes            0  checked          0
+  rejects             0  checked          0
+  snapshots           0  checked          0
+  epochs              0  checked          0
+  marks               0  checked          0
+`
+	}
+	const none = "  decisions           0  checked          0\n"
+	const end = "  0 rounds wait for their feedback\n  from the beginning; 1.2 s, 1000 decisions a second\n"
+	const values = "    want 0.5\n    got  0.25\n"
+	const first = "  first  m.feedback[2]@7"
+	mean := 0.25
+	late := latelosses.Comparison{OnTime: latelosses.Figures{N: 9, Mean: &mean},
+		Late: latelosses.Figures{N: 8, Mean: &mean}}
+	differ := late
+	differ.Differ = true
+	for _, c := range []struct {
+		report Report
+		want   string
+	}{
+		{of(Report{}), "verify m: identical\n" + rows(none) + end},
+		{of(Report{Decisions: Tally{9, 2, 7}, Cuts: Tally{3, 2, 0}, Old: OldDecisions{7, 5}}),
+			"verify m: identical as far as what they follow from is kept\n" +
+				rows("  decisions           9  checked          2  too old 7\n") +
+				"  cuts                3  checked          2\n  of 7 decisions too old to be recomputed the draw from " +
+				"their law was checked, of 5 all but the learner's law\n" + end},
+		{of(Report{}, d, round), "verify m: DIFFERENT: 2 differences\n" + first + " round 4 \"a b\" loss\n" +
+			values + rows(none) + end},
+		{of(Report{}, foreign), "verify m: DIFFERENT: 1 differences\n" + first + " type\n" + values +
+			"  foreign 1: records that the service did not write, or that are damaged; nothing else differs\n" +
+			rows(none) + end},
+		{of(Report{}, d, foreign), "verify m: DIFFERENT: 2 differences\n" + first + " type\n" + values +
+			"  foreign 1: records that the service did not write, or that are damaged; the first beside them: " +
+			"m.feedback[2]@7 loss\n" + values + rows(none) + end},
+		{of(Report{LateLosses: late}), "verify m: identical\n" + rows(none) + strings.Replace(end, "  from",
+			"  late losses "+late.Line(nil)+"\n  from", 1)},
+		{of(Report{LateOutcomes: map[string]latelosses.Comparison{"q": differ}}), "verify m: identical\n" +
+			rows(none) + strings.Replace(end, "  from", "  warning of q: "+differ.Warning(nil)+"\n  from", 1)},
+	} {
+		if got := c.report.text(); got != c.want {
+			t.Errorf("%s\nwant\n%s", got, c.want)
 		}
 	}
 }
