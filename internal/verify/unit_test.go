@@ -30,7 +30,7 @@ func TestRejectCutOff(t *testing.T) {
 
 // TestFirstDifference: of one record two checks may tell, in any order, and the field is told.
 func TestFirstDifference(t *testing.T) {
-	all := []Difference{{Partition: 1, Field: "n"}, {Field: "bytes"}, {Field: "n"}}
+	all := []Difference{{Partition: 1, Field: "n"}, {Field: "bytes"}, {Field: "n"}, {Field: "n", Want: "x"}}
 	for range 2 {
 		var r Report
 		for i := range all {
