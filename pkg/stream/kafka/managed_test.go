@@ -82,12 +82,14 @@ func TestBrokerWithoutFence(t *testing.T) {
 		k := fake(t)
 		defer k.Close()
 		last, left := uint16(0), takes // epoch, probes
+		var sequences uint32           // of probes, which must be the first of their epoch
 		k.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
 			k.KeepControl()
 			b := r.(*kmsg.ProduceRequest).Topics[0].Partitions[0].Records
 			if epoch := binary.BigEndian.Uint16(b[atEpoch:]); epoch >= last {
 				last = epoch
-			} else if left--; left >= 0 { // stored as of a producer without an epoch
+			} else if sequences |= binary.BigEndian.Uint32(b[atSequence:]); left > 0 { // stored as of a producer without an epoch
+				left--
 				copy(b[atProducer:atCount], bytes.Repeat([]byte{0xff}, atCount-atProducer))
 				binary.BigEndian.PutUint32(b[atCRC:], crc32.Checksum(b[atAttributes:], castagnoli))
 			}
@@ -108,6 +110,9 @@ func TestBrokerWithoutFence(t *testing.T) {
 			wants += " a0 a1"
 		}
 		want(t, values(t, c, "t"), wants)
+		if k.Close(); sequences != 0 { // ours now
+			t.Error("a probe is not the first of its epoch")
+		}
 	}
 }
 

@@ -279,24 +279,30 @@ func (c *Client) outOfRange(ctx context.Context, p *place, offset int64) error {
 
 // nonceAt returns the random number of the open record at an offset, "" if there is no such record.
 func (c *Client) nonceAt(ctx context.Context, p *place, offset int64) (nonce string, err error) {
-	err = c.batchAt(ctx, p, offset, func(s *stored) error {
-		if err := s.inflate(); err != nil || s.isControl() || s.count == 0 {
-			return err
-		}
-		d := decoder{keepNonce: true}
-		d.start(*s)
-		var r stream.Record
-		if err := d.record(&r); err != nil || r.Offset != offset || r.Type != stream.TypeOpen {
-			return err
-		}
-		for _, h := range r.Headers {
-			if h.Key == headerNonce {
-				nonce = h.Value
-			}
-		}
-		return nil
+	err = c.batchAt(ctx, p, offset, func(s *stored) (err error) {
+		nonce, err = s.nonce(offset)
+		return err
 	})
 	return nonce, err
+}
+
+// nonce is nonceAt of the batch with the offset.
+func (s *stored) nonce(offset int64) (nonce string, err error) {
+	if err := s.inflate(); err != nil || s.count == 0 {
+		return "", err
+	}
+	d := decoder{keepNonce: true}
+	d.start(*s)
+	var r stream.Record
+	if err := d.record(&r); err != nil || r.Offset != offset || r.Type != stream.TypeOpen {
+		return "", err
+	}
+	for _, h := range r.Headers {
+		if h.Key == headerNonce {
+			nonce = h.Value
+		}
+	}
+	return nonce, nil
 }
 
 // Writer implements [stream.Log].

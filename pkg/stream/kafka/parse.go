@@ -158,8 +158,8 @@ func (d *decoder) record(r *stream.Record) error {
 		d.left--
 		return nil
 	}
-	n := d.f.varint()
-	if n < 0 || n > int64(len(d.f.b)) || d.f.bad {
+	n := d.f.varint() // bad: 0, which is too few
+	if uint64(n) > uint64(len(d.f.b)) {
 		return fmt.Errorf("%w: a record of %d bytes where %d are left", ErrCorrupt, n, len(d.f.b))
 	}
 	f := fields{b: d.f.b[:n]}

@@ -38,11 +38,9 @@ const (
 
 // produced is the answer to a Produce request for one partition.
 type produced struct {
-	code       int16
-	base       int64 // offset of the first record of the batch
-	start      int64 // offset of the first record that is kept
-	appendTime int64 // ms; −1 if the record's own time counts
-	message    string
+	code    int16
+	base    int64 // offset of the first record of the batch
+	message string
 }
 
 // produce sends a batch and reads the answer. After an error the broker may have it.
@@ -60,7 +58,8 @@ func (cn *conn) produce(p *place, timeoutMillis int32, batch []byte) (r produced
 	if !f.partition(p) {
 		return r, cn.lost(errShort)
 	}
-	r.code, r.base, r.appendTime, r.start = f.int16(), f.int64(), f.int64(), f.int64()
+	r.code, r.base = f.int16(), f.int64()
+	f.take(8 + 8) // time of appending, first offset kept
 	for range max(0, f.int32()) {
 		f.int32()
 		if m := f.stringBytes(); r.message == "" {
@@ -100,7 +99,6 @@ type fetched struct {
 	code    int16
 	high    int64 // high watermark: the next offset to be read by anyone
 	stable  int64 // last stable offset: where the first transaction that is open begins; high if none is
-	start   int64 // offset of the first record that is kept
 	aborted []aborted
 	batches []byte
 }
@@ -141,7 +139,8 @@ func (cn *conn) fetch(p *place, offset int64, waitMillis, maxBytes int32, read i
 	if !f.partition(p) {
 		return r, cn.lost(errShort)
 	}
-	r.code, r.high, r.stable, r.start = f.int16(), f.int64(), f.int64(), f.int64()
+	r.code, r.high, r.stable = f.int16(), f.int64(), f.int64()
+	f.int64() // first offset kept
 	for range max(0, f.int32()) {
 		if r.aborted = append(r.aborted, aborted{f.int64(), f.int64()}); f.bad {
 			break

@@ -2,14 +2,17 @@ package kafka
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -320,6 +323,9 @@ func TestFind(t *testing.T) {
 	a := open(t, c, "t", 1)
 	fill(t, a, "a", 1)
 	fill(t, a, "b", 1)
+	if a.sender.search != 3 {
+		t.Errorf("the next batch would be looked for from %d on, and not from 3", a.sender.search)
+	}
 	s := &sender{line: line{c: c, p: a.sender.p}, search: 0}
 	defer s.close()
 	for _, x := range []struct {
@@ -354,4 +360,87 @@ func TestFind(t *testing.T) {
 	if !errors.Is(err, stream.ErrUnknown) || !strings.Contains(err.Error(), "no longer has where they would be") {
 		t.Errorf("where the log has lost its beginning: %v", err)
 	}
+}
+
+// TestRoomOfBatch holds how many records and bytes go into one batch, and which record goes into none.
+func TestRoomOfBatch(t *testing.T) {
+	full := stream.Record{Value: make([]byte, 80)} // takes 89
+	for _, c := range []struct {
+		name       string
+		soft, hard int
+		r          stream.Record
+		want       int
+		err        error
+	}{
+		{"records", 1 << 20, 1 << 20, stream.Record{}, maxRecords, context.Canceled},
+		{"bytes", batchHead + 3*89, batchHead + 5*89, full, 3, context.Canceled},
+		{"bytes, less than three", batchHead + 3*89 - 1, batchHead + 5*89, full, 2, context.Canceled},
+		{"the first alone", 10, batchHead + 89, full, 1, context.Canceled},
+		{"too large", 10, batchHead + 89 - 1, full, 0, stream.ErrTooLarge},
+	} {
+		a := &appender{fill: &batch{}, soft: c.soft, hard: c.hard, work: make(chan struct{}, 1)}
+		a.fill.reset()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var err error
+		for err == nil && a.sent <= maxRecords {
+			before, sent := len(a.fill.b), a.sent
+			var n uint64
+			if n, err = a.Append(afterwards{ctx, cancel}, &c.r); err == nil && (n != sent+1 || len(a.work) != 1) ||
+				err != nil && len(a.fill.b) != before {
+				t.Errorf("%s: append %d is %d; %d bytes after %d", c.name, sent+1, n, len(a.fill.b), before)
+			}
+		}
+		if !errors.Is(err, c.err) || a.fill.count != c.want || a.sent != uint64(c.want) {
+			t.Errorf("%s: %d of %d records in a batch, want %d; %v", c.name, a.fill.count, a.sent, c.want, err)
+		}
+	}
+}
+
+// TestLayoutOfRecord holds which bytes are no record.
+func TestLayoutOfRecord(t *testing.T) {
+	for _, c := range []struct {
+		payload []byte
+		ok      bool
+	}{
+		{[]byte{12, 0, 0, 0, 1, 1, 0}, true}, {[]byte{14, 0, 0, 0, 1, 1, 0, 9}, false}, // a byte too many
+		{[]byte{10, 0, 0, 0, 1, 1}, false}, {[]byte{0}, false}, {[]byte{1}, false}, {[]byte{16, 0, 0, 0, 1, 1, 0}, false},
+		{[]byte{0x80}, false}, {nil, false}, {[]byte{12, 0, 0, 0, 1, 1, 1}, false}, // −1 headers
+		{[]byte{14, 0, 0, 0, 1, 1, 4, 1}, false}, {[]byte{16, 0, 0, 0, 1, 1, 2, 0, 0}, true},
+	} {
+		var d decoder
+		d.start(stored{count: 1, next: 1, payload: c.payload})
+		if err := d.record(&stream.Record{}); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%v: %v", c.payload, err)
+		}
+	}
+}
+
+// TestDoubt holds that who waits for an answer gives its connection up where another broker leads by now, and looks
+// again after a while where it leads itself, or nobody can say who does.
+func TestDoubt(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	open(t, c, "t", 1)
+	for _, x := range []struct {
+		addr, topic            string
+		waiting, given, looked bool
+	}{
+		{"elsewhere", "t", true, true, false}, {"elsewhere", "none", true, false, true},
+		{k.ListenAddrs()[0], "t", true, false, true}, {k.ListenAddrs()[0], "t", false, false, false},
+	} {
+		nc, other := net.Pipe()
+		s := &sender{line: line{c: c, p: place{Topic: x.topic}, cn: &conn{Conn: nc, addr: x.addr}}, waiting: x.waiting}
+		s.late = time.AfterFunc(time.Hour, func() {})
+		s.late.Stop()
+		s.doubt()
+		if given := s.cn == nil; given != x.given || s.late.Stop() != x.looked {
+			t.Errorf("%+v: given up %v", x, given)
+		}
+		nc.Close()
+		other.Close()
+	}
+	(&sender{line: line{c: c}}).doubt() // without a connection there is nothing to doubt
 }

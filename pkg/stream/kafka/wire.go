@@ -37,22 +37,10 @@ func (f *fields) number(bytes int) (v uint64) {
 }
 
 // stringBytes reads a string that may be null, which reads as empty.
-func (f *fields) stringBytes() []byte {
-	n := int(f.int16())
-	if n <= 0 {
-		return nil
-	}
-	return f.take(n)
-}
+func (f *fields) stringBytes() []byte { return f.take(int(max(0, f.int16()))) }
 
-// bytes reads a field of bytes that may be null.
-func (f *fields) bytes() []byte {
-	n := int(f.int32())
-	if n <= 0 {
-		return nil
-	}
-	return f.take(n)
-}
+// bytes reads a field of bytes that may be null, which reads as empty.
+func (f *fields) bytes() []byte { return f.take(int(max(0, f.int32()))) }
 
 // varint reads a zigzag number of at most 64 bits.
 func (f *fields) varint() int64 {

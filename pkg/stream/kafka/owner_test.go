@@ -1,0 +1,139 @@
+package kafka
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"hindsight/pkg/stream"
+)
+
+// TestLastOwner holds that the last owner is the latest of all that a partition's end and its leader tell of, in
+// whichever order they do.
+func TestLastOwner(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	var told []owner
+	k.ControlKey(int16(kmsg.DescribeProducers), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		q := r.(*kmsg.DescribeProducersRequest).Topics[0]
+		part := kmsg.NewDescribeProducersResponseTopicPartition()
+		part.Partition = q.Partitions[0]
+		for _, o := range told {
+			p := kmsg.NewDescribeProducersResponseTopicPartitionActiveProducer()
+			p.ProducerID, p.ProducerEpoch = o.id, int32(o.epoch)
+			part.ActiveProducers = append(part.ActiveProducers, p)
+		}
+		topic := kmsg.NewDescribeProducersResponseTopic()
+		topic.Topic, topic.Partitions = q.Topic, append(topic.Partitions, part)
+		answer := r.ResponseKind().(*kmsg.DescribeProducersResponse)
+		answer.Topics = append(answer.Topics, topic)
+		return answer, nil, true
+	})
+	c := client(t, k, Options{})
+	defer c.Close()
+	for i, x := range []struct {
+		end  owner // who wrote the last record; none: there is no record
+		told []owner
+		want owner // those of ids from 0 on
+	}{
+		{},
+		{end: owner{0, 3}, want: owner{0, 3}},
+		{told: []owner{{0, 3}}, want: owner{0, 3}},
+		{end: owner{0, 3}, told: []owner{{0, 5}}, want: owner{0, 5}},
+		{end: owner{0, 5}, told: []owner{{0, 3}}, want: owner{0, 5}},
+		{told: []owner{{0, lastEpoch}, {1, 0}}, want: owner{1, 0}},
+		{told: []owner{{1, 0}, {0, lastEpoch}}, want: owner{1, 0}},
+		{end: owner{1, 0}, told: []owner{{0, lastEpoch}, {ownerIDs, 9}, {-1, 9}}, want: owner{1, 0}},
+	} {
+		p := place{Topic: fmt.Sprint("t", i)}
+		if err := c.Log().Create(t.Context(), p.Topic, 1, stream.TopicOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		first := ownerID(p.Topic, 0)
+		a := opening(t, c, p)
+		defer a.sender.close()
+		if x.end != (owner{}) {
+			var b batch
+			b.reset()
+			b.add(&stream.Record{}, nil)
+			b.seal(first+x.end.id, x.end.epoch, 0, 0)
+			if _, err := a.sender.deliver(t.Context(), b.b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		told = nil
+		for _, o := range x.told {
+			told = append(told, owner{first + o.id, o.epoch})
+		}
+		if x.want != (owner{}) {
+			x.want.id += first
+		}
+		if got, begin, err := c.lastOwner(t.Context(), &p); err != nil || got != x.want || begin != 0 {
+			t.Errorf("%d: %+v, want %+v; the log begins at %d, %v", i, got, x.want, begin, err)
+		}
+	}
+}
+
+// TestNonce holds which record's random number is that of an opening: that of an open record at the offset.
+func TestNonce(t *testing.T) {
+	open := func(nonce string) stream.Record {
+		return stream.Record{Type: stream.TypeOpen, Headers: []stream.Header{{Key: "h", Value: "v"},
+			{Key: headerNonce, Value: nonce}}}
+	}
+	plain := open("plain")
+	plain.Type = ""
+	for _, x := range []struct {
+		name   string
+		recs   []stream.Record
+		offset int64
+		attrs  uint16
+		want   string
+		fails  bool
+	}{
+		{"an open record", []stream.Record{open("a")}, 0, 0, "a", false},
+		{"another record", []stream.Record{plain}, 0, 0, "", false},
+		{"behind an open record", []stream.Record{open("a"), open("b")}, 1, 0, "", false},
+		{"behind another record", []stream.Record{plain, open("b")}, 1, 0, "", false},
+		{"all is gone", nil, 0, 0, "", false},
+		{"an unknown compression", []stream.Record{open("a")}, 0, compressionMask, "", true},
+	} {
+		s, _, _, err := cutBatch(encode(x.recs, 1, 2, 3, 4))
+		if len(x.recs) > 0 && err != nil {
+			t.Fatal(err)
+		}
+		s.attrs = x.attrs
+		got, err := s.nonce(x.offset)
+		if got != x.want || (err != nil) != x.fails {
+			t.Errorf("%s: %q, want %q, %v", x.name, got, x.want, err)
+		}
+	}
+}
+
+// TestWritersApart holds that writers of one partition are producers of their own, which the broker does not take for
+// one that repeats itself, and that none of them is an owner.
+func TestWritersApart(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	first := open(t, c, "t", 1)
+	var ids []int64
+	for i := range int64(3) {
+		w, err := c.Log().Writer(t.Context(), "t", 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		a := w.(*appender)
+		if slices.Contains(ids, a.producer) || (owner{id: a.producer}).isOurs(ownerID("t", 0)) || a.sender.search != 1+i {
+			t.Errorf("producer %d beside %v, looks for its records from %d on", a.producer, ids, a.sender.search)
+		}
+		ids = append(ids, a.producer)
+		fill(t, w, fmt.Sprint("w", i), 1)
+	}
+	fill(t, first, "o", 1)
+	want(t, values(t, c, "t"), "open w00 w10 w20 o0")
+}
