@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"runtime"
 	"strings"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	natsgo "github.com/nats-io/nats.go"
+
+	"hindsight/internal/testkit/locked"
 )
 
 // guest connects without a name, says something, and returns the connection once the server has
@@ -51,7 +54,12 @@ func heap() int {
 
 func openBare(t *testing.T) *Engine {
 	t.Helper()
-	b, err := OpenBus(context.Background(), Options{Port: -1})
+	return openLogging(t, io.Discard)
+}
+
+func openLogging(t *testing.T, log io.Writer) *Engine {
+	t.Helper()
+	b, err := OpenBus(context.Background(), Options{Port: -1, Logger: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +97,8 @@ func TestMemoryOfSubscriptions(t *testing.T) {
 // A client without a name that subscribes to more than its share is cut off; one that has less
 // is not, nor is one with a name.
 func TestGuestSubscriptions(t *testing.T) {
-	e := openBare(t)
+	var log locked.Buffer
+	e := openLogging(t, &log)
 	few := guest(t, e, subscribes("few", guestSubs, 4))
 	many := guest(t, e, subscribes("many", guestSubs+1, 4))
 	if _, err := io.ReadAll(many); err != nil { // until it is cut off
@@ -99,12 +108,45 @@ func TestGuestSubscriptions(t *testing.T) {
 	if line, err := bufio.NewReader(few).ReadString('\n'); err != nil || line != "PONG\r\n" {
 		t.Errorf("%q, %v", line, err)
 	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if text := log.String(); !strings.Contains(text, " with_too_many_subscriptions=1 that_do_not_read=0") {
+		t.Errorf("logged of them:\n%s", text)
+	}
+}
+
+// Of the connections of others as many stay as may, those that came first.
+func TestLatestAreDropped(t *testing.T) {
+	const most = 3
+	e := openBare(t)
+	_ = e.closers[len(e.closers)-1]() // ends keepConnections: what it does is done here
+	service, err := natsgo.Connect(e.URL(), natsgo.UserInfo(serviceUser, e.access.Password))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer service.Close()
+	var all []net.Conn
+	for range most + 2 {
+		all = append(all, guest(t, e, ""))
+	}
+	e.dropLatest(most)
+	for i, c := range all {
+		_, _ = io.WriteString(c, "PING\r\n")
+		if line, _ := bufio.NewReader(c).ReadString('\n'); (line == "PONG\r\n") != (i < most) {
+			t.Errorf("connection %d hears %q", i, line)
+		}
+	}
+	if err := service.Flush(); err != nil {
+		t.Errorf("the service: %v", err)
+	}
 }
 
 // Of clients without a name that do not read those with most to read are cut off when too much
 // waits for all of them together; who reads stays.
 func TestGuestsThatDoNotRead(t *testing.T) {
-	e := openBare(t)
+	var log locked.Buffer
+	e := openLogging(t, &log)
 	_ = e.closers[len(e.closers)-1]() // ends keepConnections: what it does is done here
 	service, err := natsgo.Connect(e.URL(), natsgo.UserInfo(serviceUser, e.access.Password))
 	if err != nil {
@@ -145,6 +187,9 @@ func TestGuestsThatDoNotRead(t *testing.T) {
 	t.Logf("%d MiB waited for %d clients, then %d MiB for %d", before>>20, deaf, after>>20, conns-1)
 	if after > guestUnread || conns < 2 {
 		t.Errorf("%d bytes wait for %d connections", after, conns)
+	}
+	if text, want := log.String(), fmt.Sprint("that_do_not_read=", deaf+1-conns); !strings.Contains(text, want) {
+		t.Errorf("%s, and logged:\n%s", want, text)
 	}
 	_, _ = io.WriteString(reads, "PING\r\n")
 	if line, err := bufio.NewReader(reads).ReadString('\n'); err != nil || line != "PONG\r\n" {

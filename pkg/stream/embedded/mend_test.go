@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	natsgo "github.com/nats-io/nats.go"
+
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/embedded"
 )
@@ -31,6 +33,14 @@ func TestStoreMended(t *testing.T) {
 	one, other := owner(t, l, "a"), owner(t, l, "b")
 	old := reader(t, l)
 	add(t, one, old, "before")
+	js, err := conn(t, e).JetStream()
+	if err == nil {
+		_, err = js.AddConsumer("a_0", &natsgo.ConsumerConfig{Name: "kept", MemoryStorage: true,
+			InactiveThreshold: time.Hour})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	noRoom := filepath.Join(o.Dir, "room") // where the engine looks whether there is room
 	if err := os.Mkdir(noRoom, 0o700); err != nil {
@@ -38,7 +48,7 @@ func TestStoreMended(t *testing.T) {
 	}
 	e.Server().Errorf("Filestore [%s] Critical write error: %v", "a_0", syscall.ENOSPC)
 	await(t, "the fault is seen", func() bool { return l.Held() != nil })
-	_, err := other.Append(ctx, &stream.Record{Value: []byte("x")})
+	_, err = other.Append(ctx, &stream.Record{Value: []byte("x")})
 	_, _, opened := l.Open(ctx, "a", 0, stream.OpenOptions{})
 	_, wrote := l.Writer(ctx, "a", 0, nil)
 	for what, err := range map[string]error{"append": err, "open": opened, "writer": wrote, "held": l.Held()} {
@@ -54,6 +64,9 @@ func TestStoreMended(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "the store is open again", func() bool { return l.Held() == nil })
+	if _, err := js.ConsumerInfo("a_0", "kept"); !errors.Is(err, natsgo.ErrConsumerNotFound) {
+		t.Errorf("what the store that failed had in memory: %v", err)
+	}
 	add(t, one, old, "after")
 	again := owner(t, l, "a")
 	if _, err := one.Append(ctx, &stream.Record{Value: []byte("late")}); err != nil {

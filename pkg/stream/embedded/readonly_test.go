@@ -88,12 +88,23 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// links counts the blocks of the one view in the temporary folder that are links.
+// links counts the blocks of the one view in the temporary folder that are links. All there is its owner's alone.
 func links(t *testing.T) (n int) {
 	t.Helper()
 	err := filepath.WalkDir(os.Getenv("TMPDIR"), func(path string, d fs.DirEntry, err error) error {
 		if filepath.Ext(path) == ".blk" && d.Type()&fs.ModeSymlink != 0 {
 			n++
+		}
+		if err != nil || d.Type()&fs.ModeSymlink != 0 {
+			return err
+		}
+		mode := fs.FileMode(0o600)
+		if d.IsDir() {
+			mode = 0o700
+		}
+		info, err := d.Info()
+		if err == nil && path != os.Getenv("TMPDIR") && info.Mode().Perm() != mode {
+			t.Errorf("%s is %v", path, info.Mode())
 		}
 		return err
 	})

@@ -1,8 +1,12 @@
 package embedded
 
 import (
+	"bufio"
 	"errors"
+	"io"
 	"log/slog"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,5 +85,50 @@ func TestConfig(t *testing.T) {
 	}
 	if c, err := Config(o.Dir, "d_0"); err == nil {
 		t.Errorf("a stream that is not there: %v", c)
+	}
+}
+
+// oddListener fails once, and then gives the connections that it has.
+type oddListener struct {
+	net.Listener
+	errs  []error
+	conns []net.Conn
+}
+
+func (l *oddListener) Accept() (c net.Conn, err error) {
+	if len(l.errs) > len(l.conns) {
+		err, l.errs = l.errs[0], l.errs[1:]
+		return nil, err
+	}
+	if len(l.conns) == 0 {
+		return nil, net.ErrClosed
+	}
+	c, l.conns = l.conns[0], l.conns[1:]
+	return c, nil
+}
+
+// TestGateGoesOn holds that a gate serves on after a connection that it could not take, and hangs up on clients of a
+// server that has ended.
+func TestGateGoesOn(t *testing.T) {
+	e, err := Open(t.Context(), Options{Dir: t.TempDir(), Port: -1, Sync: SyncAlways})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if e.gate == nil {
+		t.Skip("no gate here")
+	}
+	hears := func(errs ...error) (string, error) {
+		server, client := net.Pipe()
+		defer client.Close()
+		e.gate.serve(&oddListener{errs: errs, conns: []net.Conn{server}})
+		return bufio.NewReader(client).ReadString('\n')
+	}
+	if line, err := hears(errors.New("too many open files"), errors.New("again")); !strings.HasPrefix(line, "INFO ") {
+		t.Errorf("heard %q, %v", line, err)
+	}
+	e.server.Shutdown()
+	if line, err := hears(); !errors.Is(err, io.EOF) {
+		t.Errorf("of a server that has ended: %q, %v", line, err)
 	}
 }
