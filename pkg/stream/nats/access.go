@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -132,9 +133,7 @@ func (a *Access) Dial(name string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Logger == nil {
-		o.Logger = a.Log
-	}
+	o.Logger = cmp.Or(o.Logger, a.Log)
 	c, err := dial(strings.Join(urls, ","), name, o, options...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", hosts, explain(err))

@@ -28,6 +28,7 @@ func TestRedact(t *testing.T) {
 		"nats://u:secret@h,i":           "nats://***@h,i",
 		"nats://u:se/c@re,t@h":          "nats://***@h",
 		"nats://u:se cr@t@h: no":        "nats://***@h: no",
+		"://u@h":                        "://***@h",
 		`parse "nats://u:p@h:x": bad`:   `parse "nats://***@h:x": bad`,
 		"someone@example.org, nats://h": "someone@example.org, nats://h",
 	} {
@@ -68,10 +69,10 @@ func TestAccessRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %q", Redact(c.a.URL), err, c.want)
 		}
 	}
-	a := Access{URL: "nats://u:secret@h1,h2:99, tls://h3"}
+	a := Access{URL: "nats://u:secret@h1,h2:99, tls://h3,h4"}
 	urls, hosts, err := a.servers()
-	if err != nil || hosts != "h1:4222,h2:99,h3:4222" || strings.Join(urls, " ") != "nats://u:secret@h1:4222 "+
-		"nats://u:secret@h2:99 tls://u:secret@h3:4222" {
+	if err != nil || hosts != "h1:4222,h2:99,h3:4222,h4:4222" || strings.Join(urls, " ") != "nats://u:secret@h1:4222 "+
+		"nats://u:secret@h2:99 tls://u:secret@h3:4222 tls://u:secret@h4:4222" {
 		t.Error(urls, hosts, err)
 	}
 }

@@ -155,6 +155,9 @@ func contractError(err error) error {
 // streamInfo is what a server says of a stream.
 type streamInfo struct{ jetstream.StreamInfo }
 
+// replicated reports whether a stream has replicas.
+func (i *streamInfo) replicated() bool { return i.Config.Replicas > 1 }
+
 // info asks for a stream's state, twice: a cluster does not answer for a stream that has no leader at that moment.
 func (l *Log) info(ctx context.Context, conn *natsgo.Conn, p *place) (*streamInfo, error) {
 	var i streamInfo

@@ -73,6 +73,14 @@ const notWaiting = -1
 
 func (a *appender) fail(err error) error { return a.Place.Fail("append", -1, err) }
 
+// died returns why the appender is dead, nil if it is not.
+func (a *appender) died() error {
+	if d := a.dead.Load(); d != nil {
+		return *d
+	}
+	return nil
+}
+
 // start subscribes to the acknowledgements and registers with the log.
 func (a *appender) start() error {
 	a.inbox = a.log.conn.NewInbox()
@@ -111,8 +119,8 @@ func (a *appender) start() error {
 
 // Append implements [stream.Appender].
 func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error) {
-	if d := a.dead.Load(); d != nil {
-		return 0, *d
+	if err := a.died(); err != nil {
+		return 0, err
 	}
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -182,8 +190,8 @@ func (a *appender) settle(seq uint64, cause error) (uint64, error) {
 		return seq, nil
 	}
 	a.sent.Store(seq - 1)
-	if d := a.dead.Load(); d != nil {
-		return 0, *d
+	if err := a.died(); err != nil {
+		return 0, err
 	}
 	if errors.Is(cause, natsgo.ErrMaxPayload) || errors.Is(cause, natsgo.ErrBadHeaderMsg) {
 		return 0, a.fail(classify(cause))
@@ -198,8 +206,8 @@ func (a *appender) wait(ctx context.Context, n uint64) error {
 	a.waitFor.Store(int64(n))
 	defer a.waitFor.Store(notWaiting)
 	for {
-		if d := a.dead.Load(); d != nil {
-			return *d
+		if err := a.died(); err != nil {
+			return err
 		}
 		if a.sent.Load()-a.acked.Load() <= n {
 			return nil
@@ -237,7 +245,7 @@ func (a *appender) onAck(m *natsgo.Msg) {
 		a.killBoth(fmt.Errorf("%w: an acknowledgement was lost", stream.ErrUnknown))
 		return
 	}
-	if len(m.Data) == 0 && m.Header.Get(headerStatus) == statusNoResponders {
+	if m.Header.Get(headerStatus) == statusNoResponders {
 		a.killBoth(fmt.Errorf("%w: the stream is not there", stream.ErrUnknown))
 		return
 	}
@@ -363,10 +371,7 @@ func (a *appender) release() {
 
 // recordSize is at most what a record takes on the wire, without the chain.
 func recordSize(r *stream.Record) int {
-	n := len(r.Value) + len(r.Type)
-	if len(r.Key) > 0 {
-		n += len(r.Key) + (len(r.Key)+2)/3 // base64 at worst
-	}
+	n := len(r.Value) + len(r.Type) + len(r.Key) + (len(r.Key)+2)/3 // a key in base64 at worst
 	for _, h := range r.Headers {
 		n += len(h.Key) + len(h.Value) + 4
 	}

@@ -228,6 +228,9 @@ func TestWindow(t *testing.T) {
 	if _, err := a.Append(short, &stream.Record{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("append without room: %v", err)
 	}
+	if err := a.Flush(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("flush while four are on their way: %v", err)
+	}
 	for i := range 4 {
 		answer(i, fmt.Sprintf(`{"stream":"x_0","seq":%d}`, i+2))
 	}
@@ -320,13 +323,15 @@ func TestAllocations(t *testing.T) {
 	if n > 1 {
 		t.Errorf("%v allocations to encode a record", n)
 	}
-	ack := []byte(`{"stream":"x_0","seq":1234567}`)
-	if n := testing.AllocsPerRun(1000, func() {
-		if a, err := parseAck(ack); err != nil || a.Sequence != 1234567 {
-			t.Fatal(a, err)
+	for _, seq := range []uint64{1, 1234567} {
+		ack := fmt.Appendf(nil, `{"stream":"x_0","seq":%d}`, seq)
+		if n := testing.AllocsPerRun(1000, func() {
+			if a, err := parseAck(ack); err != nil || a.Sequence != seq {
+				t.Fatal(a, err)
+			}
+		}); n > 0 {
+			t.Errorf("%v allocations to parse an acknowledgement of %d", n, seq)
 		}
-	}); n > 0 {
-		t.Errorf("%v allocations to parse an acknowledgement", n)
 	}
 }
 
@@ -387,7 +392,7 @@ func TestOpenGivesUpPoliteness(t *testing.T) {
 // TestWindowTold holds how many records an appender says that it takes at once.
 func TestWindowTold(t *testing.T) {
 	for replicas, want := range map[int]int{1: DefaultWindow, 3: 64} {
-		a := &appender{log: &Log{o: Options{}.withDefaults(nil)}, window: DefaultWindow}
+		a := &appender{log: &Log{o: Options{}.withDefaults()}, window: DefaultWindow}
 		i := &streamInfo{}
 		i.Config.Replicas = replicas
 		a.replicate(i)

@@ -42,7 +42,7 @@ func (l *Log) Bounds(ctx context.Context, topic string, partition int) (first, n
 	if err != nil {
 		return 0, 0, err
 	}
-	return l.bounds(ctx, l.o.BoundsConn, &p)
+	return l.bounds(ctx, l.boundsConn, &p)
 }
 
 func (l *Log) bounds(ctx context.Context, conn *natsgo.Conn, p *place) (first, next int64, err error) {
@@ -61,7 +61,7 @@ func (l *Log) bounds(ctx context.Context, conn *natsgo.Conn, p *place) (first, n
 	if err := parseAnswer(reply.Data, &i); err != nil {
 		return 0, 0, contractError(err)
 	}
-	if i.Config.Replicas > 1 {
+	if i.replicated() {
 		return l.settle(ctx, conn, p, &i)
 	}
 	first, next = i.bounds()
@@ -90,9 +90,8 @@ func (l *Log) settle(ctx context.Context, conn *natsgo.Conn, p *place, i *stream
 		case <-ctx.Done():
 			return 0, 0, ctx.Err()
 		}
-		*i = streamInfo{}
-		if err := l.call(ctx, conn, "STREAM.INFO."+p.stream, nil, i); err != nil {
-			return 0, 0, contractError(err)
+		if i, err = l.info(ctx, conn, p); err != nil {
+			return 0, 0, err
 		}
 	}
 }

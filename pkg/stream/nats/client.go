@@ -34,30 +34,27 @@ func dial(url, name string, o Options, more ...natsgo.Option) (*Client, error) {
 		conn, err := natsgo.Connect(url, append(defaultOptions(name+" "+role), more...)...)
 		if err == nil {
 			c.conns = append(c.conns, conn)
-			err = checkVersion(conn.ConnectedServerVersion())
+			err = checkServer(conn.ConnectedServerVersion(), conn.HeadersSupported())
 		}
 		if err != nil {
 			_ = c.Close()
 			return nil, err
 		}
 	}
-	o.ReadConn, o.BoundsConn = c.conns[2], c.conns[3]
-	log, err := newLog(c.conns[1], o)
-	if err != nil {
-		_ = c.Close()
-		return nil, err
-	}
-	c.log, c.bus = log, NewBus(c.conns[0])
+	c.log, c.bus = newLog(c.conns[1], c.conns[2], c.conns[3], o), NewBus(c.conns[0])
 	c.bus.logger = o.Logger
 	return c, nil
 }
 
-// checkVersion refuses a server that is too old: until 2.10 streams keep no metadata. What is not a
-// version is not refused.
-func checkVersion(says string) error {
+// checkServer refuses a server without headers, and one that is too old: until 2.10 streams keep no metadata. What is
+// not a version is not refused.
+func checkServer(says string, headers bool) error {
 	var major, minor int
 	if n, _ := fmt.Sscanf(says, "%d.%d", &major, &minor); n == 2 && (major < 2 || major == 2 && minor < 10) {
 		return fmt.Errorf("nats-server %s is too old: 2.10 or later is needed, for streams with replicas 2.12", says)
+	}
+	if !headers {
+		return errors.New("the server takes no headers (no_header_support)")
 	}
 	return nil
 }

@@ -34,21 +34,21 @@ func (l *Log) CopyTopic(ctx context.Context, to *Log, topic string, config Strea
 		if err != nil {
 			return err
 		}
-		there, err := to.info(ctx, to.conn, p)
-		if err == nil {
+		switch there, err := to.info(ctx, to.conn, p); {
+		case err == nil:
 			first, next := from.bounds()
 			if a, b := there.bounds(); a != first || b != next {
 				return fmt.Errorf("stream %s %w: %d to %d, and not %d to %d", p.stream, ErrOther, a, b-1, first, next-1)
 			}
-		}
-		if err == nil || !errors.Is(err, stream.ErrNotFound) {
+			return nil
+		case !errors.Is(err, stream.ErrNotFound):
 			return err
 		}
 		c, err := config(p.stream)
 		if err != nil {
 			return err
 		}
-		c["max_age"], c["num_replicas"], c["allow_atomic"] = 0, to.o.Replicas, to.o.Replicas > 1
+		c["max_age"], c["num_replicas"], c["allow_atomic"] = 0, to.o.Replicas, to.o.replicated()
 		return contractError(l.copy(ctx, to, p.stream, c))
 	})
 }

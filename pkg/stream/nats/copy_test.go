@@ -118,6 +118,9 @@ func TestCopy(t *testing.T) {
 		age(to, "x_1") != float64(time.Hour) {
 		t.Errorf("ages: %v", err)
 	}
+	if c, err := configOf(t, to)("x_0"); err != nil || c["num_replicas"] != float64(1) || c["allow_atomic"] != nil {
+		t.Errorf("a copy without replicas: %v, %v", c, err)
+	}
 	put(from, 0, "more")
 	if err := from.CopyTopic(ctx, to, "x", configOf(t, from)); !errors.Is(err, ErrOther) {
 		t.Errorf("over a copy with another end: %v", err)

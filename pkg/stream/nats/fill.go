@@ -4,8 +4,11 @@ import "context"
 
 // Fill implements [stream.Measured].
 func (l *Log) Fill(ctx context.Context, topics ...string) (held, limit int64, err error) {
-	for i := 0; i < len(topics) && l.o.MaxStore > 0; i++ {
-		streams, err := pages[streamInfo](ctx, l, "STREAM.LIST", topics[i]+".*")
+	if l.o.MaxStore == 0 {
+		return 0, 0, nil
+	}
+	for _, topic := range topics {
+		streams, err := pages[streamInfo](ctx, l, "STREAM.LIST", topic+".*")
 		if err != nil {
 			return 0, 0, err
 		}

@@ -18,7 +18,7 @@ func (l *Log) Get(ctx context.Context, topic string, partition int, offset int64
 		return nil, err
 	}
 	seq := strconv.FormatInt(offset, 10)
-	m, err := l.ask(ctx, l.o.BoundsConn, l.o.APIPrefix+".DIRECT.GET."+p.stream, []byte(`{"seq":`+seq+`}`))
+	m, err := l.ask(ctx, l.boundsConn, l.o.APIPrefix+".DIRECT.GET."+p.stream, []byte(`{"seq":`+seq+`}`))
 	if err == nil && m.Header.Get(headerSeq) != seq {
 		err = stream.ErrNotFound
 	}

@@ -44,7 +44,7 @@ const (
 // replicate prepares an appender of a replicated stream. There a refusal overtakes the
 // acknowledgements of records before it, and the reply subject must tell whose it is.
 func (a *appender) replicate(i *streamInfo) {
-	if i.Config.Replicas > 1 || i.Config.AllowAtomicPublish {
+	if i.replicated() || i.Config.AllowAtomicPublish {
 		a.replicated, a.window = true, min(a.log.o.Window, leap)
 	}
 }

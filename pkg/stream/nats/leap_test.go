@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"testing"
+	"time"
 
 	natsgo "github.com/nats-io/nats.go"
 
@@ -42,7 +43,27 @@ func TestLeapFences(t *testing.T) {
 	if !old.replicated || old.window > leap {
 		t.Fatalf("replicated %v, a window of %d", old.replicated, old.window)
 	}
+	leaps, err := l.readConn.SubscribeSync(p.subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.readConn.Flush(); err != nil {
+		t.Fatal(err)
+	}
 	now := open()
+	for n := range leap + 1 {
+		m, err := leaps.NextMsg(10 * time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fill, last := m.Header.Get(stream.HeaderType) == typeFill, strconv.FormatUint(old.first-1, 10)
+		if fill != (n < leap) || m.Header.Get(headerExpectedSeq) != map[int]string{0: last}[n] {
+			t.Errorf("%d of a leap behind %s: %v", n, last, m.Header)
+		}
+	}
+	if err := leaps.Unsubscribe(); err != nil {
+		t.Fatal(err)
+	}
 	for n := range old.window {
 		m := &natsgo.Msg{Subject: p.subject, Data: []byte("v"), Header: natsgo.Header{
 			headerExpectedSeq: {strconv.FormatUint(old.first+uint64(n)-1, 10)}}}
@@ -68,7 +89,7 @@ func TestLargestRecord(t *testing.T) {
 	s, _ := runServer(t, t.TempDir(), -1)
 	l := dialTest(t, s.ClientURL(), Options{}).Log()
 	most := int(l.conn.MaxPayload())
-	for said, want := range map[int]int{-1: most, 0: most, 1000: 1000, most - 1: most - 1, most + 1: most} {
+	for said, want := range map[int]int{-1: most, 0: most, 1: 1, 1000: 1000, most - 1: most - 1, most + 1: most} {
 		var i streamInfo
 		if err := json.Unmarshal([]byte(`{"config":{"max_msg_size":`+strconv.Itoa(said)+`}}`), &i); err != nil {
 			t.Fatal(err)

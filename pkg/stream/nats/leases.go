@@ -23,7 +23,7 @@ var _ lease.Store = (*leases)(nil)
 // Leases opens a bucket of leases, making it if it is not there. One that is there keeps its TTL.
 func (c *Client) Leases(ctx context.Context, bucket string, ttl time.Duration) (lease.Store, error) {
 	o := c.log.o
-	js, err := jetstream.NewWithAPIPrefix(o.BoundsConn, o.APIPrefix)
+	js, err := jetstream.NewWithAPIPrefix(c.log.boundsConn, o.APIPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("leases %s: %w", bucket, err)
 	}

@@ -56,18 +56,16 @@ type Options struct {
 	AckTimeout time.Duration // an appender without progress for so long is dead
 	APITimeout time.Duration // most that one question to the server takes
 	// of a reader that waits, at most the default; after two a hole that nothing follows is told
-	Heartbeat  time.Duration
-	APIPrefix  string       // of the JetStream API, for domains and imports
-	Replicas   int          // of the streams that Create makes; 0 means 1
-	MaxStore   int64        // bytes that the server's store may hold, for Fill; 0: not known
-	ReadConn   *natsgo.Conn // readers use it, so that writes do not wait behind reads; nil: the same
-	BoundsConn *natsgo.Conn // Bounds uses it, so that it does not wait behind either; nil: the same
-	Logger     *slog.Logger // logs requests that a [Client]'s bus refuses, and servers that lag; nil: disabled
+	Heartbeat time.Duration
+	APIPrefix string       // of the JetStream API, for domains and imports
+	Replicas  int          // of the streams that Create makes; 0 means 1
+	MaxStore  int64        // bytes that the server's store may hold, for Fill; 0: not known
+	Logger    *slog.Logger // logs requests that a [Client]'s bus refuses, and servers that lag; nil: disabled
 	// Direct, unless nil, is how [Log.Read] reads.
 	Direct func(ctx context.Context, l *Log, topic string, partition int, from int64) (stream.Reader, error)
 }
 
-func (o Options) withDefaults(conn *natsgo.Conn) Options {
+func (o Options) withDefaults() Options {
 	o.Window = cmp.Or(max(o.Window, 0), DefaultWindow)
 	o.MaxBatch = cmp.Or(max(o.MaxBatch, 0), DefaultMaxBatch)
 	o.AckTimeout = cmp.Or(max(o.AckTimeout, 0), DefaultAckTimeout)
@@ -76,14 +74,18 @@ func (o Options) withDefaults(conn *natsgo.Conn) Options {
 	o.APIPrefix = cmp.Or(o.APIPrefix, DefaultAPIPrefix)
 	o.Replicas = max(o.Replicas, 1)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	o.ReadConn, o.BoundsConn = cmp.Or(o.ReadConn, conn), cmp.Or(o.BoundsConn, conn)
 	return o
 }
 
+// replicated reports whether the streams that Create makes have replicas.
+func (o *Options) replicated() bool { return o.Replicas > 1 }
+
 // Log is a [stream.Log] in JetStream.
 type Log struct {
-	conn *natsgo.Conn
-	o    Options
+	conn       *natsgo.Conn
+	readConn   *natsgo.Conn // of readers, so that writes do not wait behind reads
+	boundsConn *natsgo.Conn // of Bounds, so that it does not wait behind either
+	o          Options
 
 	mu        sync.Mutex
 	appenders map[*appender]struct{}
@@ -101,22 +103,16 @@ var (
 	_ stream.Holder = (*Log)(nil)
 )
 
-// newLog returns a log on a connection, which stays the caller's: Close does not
-// close it. Connections with reconnect buffers are allowed; an appender that
+// newLog returns a log on connections, which stay the caller's: Close does not
+// close them. Connections with reconnect buffers are allowed; an appender that
 // notices a disconnect is dead all the same.
-func newLog(conn *natsgo.Conn, o Options) (*Log, error) {
-	if conn == nil || conn.IsClosed() {
-		return nil, fmt.Errorf("nats log: %w: the connection is closed", stream.ErrUnavailable)
-	}
-	if conn.IsConnected() && !conn.HeadersSupported() {
-		return nil, fmt.Errorf("nats log: %w: the server has no headers", stream.ErrUnavailable)
-	}
-	l := &Log{conn: conn, o: o.withDefaults(conn), appenders: map[*appender]struct{}{},
-		readers: map[*reader]struct{}{}}
+func newLog(conn, readConn, boundsConn *natsgo.Conn, o Options) *Log {
+	l := &Log{conn: conn, readConn: readConn, boundsConn: boundsConn, o: o.withDefaults(),
+		appenders: map[*appender]struct{}{}, readers: map[*reader]struct{}{}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.spell.Store(newSpell())
 	l.watcher.Go(l.watch)
-	return l, nil
+	return l
 }
 
 // watch kills appenders that lost their connection or wait too long, and makes
@@ -124,8 +120,8 @@ func newLog(conn *natsgo.Conn, o Options) (*Log, error) {
 func (l *Log) watch() {
 	lost := l.conn.StatusChanged(natsgo.DISCONNECTED, natsgo.RECONNECTING, natsgo.CLOSED)
 	defer l.conn.RemoveStatusListener(lost)
-	back := l.o.ReadConn.StatusChanged(natsgo.CONNECTED, natsgo.CLOSED)
-	defer l.o.ReadConn.RemoveStatusListener(back)
+	back := l.readConn.StatusChanged(natsgo.CONNECTED, natsgo.CLOSED)
+	defer l.readConn.RemoveStatusListener(back)
 	tick := time.NewTicker(max(l.o.AckTimeout/4, time.Millisecond))
 	defer tick.Stop()
 	for {

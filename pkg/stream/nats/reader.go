@@ -23,6 +23,7 @@ const (
 	pullBytes        = 8 << 20                          // of one pull
 	statusRoom       = 64                               // room for status messages beside records
 	recreateInterval = 250 * time.Millisecond           // between attempts to make a consumer anew
+	stuckAsk         = DefaultHeartbeat / 2             // between questions whether a consumer is stuck
 )
 
 // reader pulls the records of one partition into a channel; Next empties it.
@@ -71,34 +72,28 @@ func (l *Log) ReadServed(ctx context.Context, topic string, partition int, from 
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{place: p, log: l, conn: l.o.ReadConn, pos: from, earliest: from == stream.Earliest,
-		batch: l.o.MaxBatch, askEvery: DefaultHeartbeat / 2, kicked: make(chan struct{}, 1),
+	r := &reader{place: p, log: l, conn: l.readConn, pos: from, earliest: from == stream.Earliest,
+		batch: l.o.MaxBatch, askEvery: stuckAsk, kicked: make(chan struct{}, 1),
 		silence: time.NewTimer(time.Hour)}
 	r.ctx, r.cancel = context.WithCancel(l.ctx)
 	r.silence.Stop()
-	err = r.connect(ctx)
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err == nil && l.isClosed() {
-		err = stream.ErrClosed
-	}
-	if err != nil {
-		r.release()
-		r.cancel()
+	l.readers[r] = struct{}{} // a log that was closed before tells connect, one that is closed from here on the reader
+	l.mu.Unlock()
+	if err := r.connect(ctx); err != nil {
+		_ = r.Close()
 		return nil, err
 	}
-	l.readers[r] = struct{}{}
 	return r, nil
 }
 
 // connect checks the position against the log and makes a consumer there.
 func (r *reader) connect(ctx context.Context) error {
-	r.release()
 	i, err := r.log.info(ctx, r.conn, &r.place)
 	if err != nil {
 		return err
 	}
-	r.replicated = i.Config.Replicas > 1
+	r.replicated = i.replicated()
 	first, next := i.bounds()
 	if r.pos > next || r.hole {
 		// bounds that are not settled would say that the tail is lost, or that what was dropped is missing
@@ -224,7 +219,7 @@ func (r *reader) ready(ctx context.Context) error {
 			return nil
 		}
 		err := r.connect(ctx)
-		if err == nil || !errors.Is(err, stream.ErrUnavailable) {
+		if !errors.Is(err, stream.ErrUnavailable) {
 			return err
 		}
 		select {
@@ -318,9 +313,7 @@ func (r *reader) take(dst []stream.Record, m *natsgo.Msg) ([]stream.Record, erro
 		return dst, nil
 	}
 	dst = append(dst, stream.Record{Offset: seq, Time: time, Value: m.Data})
-	if len(m.Header) > 0 {
-		getHeaders(&dst[len(dst)-1], m.Header)
-	}
+	getHeaders(&dst[len(dst)-1], m.Header)
 	return dst, nil
 }
 

@@ -38,16 +38,12 @@ func (l *Log) createOne(ctx context.Context, p *place, partitions int, o stream.
 		return err
 	}
 	text := fmt.Sprintf("Hindsight: partition %d of %d of %s", p.Partition, partitions, p.Topic)
-	c := jetstream.StreamConfig{Name: p.stream, Description: text, Subjects: []string{p.subject}, MaxMsgs: -1,
-		MaxAge: time.Duration(o.MaxAge), MaxBytes: -1, MaxMsgsPerSubject: -1, MaxMsgSize: -1, MaxConsumers: -1,
-		Replicas: l.o.Replicas, Duplicates: duplicateWindow, AllowDirect: true, DenyDelete: true,
-		DenyPurge: !o.Trimmable, AllowAtomicPublish: l.o.Replicas > 1,
+	c := jetstream.StreamConfig{Name: p.stream, Description: text, Subjects: []string{p.subject},
+		MaxAge: time.Duration(o.MaxAge), MaxBytes: o.MaxBytes, Replicas: l.o.Replicas, Duplicates: duplicateWindow, AllowDirect: true, DenyDelete: true,
+		DenyPurge: !o.Trimmable, AllowAtomicPublish: l.o.replicated(),
 		Metadata: map[string]string{partitionsKey: strconv.Itoa(partitions)}}
 	if o.MaxAge > 0 {
 		c.MaxAge = max(c.MaxAge, duplicateWindow) // the server wants no longer window than age
-	}
-	if o.MaxBytes > 0 {
-		c.MaxBytes = o.MaxBytes
 	}
 	if o.RejectWhenFull {
 		c.Discard = jetstream.DiscardNew

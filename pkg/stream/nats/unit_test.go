@@ -197,6 +197,9 @@ func TestCloseGivesBack(t *testing.T) {
 	if err := b.start(); err != nil {
 		t.Fatal(err)
 	}
+	if a.sub == nil || !a.sub.IsValid() {
+		t.Error("nobody listens to acknowledgements")
+	}
 	if err := a.Close(); err != nil || a.sub.IsValid() || len(l.allAppenders()) != 1 {
 		t.Errorf("closed: %v; subscribed %v, %d appenders", err, a.sub.IsValid(), len(l.allAppenders()))
 	}
@@ -206,6 +209,12 @@ func TestCloseGivesBack(t *testing.T) {
 	}
 	if len(f.errs) != 1 || !errors.Is(f.errs[0], stream.ErrUnknown) || !errors.Is(f.errs[0], stream.ErrClosed) {
 		t.Errorf("told %v", f.errs)
+	}
+	before := l.conn.NumSubscriptions()
+	late := &appender{place: a.place, log: l}
+	if err := late.start(); !errors.Is(err, stream.ErrClosed) || l.conn.NumSubscriptions() != before ||
+		len(l.allAppenders()) != 0 {
+		t.Errorf("one that starts: %v, %d appenders", err, len(l.allAppenders()))
 	}
 }
 
@@ -232,6 +241,8 @@ func TestStored(t *testing.T) {
 			Headers: []stream.Header{{Key: "a"}}}},
 		{stream.HeaderKey + ":k\r\n", true, stream.Record{Key: []byte("k")}},
 		{stream.HeaderKey + ":  k\r\n", true, stream.Record{Key: []byte("k")}},
+		{stream.HeaderKey + ": \nk: v\r\n", true, stream.Record{Key: []byte{}, Headers: []stream.Header{{Key: "k",
+			Value: "v"}}}},
 	} {
 		var r stream.Record
 		headers := "NATS/1.0\r\n" + c.headers + "\r\n"
@@ -242,6 +253,16 @@ func TestStored(t *testing.T) {
 		if err != nil || shown != c.shown || !reflect.DeepEqual(r, c.want) {
 			t.Errorf("%q: %v, %+v, %v; want %+v", c.headers, shown, r, err, c.want)
 		}
+	}
+	quick := []byte("NATS/1.0\r\n" + line(stream.HeaderKey, "k") + line(stream.HeaderType, "t") +
+		line(headerMsgID, "1.a-1") + line(headerExpectedID, "1.a-0") + "\r\n")
+	if n := testing.AllocsPerRun(100, func() {
+		var r stream.Record
+		if shown, err := Stored(&r, quick); !shown || err != nil || len(r.Key) != 1 {
+			t.Fatal(r, err)
+		}
+	}); n > 1 { // its type
+		t.Errorf("%v allocations for a record of an owner", n)
 	}
 	for _, bad := range []string{"x", "NATS/1.0\r\nno colon\r\n\r\n"} {
 		if shown, err := Stored(new(stream.Record), []byte(bad)); err == nil || shown {
@@ -271,6 +292,7 @@ func TestScanState(t *testing.T) {
 		`{"state":{"last_seq":9,"x":1},"first_seq":3,"y":2}`:              false,
 		`{"state":{"first_seq":-3,"last_seq":9,"x":1}}`:                   false,
 		`{"state":{"first_seq":3,"last_seq":x,"x":1}}`:                    false,
+		`{"state":{"first_seq":3,"last_seq":9223372036854775808,"x":1}}`:  false,
 		`{}`: false,
 	} {
 		first, last, ok := scanState([]byte(text))
@@ -383,6 +405,12 @@ func TestStreamOptions(t *testing.T) {
 		if got != c.want || rest != "-1 -1 -1 -1 1 1e+08 true true <nil>" {
 			t.Errorf("%+v: %s, want %s; %s", c.o, got, c.want, rest)
 		}
+		if err := l.Create(ctx, "one"+topic, 1, c.o); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := l.Partitions(ctx, "one"+topic); n != 1 || err != nil {
+			t.Errorf("one partition: %d, %v", n, err)
+		}
 		if err := l.Create(ctx, topic, 3, c.o); !errors.Is(err, stream.ErrPartitions) {
 			t.Errorf("created again with other partitions: %v", err)
 		}
@@ -395,7 +423,7 @@ func TestStreamOptions(t *testing.T) {
 		t.Errorf("a foreign stream is a topic of %d partitions", n)
 	}
 	topics, err := l.Topics(ctx)
-	if want := []string{"b7.x", "b8.x", "b9.x", "foreign.x"}; err != nil || !reflect.DeepEqual(topics, want) {
+	if want := []string{"b7.x", "b8.x", "b9.x", "foreign.x", "oneb7.x", "oneb8.x", "oneb9.x"}; err != nil || !reflect.DeepEqual(topics, want) {
 		t.Errorf("topics %v, %v", topics, err)
 	}
 	if _, err := l.conn.RequestWithContext(ctx, "b9.x.0", make([]byte, 700)); err != nil {
@@ -454,10 +482,41 @@ func TestAccessExcludes(t *testing.T) {
 // TestDefaults holds that options which are not given have their defaults.
 func TestDefaults(t *testing.T) {
 	o := Options{Window: -1, MaxBatch: -1, AckTimeout: -1, APITimeout: -1, Heartbeat: -1, Replicas: -1}
-	got := o.withDefaults(nil)
+	got := o.withDefaults()
 	if got.Window != DefaultWindow || got.MaxBatch != DefaultMaxBatch || got.AckTimeout != DefaultAckTimeout ||
 		got.APITimeout != DefaultAPITimeout || got.Heartbeat != DefaultHeartbeat || got.APIPrefix != DefaultAPIPrefix ||
 		got.Replicas != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestOpenRecord holds the largest open record, and where errors say that they come from.
+func TestOpenRecord(t *testing.T) {
+	o := stream.OpenOptions{Value: make([]byte, 500)}
+	for most, fits := range map[int]bool{recordSize(o.Record()): true, recordSize(o.Record()) - 1: false} {
+		if _, err := openMessage(&appender{maxBytes: most}, &o); errors.Is(err, stream.ErrTooLarge) == fits {
+			t.Errorf("of at most %d bytes: %v", most, err)
+		}
+	}
+	s, _ := runServer(t, t.TempDir(), -1)
+	l, ctx := dialTest(t, s.ClientURL(), Options{}).Log(), t.Context()
+	_, _, opened := l.Open(ctx, "x", 2, o)
+	_, wrote := l.Writer(ctx, "x", 2, nil)
+	_, _, bounds := l.Bounds(ctx, "x", 2)
+	_, read := l.Read(ctx, "x", 2, 7)
+	_, got := l.Get(ctx, "x", 2, 7)
+	_, counted := l.Partitions(ctx, "x")
+	for want, err := range map[stream.Error]error{{Op: "open", Partition: 2, Offset: -1}: opened,
+		{Op: "writer", Partition: 2, Offset: -1}: wrote, {Op: "bounds", Partition: 2, Offset: -1}: bounds,
+		{Op: "read", Partition: 2, Offset: 7}: read, {Op: "partitions", Offset: -1}: counted,
+		{Op: "trim", Partition: 2, Offset: 9}: l.Trim(ctx, "x", 2, 9)} {
+		var at *stream.Error
+		if !errors.As(err, &at) || !errors.Is(err, stream.ErrNotFound) || at.Op != want.Op || at.Topic != "x" ||
+			at.Partition != want.Partition || at.Offset != want.Offset {
+			t.Errorf("%+v: %+v", want, err)
+		}
+	}
+	if at := (*stream.Error)(nil); !errors.As(got, &at) || at.Op != "read" || at.Offset != 7 {
+		t.Errorf("get: %v", got)
 	}
 }

@@ -104,7 +104,6 @@ func Stored(r *stream.Record, headers []byte) (shown bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		r.Type, r.Key = "", nil
 		getHeaders(r, natsgo.Header(h))
 	}
 	return r.Type != typeFill, nil
@@ -186,7 +185,7 @@ func scanField(data []byte, name string) (uint64, bool) {
 //	$JS.ACK.<domain>.<account>.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>[.<token>]
 func parseReply(reply string) (seq, time int64, ok bool) {
 	if !strings.HasPrefix(reply, "$JS.ACK.") {
-		return 0, 0, false
+		return
 	}
 	tokens := strings.Count(reply, ".") + 1
 	skip := 5 // tokens before the stream sequence
@@ -194,7 +193,7 @@ func parseReply(reply string) (seq, time int64, ok bool) {
 	case tokens >= 11:
 		skip = 7
 	case tokens != 9:
-		return 0, 0, false
+		return
 	}
 	for range skip {
 		reply = reply[strings.IndexByte(reply, '.')+1:]

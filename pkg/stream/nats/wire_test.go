@@ -77,6 +77,8 @@ func TestParseReply(t *testing.T) {
 		{"$JS.ACK.shop_contexts_0.abc.1.42.7.1700000000000000000", 0, 0, false},
 		{"$JS.ACK.shop_contexts_0.abc.1.x.7.1.9", 0, 0, false},
 		{"$JS.ACK.shop_contexts_0.abc.1.-2.7.1.9", 0, 0, false},
+		{"$JS.ACK.shop_contexts_0.abc.1.9223372036854775808.7.1.9", 0, 0, false},
+		{"$JS.ACK.shop_contexts_0.abc.1.2.7.9223372036854775808.9", 0, 0, false},
 		{"_INBOX.a.b.c.d.e.f.g.h", 0, 0, false},
 		{"", 0, 0, false},
 	}
