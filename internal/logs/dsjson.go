@@ -64,8 +64,7 @@ func (d *dsjson) parse(r *Record) (class, string, error) {
 	*e = dsEvent{index: -1, enqueued: scan.NoTime, last: scan.NoTime}
 	d.ranked, d.probs, d.originals = d.ranked[:0], d.probs[:0], d.originals[:0]
 	d.several.reset()
-	s.Open('{')
-	for first := true; s.More(&first, '}'); {
+	for first := s.Open('{'); s.More(&first, '}'); {
 		if key := s.Key(); !d.label(key, r) && !d.more(key, r) {
 			s.Skip(1)
 		}
@@ -149,10 +148,7 @@ func (d *dsjson) more(key string, r *Record) bool {
 // context reads shared features and actions.
 func (d *dsjson) context(r *Record) {
 	s := &d.scan
-	if !s.Open('{') {
-		return
-	}
-	for first := true; s.More(&first, '}'); {
+	for first := s.Open('{'); s.More(&first, '}'); {
 		switch key := s.Key(); {
 		case key == "_multi":
 			d.multi(r)
@@ -172,11 +168,8 @@ func (d *dsjson) context(r *Record) {
 func (d *dsjson) multi(r *Record) {
 	s := &d.scan
 	d.event.multi = true
-	if !s.Open('[') {
-		return
-	}
 	r.Actions = r.Actions[:0]
-	for first := true; s.More(&first, ']'); {
+	for first := s.Open('['); s.More(&first, ']'); {
 		if len(r.Actions) == codec.MaxActions {
 			s.Fail("more than " + strconv.Itoa(codec.MaxActions) + " actions")
 			return
@@ -189,10 +182,7 @@ func (d *dsjson) multi(r *Record) {
 // action reads one action. Its name is its _tag.
 func (d *dsjson) action(a *codec.Action) {
 	s := &d.scan
-	if !s.Open('{') {
-		return
-	}
-	for first := true; s.More(&first, '}'); {
+	for first := s.Open('{'); s.More(&first, '}'); {
 		switch key := s.Key(); {
 		case key == "_tag" && s.Peek() == '"':
 			a.Name = s.Text()
@@ -210,15 +200,9 @@ func (d *dsjson) action(a *codec.Action) {
 // observations reads what was joined with an event, or came by itself.
 func (d *dsjson) observations() {
 	s, e := &d.scan, &d.event
-	if !s.Open('[') {
-		return
-	}
-	for first := true; s.More(&first, ']'); {
+	for first := s.Open('['); s.More(&first, ']'); {
 		e.observed = true
-		if !s.Open('{') {
-			return
-		}
-		for first := true; s.More(&first, '}'); {
+		for first := s.Open('{'); s.More(&first, '}'); {
 			switch s.Key() {
 			case "ActionTaken":
 				e.active = !s.Null() && s.Boolean() || e.active

@@ -41,10 +41,7 @@ func (d *dsjson) featureObject(dst []codec.Feature, prefix string, depth int) []
 		s.Fail("nested too deep")
 		return dst
 	}
-	if !s.Open('{') {
-		return dst
-	}
-	for first := true; s.More(&first, '}'); {
+	for first := s.Open('{'); s.More(&first, '}'); {
 		key := s.Key()
 		switch {
 		case key == "_text" && s.Peek() == '"':
@@ -92,8 +89,7 @@ func (d *dsjson) featureList(dst []codec.Feature, prefix string, depth int) []co
 		return dst
 	}
 	i := 0
-	s.Open('[')
-	for first := true; s.More(&first, ']'); i++ {
+	for first := s.Open('['); s.More(&first, ']'); i++ {
 		if s.Peek() == '{' {
 			dst = d.featureObject(dst, prefix, depth+1)
 		} else {

@@ -176,8 +176,7 @@ func detect(head []byte) (string, error) {
 func detectJSON(text []byte) string {
 	var s scan.JSON
 	s.Reset(text)
-	s.Open('{')
-	for first := true; s.More(&first, '}'); {
+	for first := s.Open('{'); s.More(&first, '}'); {
 		switch s.Key() {
 		case "specversion", "features", "actions", "id", "v", "arms":
 			return JSONL

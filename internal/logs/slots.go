@@ -154,15 +154,9 @@ func (e *several) fill(r *Record, s *slot, i int) error {
 func (d *dsjson) slots() {
 	s := &d.scan
 	d.event.slots = true
-	if !s.Open('[') {
-		return
-	}
-	for first := true; s.More(&first, ']'); {
+	for first := s.Open('['); s.More(&first, ']'); {
 		one := d.several.grow()
-		if !s.Open('{') {
-			return
-		}
-		for first := true; s.More(&first, '}'); {
+		for first := s.Open('{'); s.More(&first, '}'); {
 			switch key := s.Key(); {
 			case key == "_id" && s.Peek() == '"':
 				one.name = s.Text()
@@ -181,15 +175,9 @@ func (d *dsjson) slots() {
 func (d *dsjson) outcomes() {
 	s := &d.scan
 	d.event.outcomes, d.said = true, d.said[:0]
-	if !s.Open('[') {
-		return
-	}
-	for first := true; s.More(&first, ']'); {
+	for first := s.Open('['); s.More(&first, ']'); {
 		one, original := slot{}, math.NaN()
-		if !s.Open('{') {
-			return
-		}
-		for first := true; s.More(&first, '}'); {
+		for first := s.Open('{'); s.More(&first, '}'); {
 			switch key := s.Key(); {
 			case key == "_label_cost":
 				one.cost = s.Number()

@@ -55,7 +55,7 @@ func (s *JSON) Peek() byte {
 	return 0
 }
 
-// Open moves past { or [.
+// Open moves past { or [. Where there is none, [JSON.More] finds no entry.
 func (s *JSON) Open(c byte) bool {
 	if s.Peek() != c {
 		if c == '{' {

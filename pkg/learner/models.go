@@ -111,9 +111,6 @@ func newModelSums(n int) modelSums {
 	return s
 }
 
-// Class returns the class.
-func (m *Models) Class() oracle.Class { return m.class }
-
 // Left returns the number of functions that are still evaluated.
 func (m *Models) Left() int { return len(m.which) }
 

@@ -27,9 +27,6 @@ func NewArgmin(class oracle.Class) *Argmin {
 // Size implements [Policies].
 func (m *Argmin) Size() int { return len(m.f) }
 
-// Class returns the class of functions.
-func (m *Argmin) Class() oracle.Class { return m.class }
-
 // Actions returns the names of the only actions that a round may list, nil if the class takes any.
 func (m *Argmin) Actions() []string {
 	if c, ok := m.class.(interface{ Actions() []string }); ok {

@@ -126,9 +126,6 @@ func LogPrior(n int, prior []float64) (logs []float64, scale float64, err error)
 // Size returns |F|.
 func (h *Hedge) Size() int { return len(h.q) }
 
-// Fed returns the number of examples fed.
-func (h *Hedge) Fed() int64 { return h.fed }
-
 // Class returns the class.
 func (h *Hedge) Class() Class { return h.class }
 

@@ -74,9 +74,6 @@ func (c *SharedClass) add(f *MixedFunction) error {
 // Features returns the columns of the context; the caller must not change them.
 func (c *SharedClass) Features() []string { return c.context.Features() }
 
-// ActionFeatures returns the columns of an action; the caller must not change them.
-func (c *SharedClass) ActionFeatures() []string { return c.action.Features() }
-
 // Size implements [Class].
 func (c *SharedClass) Size() int { return len(c.functions) }
 

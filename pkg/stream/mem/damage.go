@@ -1,53 +1,38 @@
 package mem
 
-import "hindsight/pkg/stream"
+import (
+	"slices"
+
+	"hindsight/pkg/stream"
+)
 
 // Truncate drops the records below before, as retention does. Unlike Trim it works on every topic.
-func (l *Log) Truncate(topic string, partition int, before int64) error {
-	p, err := l.find("truncate", topic, partition)
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dropBefore(before)
-	return nil
+func (l *Log) Truncate(topic string, number int, before int64) error {
+	return l.with("truncate", topic, number, func(p *partition) { p.dropBefore(before) })
 }
 
 // DropTail loses the records at and after from and reuses their offsets, as a log does after a power cut.
-func (l *Log) DropTail(topic string, partition int, from int64) error {
-	p, err := l.find("drop tail", topic, partition)
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := p.search(from)
-	for j := i; j < len(p.recs); j++ {
-		p.bytes -= int64(size(&p.recs[j]))
-	}
-	if i < len(p.recs) {
-		p.next = p.recs[i].Offset
-	}
-	p.recs = p.recs[:i:i]
-	p.signal()
-	return nil
+func (l *Log) DropTail(topic string, number int, from int64) error {
+	return l.with("drop tail", topic, number, func(p *partition) {
+		i := p.search(from)
+		if i < len(p.recs) {
+			p.next = p.recs[i].Offset
+		}
+		p.replace(p.recs[:i:i])
+	})
 }
 
 // Edit replaces the records of a partition by what f returns for them: to drop, double, swap or change some. f must not
 // keep or change the bytes it is given; offsets must grow and stay below the next one.
-func (l *Log) Edit(topic string, partition int, f func([]stream.Record) []stream.Record) error {
-	p, err := l.find("edit", topic, partition)
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.recs = f(append([]stream.Record(nil), p.recs...))
-	p.bytes = 0
-	for i := range p.recs {
-		p.bytes += int64(size(&p.recs[i]))
+func (l *Log) Edit(topic string, number int, f func([]stream.Record) []stream.Record) error {
+	return l.with("edit", topic, number, func(p *partition) { p.replace(f(slices.Clone(p.recs))) })
+}
+
+// replace replaces the records.
+func (p *partition) replace(recs []stream.Record) {
+	p.recs, p.bytes = recs, 0
+	for i := range recs {
+		p.bytes += int64(size(&recs[i]))
 	}
 	p.signal()
-	return nil
 }

@@ -65,7 +65,7 @@ type Log struct {
 	ticks atomic.Int64
 
 	mu     sync.Mutex
-	topics map[string]*topic
+	topics map[string][]*partition
 	acks   []pending       // held back, oldest first
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -73,17 +73,12 @@ type Log struct {
 	bus bus
 }
 
-type topic struct {
-	o          stream.TopicOptions
-	partitions []*partition
-}
-
 // New returns an empty log.
 func New(o Options) *Log {
 	o.Step = max(o.Step, 1)
 	o.MaxBytes = cmp.Or(max(o.MaxBytes, 0), DefaultMaxBytes)
 	o.MaxBatch = cmp.Or(max(o.MaxBatch, 0), DefaultMaxBatch)
-	l := &Log{o: o, topics: map[string]*topic{}}
+	l := &Log{o: o, topics: map[string][]*partition{}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.ticks.Store(1e9)
 	l.bus.maxBytes = o.MaxBytes
@@ -104,27 +99,26 @@ func (l *Log) isClosed() bool { return l.ctx.Err() != nil }
 func (l *Log) Create(_ context.Context, name string, partitions int, o stream.TopicOptions) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t, ok := l.topics[name]
+	all, ok := l.topics[name]
 	var err error
 	switch {
 	case l.isClosed():
 		err = stream.ErrClosed
 	case partitions < 1 || name == "":
 		err = errors.New("needs a name and at least one partition")
-	case ok && len(t.partitions) != partitions:
-		err = fmt.Errorf("%w: it has %d, not %d", stream.ErrPartitions, len(t.partitions), partitions)
+	case ok && len(all) != partitions:
+		err = fmt.Errorf("%w: it has %d, not %d", stream.ErrPartitions, len(all), partitions)
 	case ok:
 		return nil
 	}
 	if err != nil {
 		return stream.Place{Topic: name}.Fail("create", -1, err)
 	}
-	t = &topic{o: o}
 	for i := range partitions {
-		t.partitions = append(t.partitions, &partition{Place: stream.Place{Topic: name, Partition: i}, log: l, o: o,
+		all = append(all, &partition{Place: stream.Place{Topic: name, Partition: i}, log: l, o: o,
 			next: l.o.FirstOffset})
 	}
-	l.topics[name] = t
+	l.topics[name] = all
 	return nil
 }
 
@@ -135,7 +129,7 @@ func (l *Log) Partitions(_ context.Context, name string) (int, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.topics[name].partitions), nil
+	return len(l.topics[name]), nil
 }
 
 // Topics implements [stream.Lister].
@@ -152,21 +146,27 @@ func (l *Log) find(op, name string, number int) (*partition, error) {
 	err := stream.ErrNotFound
 	if l.isClosed() {
 		err = stream.ErrClosed
-	} else if t, ok := l.topics[name]; ok && number >= 0 && number < len(t.partitions) {
-		return t.partitions[number], nil
+	} else if all := l.topics[name]; number >= 0 && number < len(all) {
+		return all[number], nil
 	}
 	return nil, stream.Place{Topic: name, Partition: number}.Fail(op, -1, err)
 }
 
+// with calls f with a partition that is locked.
+func (l *Log) with(op, name string, number int, f func(*partition)) error {
+	p, err := l.find(op, name, number)
+	if err == nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		f(p)
+	}
+	return err
+}
+
 // Bounds implements [stream.Log].
 func (l *Log) Bounds(_ context.Context, name string, number int) (first, next int64, err error) {
-	p, err := l.find("bounds", name, number)
-	if err != nil {
-		return 0, 0, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.first(), p.next, nil
+	err = l.with("bounds", name, number, func(p *partition) { first, next = p.first(), p.next })
+	return first, next, err
 }
 
 // Trim implements [stream.Log].
