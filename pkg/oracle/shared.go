@@ -199,6 +199,41 @@ func (o *Shared) take(q int) {
 	}
 }
 
+// takeAlike is take for four actions whose features, which start at a position, are numbers of the same names, as they
+// mostly are: each column is looked for once. It reports false where they are not, and then has taken nothing.
+func (o *Shared) takeAlike(position int, actions []Action) bool {
+	first := actions[0].Features
+	if len(o.absent[ofAction]) > 0 {
+		return false
+	}
+	for q := range actions {
+		own := actions[q].Features
+		if len(own) != len(first) {
+			return false
+		}
+		for i := range own {
+			if x := &own[i]; x.Kind != Number || x.Name != first[i].Name {
+				return false
+			}
+		}
+	}
+	o.owns = o.owns[:0]
+	for i := range first {
+		c, n := o.number(position+i, ofAction, &first[i]), len(o.owns)
+		if c < 0 || o.cols[c].other != 0 || n > 0 && o.owns[n-1] >= c {
+			return false
+		}
+		o.owns = append(o.owns, c)
+	}
+	for i, c := range o.owns {
+		col, v := &o.cols[c], &o.values[c]
+		for q := range actions {
+			v[q&3] = col.value(actions[q].Features[i].Value)
+		}
+	}
+	return true
+}
+
 // multiplyOwn adds what four actions have to h.
 func (o *Shared) multiplyOwn(actions []Action) {
 	for _, c := range o.owns {
@@ -234,10 +269,12 @@ func (o *Shared) Predict(dst []float64, x *Input) {
 	o.context()
 	for dst, actions := dst, x.Actions; len(actions) > 0; {
 		four := actions[:min(4, len(actions))]
-		for q := range four {
-			o.fillAction(len(x.Features), &four[q])
-			o.take(q)
-			o.unfillAction()
+		if !o.takeAlike(len(x.Features), four) {
+			for q := range four {
+				o.fillAction(len(x.Features), &four[q])
+				o.take(q)
+				o.unfillAction()
+			}
 		}
 		o.multiplyOwn(four)
 		o.predictFour(dst[:len(four)])

@@ -63,6 +63,54 @@ func TestSharedColdStart(t *testing.T) {
 	}
 }
 
+// TestSharedAlike: actions with numbers of the same names, which are taken together, have the predictions that each has
+// beside one without features, where they are taken one by one; so has what is not quite alike.
+func TestSharedAlike(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	ask := func(n int, names ...string) *Input {
+		x := &Input{Features: []Feature{num("hour", rng.Float64()), text("day", "mon")}}
+		for a := range n {
+			var own []Feature
+			for _, name := range names {
+				own = append(own, num(name, 20*rng.Float64()-10))
+			}
+			switch odd := rng.IntN(40); {
+			case n == 1 || odd >= 2*len(own):
+			case odd >= len(own):
+				own[odd-len(own)].Name = "other"
+			default:
+				own[odd] = text(own[odd].Name, "odd")
+			}
+			x.Actions = append(x.Actions, Action{Name: fmt.Sprint("a", a), Features: own})
+		}
+		return x
+	}
+	// Numbers of the first examples have one column, later ones two, and a third where one of the first is missing.
+	teach := [][]string{{"price", "rank"}, {"price", "rank", "late"}, {"rank"}, {}}
+	asked := append(teach, []string{"rank", "never", "price"}, []string{"rank", "rank"}, []string{"late", "price", "rank"})
+	for _, options := range []SharedOptions{{Hashed: 8}, {Version: Newest}, {Version: Newest, Hybrid: true, Hashed: 1000,
+		Schema: []FeatureSpec{FeatureSpec{"price", -2, 2}.OfActions()}}} {
+		options.Beta = .5
+		o := newShared(options)
+		for i := range 200 {
+			o.Update(ask(1, teach[i/50]...), 0, rng.Float64())
+			if i%10 != 9 {
+				continue
+			}
+			for n := range 20 {
+				x := ask(n, asked[rng.IntN(len(asked))]...)
+				alone := &Input{Features: x.Features, Actions: []Action{{Name: "bare"}, {}}}
+				for a, got := range predictions(o, x) {
+					alone.Actions[1] = x.Actions[a]
+					if want := predictions(o, alone)[1]; !same(got, want) {
+						t.Fatalf("%+v, round %d: action %d of %d: %v, alone %v", options, i, a, n, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestSharedOptions(t *testing.T) {
 	for _, o := range []SharedOptions{{Beta: 2}, {Lambda: -1}, {Hashed: 1}, {Hashed: 1 << 14}, {MaxFeatures: -1},
 		{Schema: []FeatureSpec{{"x", 1, 1}}}} {
