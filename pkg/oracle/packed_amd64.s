@@ -564,100 +564,102 @@ done:
 	VZEROUPPER
 	RET
 
-// Four sums Y2 of a row at R11, a lane a z, over the first R9 columns of the list at DX. Those below R12 go to four
-// sums each, in memory at R13, by the column modulo 4.
-#define DOT_FOUR(whole, total, rest, end) \
-	VXORPD       Y1, Y1, Y1         \
-	VMOVUPD      Y1, (R13)          \
-	VMOVUPD      Y1, 32(R13)        \
-	VMOVUPD      Y1, 64(R13)        \
-	VMOVUPD      Y1, 96(R13)        \
-	XORQ         AX, AX             \
-whole: \
-	CMPQ         AX, R9             \
-	JGE          total              \
-	MOVLQZX      (DX)(AX*4), BX     \
-	CMPQ         BX, R12            \
-	JGE          total              \
-	VBROADCASTSD (R11)(BX*8), Y2    \
-	MOVQ         BX, DI             \
-	ANDQ         $3, DI             \
-	SHLQ         $5, DI             \
-	SHLQ         $5, BX             \
-	VMULPD       (SI)(BX*1), Y2, Y2 \
-	VADDPD       (R13)(DI*1), Y2, Y2 \
-	VMOVUPD      Y2, (R13)(DI*1)    \
-	INCQ         AX                 \
-	JMP          whole              \
-total: \
-	VMOVUPD      (R13), Y2          \
-	VADDPD       32(R13), Y2, Y2    \
-	VMOVUPD      64(R13), Y3        \
-	VADDPD       96(R13), Y3, Y3    \
-	VADDPD       Y3, Y2, Y2         \
-rest: \
-	CMPQ         AX, R9             \
+// A partial sum a, b of eight z over the columns of a list of hashedColumns that are below R12; last is the first other.
+// As all here, columns are times 8.
+#define PARTIAL_SUM(list, last, a, b, next, end) \
+	MOVQ         list(DX), AX       \
+	VXORPD       a, a, a            \
+	VXORPD       b, b, b            \
+next: \
+	MOVLQZX      (AX), last         \
+	CMPQ         last, R12          \
 	JGE          end                \
-	MOVLQZX      (DX)(AX*4), BX     \
-	VBROADCASTSD (R11)(BX*8), Y3    \
-	SHLQ         $5, BX             \
-	VMULPD       (SI)(BX*1), Y3, Y3 \
-	VADDPD       Y3, Y2, Y2         \
-	INCQ         AX                 \
-	JMP          rest
+	PRODUCTS(last)                  \
+	VADDPD       Y8, a, a           \
+	VADDPD       Y9, b, b           \
+	ADDQ         $4, AX             \
+	JMP          next               \
+end:
 
-// func dotFourAVX2(s *[4]float64, x []float64, ys [][4]float64, at []int32)
-TEXT ·dotFourAVX2(SB), NOSPLIT, $128-80
+// A column of the row at R11 times that of eight z.
+#define PRODUCTS(column) \
+	VBROADCASTSD (R11)(column*1), Y9       \
+	VMULPD       (SI)(column*8), Y9, Y8    \
+	VMULPD       32(SI)(column*8), Y9, Y9
+
+// A column is added to the sums, if the row has it.
+#define AND_COLUMN(column, skip) \
+	CMPQ         column, R10        \
+	JGE          skip               \
+	PRODUCTS(column)                \
+	VADDPD       Y8, Y0, Y0         \
+	VADDPD       Y9, Y1, Y1         \
+skip:
+
+// The sums Y0, Y1 of the row at R11 before column R10 over eight z at SI, whose columns are at DX.
+#define DOT_EIGHT \
+	MOVQ         R10, R12                             \
+	ANDQ         $~31, R12                            \
+	PARTIAL_SUM(24, R13, Y0, Y1, next0, end0)         \
+	PARTIAL_SUM(48, R14, Y2, Y3, next1, end1)         \
+	PARTIAL_SUM(72, R15, Y4, Y5, next2, end2)         \
+	PARTIAL_SUM(96, BX, Y6, Y7, next3, end3)          \
+	VADDPD       Y2, Y0, Y0                           \
+	VADDPD       Y3, Y1, Y1                           \
+	VADDPD       Y6, Y4, Y4                           \
+	VADDPD       Y7, Y5, Y5                           \
+	VADDPD       Y4, Y0, Y0                           \
+	VADDPD       Y5, Y1, Y1                           \
+	AND_COLUMN(R13, skip0)                            \
+	AND_COLUMN(R14, skip1)                            \
+	AND_COLUMN(R15, skip2)
+
+// func dotEightAVX2(s *[8]float64, x []float64, ys [][8]float64, some *hashedColumns)
+TEXT ·dotEightAVX2(SB), NOSPLIT, $0-64
 	MOVQ x_base+8(FP), R11
-	MOVQ x_len+16(FP), R12
-	ANDQ $~3, R12
+	MOVQ x_len+16(FP), R10
+	SHLQ $3, R10
 	MOVQ ys_base+32(FP), SI
-	MOVQ at_base+56(FP), DX
-	MOVQ at_len+64(FP), R9
-	LEAQ sums-128(SP), R13
-	DOT_FOUR(whole, total, rest, done)
-
-done:
+	MOVQ some+56(FP), DX
+	DOT_EIGHT
 	MOVQ    s+0(FP), DI
-	VMOVUPD Y2, (DI)
+	VMOVUPD Y0, (DI)
+	VMOVUPD Y1, 32(DI)
 	VZEROUPPER
 	RET
 
-// func formFourAVX2(s *[4]float64, p []float64, zs [][4]float64, at []int32)
-TEXT ·formFourAVX2(SB), NOSPLIT, $128-80
+// func formEightAVX2(s *[8]float64, p []float64, zs [][8]float64, some *hashedColumns)
+TEXT ·formEightAVX2(SB), NOSPLIT, $0-64
 	MOVQ   p_base+8(FP), R8
 	MOVQ   zs_base+32(FP), SI
-	MOVQ   at_base+56(FP), DX
-	MOVQ   at_len+64(FP), CX
-	LEAQ   sums-128(SP), R13
-	VXORPD Y0, Y0, Y0         // s
-	XORQ   R9, R9             // n
+	MOVQ   some+56(FP), DX
+	MOVQ   (DX), DI           // rows
+	MOVQ   8(DX), CX
+	LEAQ   (DI)(CX*4), CX
+	VXORPD Y10, Y10, Y10      // s
+	VXORPD Y11, Y11, Y11
 
 rows:
-	CMPQ    R9, CX
-	JGE     done
-	MOVLQZX (DX)(R9*4), R10  // i
+	MOVLQZX (DI), R10        // i
 	LEAQ    1(R10), R11
 	IMULQ   R10, R11
 	LEAQ    (R8)(R11*4), R11 // its row
-	MOVQ    R10, R12
-	ANDQ    $~3, R12
-	DOT_FOUR(whole, total, rest, diagonal)
-
-diagonal:
-	VBROADCASTSD (R11)(R10*8), Y3
-	SHLQ         $5, R10
-	VMOVUPD      (SI)(R10*1), Y4
-	VMULPD       Y4, Y3, Y3
-	VADDPD       Y2, Y2, Y2
-	VADDPD       Y3, Y2, Y2
-	VMULPD       Y4, Y2, Y2
-	VADDPD       Y2, Y0, Y0
-	INCQ         R9
-	JMP          rows
-
-done:
+	SHLQ    $3, R10
+	DOT_EIGHT
+	PRODUCTS(R10)
+	VADDPD  Y0, Y0, Y0
+	VADDPD  Y1, Y1, Y1
+	VADDPD  Y8, Y0, Y0
+	VADDPD  Y9, Y1, Y1
+	VMULPD  (SI)(R10*8), Y0, Y0
+	VMULPD  32(SI)(R10*8), Y1, Y1
+	VADDPD  Y0, Y10, Y10
+	VADDPD  Y1, Y11, Y11
+	ADDQ    $4, DI
+	CMPQ    DI, CX
+	JLT     rows
 	MOVQ    s+0(FP), DI
-	VMOVUPD Y0, (DI)
+	VMOVUPD Y10, (DI)
+	VMOVUPD Y11, 32(DI)
 	VZEROUPPER
 	RET

@@ -2,8 +2,10 @@ package oracle
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
+	"unsafe"
 )
 
 // SharedOptions are the parameters of [NewShared].
@@ -38,16 +40,16 @@ type Shared struct {
 	one, k []float64 // scratch of an example, hashed
 
 	// Scratch of a round, all hashed.
-	base     []float64    // what all actions have
-	h        [][4]float64 // z of four actions
-	common   []uint64     // a bit for each column where base may not be 0
-	moved    []uint64     // and for those where h may not be
-	some     []int32      // these, once they are listed
-	owns     []int32      // columns of the features of four actions
-	values   [][4]float64 // and their values, by column; 0 between rounds
-	xs       []int32      // columns of the context that are not 0, the constant first
-	products []hashedTerm // of xs and columns of actions
-	ends     []int32      // where those of a column of actions end; 0: they are not there
+	base     []float64     // what all actions have
+	h        [][8]float64  // z of eight actions
+	common   []uint64      // a bit for each column where base may not be 0
+	moved    []uint64      // and for those where h may not be
+	some     hashedColumns // these, once they are listed
+	owns     []int32       // columns of the features of eight actions
+	values   [][8]float64  // and their values, by column; 0 between rounds
+	xs       []int32       // columns of the context that are not 0, the constant first
+	products []hashedTerm  // of xs and columns of actions
+	ends     []int32       // where those of a column of actions end; 0: they are not there
 }
 
 // hashedTerm is what is added to a hashed column.
@@ -81,7 +83,7 @@ func NewShared(o SharedOptions) (*Shared, error) {
 
 func (o *Shared) scratch() {
 	d := o.o.Hashed
-	o.one, o.k, o.base, o.h = make([]float64, d), make([]float64, d), make([]float64, d), make([][4]float64, d)
+	o.one, o.k, o.base, o.h = make([]float64, d), make([]float64, d), make([]float64, d), make([][8]float64, d)
 	o.common, o.moved = make([]uint64, (d+63)/64), make([]uint64, (d+63)/64)
 }
 
@@ -132,7 +134,7 @@ func (o *Shared) context() {
 	o.ends = slices.Grow(o.ends[:0], len(o.cols))[:len(o.cols)]
 	clear(o.ends)
 	for len(o.values) < len(o.cols) {
-		o.values = append(o.values, [4]float64{})
+		o.values = append(o.values, [8]float64{})
 	}
 	for c, v := range o.z {
 		if v == 0 || c > 0 && o.slots[o.cols[c].slot].scope != ofContext {
@@ -144,26 +146,49 @@ func (o *Shared) context() {
 		o.common[t.at>>6] |= 1 << (t.at & 63)
 	}
 	copy(o.moved, o.common)
-	o.list()
-	o.nextFour()
+	o.some.list(o.moved)
+	o.next()
 }
 
-// nextFour begins the next four actions.
-func (o *Shared) nextFour() {
+// next begins the next eight actions.
+func (o *Shared) next() {
 	copy(o.moved, o.common)
-	for _, i := range o.some {
-		v := o.base[i]
-		o.h[i] = [4]float64{v, v, v, v}
+	for _, i := range o.some.at {
+		v, h := o.base[i], &o.h[i]
+		for q := range h {
+			h[q] = v
+		}
 	}
 }
 
-// list sets some.
-func (o *Shared) list() {
-	o.some = o.some[:0]
-	for w, b := range o.moved {
+// hashedColumns are those that may not be 0: all, and by the partial sum to which they go ([dot]).
+type hashedColumns struct {
+	at  []int32
+	by  [4][]int32 // times 8; noColumn ends each
+	set []uint64   // their bits
+}
+
+// noColumn is more than any column times 8.
+const noColumn = math.MaxInt32
+
+// list sets the columns to those whose bits are set, which mostly are those of before.
+func (h *hashedColumns) list(set []uint64) {
+	if slices.Equal(h.set, set) {
+		return
+	}
+	h.at, h.set = h.at[:0], append(h.set[:0], set...)
+	for s := range h.by {
+		h.by[s] = h.by[s][:0]
+	}
+	for w, b := range set {
 		for ; b != 0; b &= b - 1 {
-			o.some = append(o.some, int32(w<<6+bits.TrailingZeros64(b)))
+			i := int32(w<<6 + bits.TrailingZeros64(b))
+			h.at = append(h.at, i)
+			h.by[i&3] = append(h.by[i&3], 8*i)
 		}
+	}
+	for s := range h.by {
+		h.by[s] = append(h.by[s], noColumn)
 	}
 }
 
@@ -184,7 +209,7 @@ func (o *Shared) multiply(dst []hashedTerm, key uint64) []hashedTerm {
 	return dst
 }
 
-// take keeps the columns of the features of the q-th of four actions, which are own and in z.
+// take keeps the columns of the features of the q-th of eight actions, which are own and in z.
 func (o *Shared) take(q int) {
 	switch {
 	case q == 0:
@@ -195,11 +220,15 @@ func (o *Shared) take(q int) {
 		o.owns = slices.Compact(o.owns)
 	}
 	for _, c := range o.own {
-		o.values[c][q&3] = o.z[c]
+		o.values[c][q&7] = o.z[c]
 	}
 }
 
-// takeAlike is take for four actions whose features, which start at a position, are numbers of the same names, as they
+func sameName(a, b string) bool {
+	return len(a) == len(b) && unsafe.StringData(a) == unsafe.StringData(b) || a == b
+}
+
+// takeAlike is take for eight actions whose features, which start at a position, are numbers of the same names, as they
 // mostly are: each column is looked for once. It reports false where they are not, and then has taken nothing.
 func (o *Shared) takeAlike(position int, actions []Action) bool {
 	first := actions[0].Features
@@ -212,7 +241,7 @@ func (o *Shared) takeAlike(position int, actions []Action) bool {
 			return false
 		}
 		for i := range own {
-			if x := &own[i]; x.Kind != Number || x.Name != first[i].Name {
+			if x := &own[i]; x.Kind != Number || !sameName(x.Name, first[i].Name) {
 				return false
 			}
 		}
@@ -228,25 +257,24 @@ func (o *Shared) takeAlike(position int, actions []Action) bool {
 	for i, c := range o.owns {
 		col, v := &o.cols[c], &o.values[c]
 		for q := range actions {
-			v[q&3] = col.value(actions[q].Features[i].Value)
+			v[q&7] = col.value(actions[q].Features[i].Value)
 		}
 	}
 	return true
 }
 
-// multiplyOwn adds what four actions have to h.
+// multiplyOwn adds what eight actions have to h.
 func (o *Shared) multiplyOwn(actions []Action) {
 	for _, c := range o.owns {
 		v := &o.values[c]
 		for _, t := range o.with(c) {
 			h := &o.h[t.at]
-			h[0] += float64(t.v * v[0])
-			h[1] += float64(t.v * v[1])
-			h[2] += float64(t.v * v[2])
-			h[3] += float64(t.v * v[3])
+			for q, x := range v {
+				h[q] += float64(t.v * x)
+			}
 			o.moved[t.at>>6] |= 1 << (t.at & 63)
 		}
-		*v = [4]float64{}
+		*v = [8]float64{}
 	}
 	if !o.o.Hybrid {
 		return
@@ -255,7 +283,7 @@ func (o *Shared) multiplyOwn(actions []Action) {
 	for q := range actions {
 		o.products = o.multiply(o.products[:n], hashText(1<<16, actions[q].Name))
 		for _, t := range o.products[n:] {
-			o.h[t.at][q&3] += t.v
+			o.h[t.at][q&7] += t.v
 			o.moved[t.at>>6] |= 1 << (t.at & 63)
 		}
 	}
@@ -268,28 +296,28 @@ func (o *Shared) Predict(dst []float64, x *Input) {
 	o.fill(x)
 	o.context()
 	for dst, actions := dst, x.Actions; len(actions) > 0; {
-		four := actions[:min(4, len(actions))]
-		if !o.takeAlike(len(x.Features), four) {
-			for q := range four {
-				o.fillAction(len(x.Features), &four[q])
+		eight := actions[:min(8, len(actions))]
+		if !o.takeAlike(len(x.Features), eight) {
+			for q := range eight {
+				o.fillAction(len(x.Features), &eight[q])
 				o.take(q)
 				o.unfillAction()
 			}
 		}
-		o.multiplyOwn(four)
-		o.predictFour(dst[:len(four)])
-		o.nextFour()
-		dst, actions = dst[len(four):], actions[len(four):]
+		o.multiplyOwn(eight)
+		o.predictEight(dst[:len(eight)])
+		o.next()
+		dst, actions = dst[len(eight):], actions[len(eight):]
 	}
 }
 
-// predictFour sets dst to f̂ of the first actions of four.
-func (o *Shared) predictFour(dst []float64) {
-	var m, u [4]float64
-	o.list()
-	dotFour(&m, o.ridge.w, o.h, o.some)
+// predictEight sets dst to f̂ of the first actions of eight.
+func (o *Shared) predictEight(dst []float64) {
+	var m, u [8]float64
+	o.some.list(o.moved)
+	dotEight(&m, o.ridge.w, o.h, &o.some)
 	if o.o.Beta > 0 {
-		formFour(&u, o.ridge.p, o.h, o.some)
+		formEight(&u, o.ridge.p, o.h, &o.some)
 	}
 	for q := range dst {
 		if dst[q] = clip01(m[q]); o.o.Beta > 0 && m[q] > 0 {

@@ -81,36 +81,35 @@ func packedForm(p, z []float64) float64 {
 	return s
 }
 
-// formFourGo sets s[q] = packedForm(p, z) for each of four z, the columns q of zs, to the bit. All are 0 but at the
-// rows at, which ascend: what is 0 changes no sum.
-func formFourGo(s *[4]float64, p []float64, zs [][4]float64, at []int32) {
-	var t [4]float64
-	*s = [4]float64{}
+// formEightGo sets s[q] = packedForm(p, z) for each of eight z, the columns q of zs, to the bit. All are 0 but at some
+// rows: what is 0 changes no sum.
+func formEightGo(s *[8]float64, p []float64, zs [][8]float64, at []int32) {
+	var t [8]float64
+	*s = [8]float64{}
 	for n, i := range at {
 		row, z := p[packedLen(int(i)):][:i+1], &zs[i]
-		dotFourGo(&t, row[:i], zs, at[:n])
+		dotEightGo(&t, row[:i], zs, at[:n])
 		for q, v := range z {
 			s[q] += float64(v * (float64(2*t[q]) + float64(row[i]*v)))
 		}
 	}
 }
 
-// dotFourGo sets s[q] = dot(x, y) for each of four y, as formFourGo.
-func dotFourGo(s *[4]float64, x []float64, ys [][4]float64, at []int32) {
-	var sums [4][4]float64
+// dotEightGo sets s[q] = dot(x, y) for each of eight y, as formEightGo.
+func dotEightGo(s *[8]float64, x []float64, ys [][8]float64, at []int32) {
+	var sums [4][8]float64
 	whole, n := int32(len(x)&^3), 0
 	for ; n < len(at) && at[n] < whole; n++ {
-		v, y, sum := x[at[n]], &ys[at[n]], &sums[at[n]&3]
-		sum[0] += float64(v * y[0])
-		sum[1] += float64(v * y[1])
-		sum[2] += float64(v * y[2])
-		sum[3] += float64(v * y[3])
+		v, sum := x[at[n]], &sums[at[n]&3]
+		for q, y := range &ys[at[n]] {
+			sum[q] += float64(v * y)
+		}
 	}
 	for q := range s {
 		s[q] = (sums[0][q] + sums[1][q]) + (sums[2][q] + sums[3][q])
 	}
 	for _, i := range at[n:] {
-		for q, y := range ys[i] {
+		for q, y := range &ys[i] {
 			s[q] += float64(x[i] * y)
 		}
 	}

@@ -30,10 +30,10 @@ func packedStepAVX2(dst, p []float64, a float64, k, z []float64)
 func addFourAVX2(dst []float64, w *[4][]float64, z *[4]float64)
 
 //go:noescape
-func dotFourAVX2(s *[4]float64, x []float64, ys [][4]float64, at []int32)
+func dotEightAVX2(s *[8]float64, x []float64, ys [][8]float64, some *hashedColumns)
 
 //go:noescape
-func formFourAVX2(s *[4]float64, p []float64, zs [][4]float64, at []int32)
+func formEightAVX2(s *[8]float64, p []float64, zs [][8]float64, some *hashedColumns)
 
 //go:noescape
 func cosinesAVX2(dst, phase []float64, scale float64, c *[14][4]float64)
@@ -89,25 +89,25 @@ func packedStep(dst, p []float64, a float64, k, z []float64) {
 	packedStepFrom(i, dst, p, a, k, z)
 }
 
-// dotFour is dotFourGo, to the bit.
-func dotFour(s *[4]float64, x []float64, ys [][4]float64, at []int32) {
-	if !avx2 || len(at) == 0 {
-		dotFourGo(s, x, ys, at)
+// dotEight is dotEightGo, to the bit.
+func dotEight(s *[8]float64, x []float64, ys [][8]float64, some *hashedColumns) {
+	if !avx2 || len(some.at) == 0 {
+		dotEightGo(s, x, ys, some.at)
 		return
 	}
-	d := at[len(at)-1]
+	d := some.at[len(some.at)-1]
 	_, _ = x[d], ys[d]
-	dotFourAVX2(s, x, ys, at)
+	dotEightAVX2(s, x, ys, some)
 }
 
-// formFour is formFourGo, to the bit.
-func formFour(s *[4]float64, p []float64, zs [][4]float64, at []int32) {
-	if !avx2 || len(at) == 0 {
-		formFourGo(s, p, zs, at)
+// formEight is formEightGo, to the bit.
+func formEight(s *[8]float64, p []float64, zs [][8]float64, some *hashedColumns) {
+	if !avx2 || len(some.at) == 0 {
+		formEightGo(s, p, zs, some.at)
 		return
 	}
-	d := int(at[len(at)-1]) + 1
-	formFourAVX2(s, p[:packedLen(d)], zs[:d], at)
+	d := int(some.at[len(some.at)-1]) + 1
+	formEightAVX2(s, p[:packedLen(d)], zs[:d], some)
 }
 
 // addFour is addFourGo, to the bit.

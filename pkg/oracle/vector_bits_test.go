@@ -182,29 +182,31 @@ func TestAssemblyFusesNothing(t *testing.T) {
 	}
 }
 
-// TestFourSparse compares the kernels that skip what is 0 with those that do not, to the bit.
-func TestFourSparse(t *testing.T) {
+// TestEightSparse compares the kernels that skip what is 0 with those that do not, to the bit.
+func TestEightSparse(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for d := range 40 {
-		p, h := make([]float64, packedLen(d)), make([][4]float64, d)
-		var at []int32
+		p, h := make([]float64, packedLen(d)), make([][8]float64, d)
+		set := make([]uint64, (d+63)/64)
 		for i := range p {
 			p[i] = rng.Float64() - 0.5
 		}
 		for i := range h {
 			if rng.IntN(3) == 0 {
-				at = append(at, int32(i))
+				set[i>>6] |= 1 << (i & 63)
 				for q := range h[i] {
 					h[i][q] = float64(rng.IntN(3)-1) * rng.Float64() // some are 0, or −0
 				}
 			}
 		}
-		var sum, form, sumGo, formGo [4]float64
-		dotFour(&sum, p[:d], h, at)
-		formFour(&form, p, h, at)
-		dotFourGo(&sumGo, p[:d], h, at)
-		formFourGo(&formGo, p, h, at)
-		for q := range 4 {
+		var sum, form, sumGo, formGo [8]float64
+		var some hashedColumns
+		some.list(set)
+		dotEight(&sum, p[:d], h, &some)
+		formEight(&form, p, h, &some)
+		dotEightGo(&sumGo, p[:d], h, some.at)
+		formEightGo(&formGo, p, h, some.at)
+		for q := range 8 {
 			z := make([]float64, d)
 			for i := range h {
 				z[i] = h[i][q]

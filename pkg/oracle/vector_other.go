@@ -18,6 +18,10 @@ func addFour(dst []float64, w *[4][]float64, z *[4]float64) { addFourGo(0, dst, 
 
 func cosines(dst, phase []float64, scale float64) { cosinesGo(dst, phase, scale) }
 
-func dotFour(s *[4]float64, x []float64, ys [][4]float64, at []int32) { dotFourGo(s, x, ys, at) }
+func dotEight(s *[8]float64, x []float64, ys [][8]float64, some *hashedColumns) {
+	dotEightGo(s, x, ys, some.at)
+}
 
-func formFour(s *[4]float64, p []float64, zs [][4]float64, at []int32) { formFourGo(s, p, zs, at) }
+func formEight(s *[8]float64, p []float64, zs [][8]float64, some *hashedColumns) {
+	formEightGo(s, p, zs, some.at)
+}
