@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"unsafe"
 )
 
@@ -237,7 +238,7 @@ func (r *reader) namedFeatures(dst []Feature) []Feature {
 	for s := r.open(tokMap); r.more(&s); {
 		if !r.json {
 			was := len(dst)
-			dst = r.shortNumbers(dst, s.left+1)
+			dst = r.shortNumbers(dst, s.left+1, nil)
 			if s.left -= len(dst) - was; s.left < 0 {
 				break
 			}
@@ -259,9 +260,10 @@ func (r *reader) namedFeatures(dst []Feature) []Feature {
 	return dst
 }
 
-// shortNumbers reads up to most features of MessagePack whose names are short and whose
-// values are floats of 64 bits, as most are, up to the first that is something else.
-func (r *reader) shortNumbers(dst []Feature, most int) []Feature {
+// shortNumbers reads up to most features of MessagePack whose names are short and whose values are floats of 64 bits,
+// as most are, up to the first that is something else. Names that known has at the same place share its memory, which
+// whoever compares them later sees by the address.
+func (r *reader) shortNumbers(dst []Feature, most int, known []Feature) []Feature {
 	b, i := r.b, r.i
 	most = min(most, MaxFeatures-r.features) // the next one fails elsewhere
 	was := len(dst)
@@ -274,8 +276,17 @@ func (r *reader) shortNumbers(dst []Feature, most int) []Feature {
 		if len(rest) < n+10 || rest[n+1] != mpFloat64 {
 			break
 		}
-		dst = append(dst, Feature{Name: unsafe.String(unsafe.SliceData(rest[1:]), n), Kind: Number,
-			Value: math.Float64frombits(binary.BigEndian.Uint64(rest[n+2:]))})
+		if len(dst) == cap(dst) {
+			dst = slices.Grow(dst, 1)
+		}
+		dst = dst[:len(dst)+1]
+		f := &dst[len(dst)-1] // field by field: a value that is made first and then copied waits for its own stores
+		name := unsafe.String(unsafe.SliceData(rest[1:]), n)
+		if k := len(dst) - 1; k < len(known) && known[k].Name == name {
+			name = known[k].Name
+		}
+		f.Name, f.Kind, f.Text = name, Number, ""
+		f.Value = math.Float64frombits(binary.BigEndian.Uint64(rest[n+2:]))
 		i += n + 10
 	}
 	r.i, r.features = i, r.features+len(dst)-was
@@ -325,6 +336,7 @@ func (r *reader) actions(dst []Action) []Action {
 	if dst == nil {
 		dst = []Action{}
 	}
+	var known []Feature
 	for s := r.open(tokList); r.more(&s); {
 		n := len(dst)
 		if n == MaxActions {
@@ -342,7 +354,7 @@ func (r *reader) actions(dst []Action) []Action {
 		case tokText, tokBytes:
 			a.Name = r.text()
 		case tokMap:
-			if !r.shortAction(a) {
+			if !r.shortAction(a, known) {
 				r.action(a)
 			}
 		case tokNone:
@@ -353,13 +365,14 @@ func (r *reader) actions(dst []Action) []Action {
 		if r.err != nil {
 			r.in(item("", n))
 		}
+		known = a.Features
 	}
 	return dst
 }
 
 // shortAction reads an action of MessagePack with a short name and then features, all of which are numbers that
-// shortNumbers reads; it reports false if it is none, and has then read nothing.
-func (r *reader) shortAction(a *Action) bool {
+// shortNumbers reads, known being those of the action before; it reports false if it is none, and has then read nothing.
+func (r *reader) shortAction(a *Action, known []Feature) bool {
 	const head, middle = "\x82\xa4name", "\xa8features"
 	rest := r.b[r.i:]
 	if len(rest) <= len(head) || string(rest[:len(head)]) != head || rest[len(head)]&0xe0 != 0xa0 {
@@ -372,7 +385,7 @@ func (r *reader) shortAction(a *Action) bool {
 	}
 	was, features, most := r.i, r.features, int(name[n+len(middle)]&15)
 	r.i += len(head) + 1 + n + len(middle) + 1
-	if a.Features = r.shortNumbers(a.Features, most); len(a.Features) < most {
+	if a.Features = r.shortNumbers(a.Features, most, known); len(a.Features) < most {
 		r.i, r.features, a.Features = was, features, a.Features[:0]
 		return false
 	}

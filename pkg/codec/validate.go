@@ -1,8 +1,8 @@
 package codec
 
 import (
-	"math"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // CheckText checks that s is UTF-8 of at most most bytes without control characters.
@@ -59,7 +59,7 @@ func checkName(s string, most int) error {
 	return CheckText(s, most)
 }
 
-func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+func finite(x float64) bool { return x-x == 0 }
 
 // Validate reports the first field that breaks a rule: an id or name that is too long, not UTF-8 or has control
 // characters, an empty or repeated name, a number that is not finite, too many actions or features. An empty id is
@@ -124,13 +124,18 @@ func (c *Context) ValidateFor(long func(name string) bool) error {
 	return wrong("context", field, err)
 }
 
+// sameName reports whether two names are equal: those of actions mostly share their memory (shortNumbers).
+func sameName(a, b string) bool {
+	return len(a) == len(b) && unsafe.StringData(a) == unsafe.StringData(b) || a == b
+}
+
 // checkFeatures returns the name of a feature that breaks a rule, and the rule. The names of known ones were checked:
 // actions mostly have the same.
 func checkFeatures(features, known []Feature, long func(name string) bool) (string, error) {
 	same := len(features) == len(known)
 	for i := range features {
 		f := &features[i]
-		if i >= len(known) || f.Name != known[i].Name {
+		if i >= len(known) || !sameName(f.Name, known[i].Name) {
 			same = false
 			if err := checkName(f.Name, MaxNameBytes); err != nil {
 				return f.Name, err

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 func checkError(t *testing.T, err error, field string, want error) {
@@ -344,11 +345,11 @@ func TestShortAction(t *testing.T) {
 		return appendActions(nil, []Action{{name, features}})[1:]
 	}
 	p, q := Feature{Name: "p", Kind: Number, Value: 1.5}, Feature{Name: "q", Kind: Number, Value: 2.5}
-	read := 0
+	read, known := 0, []Feature{p, p} // those of the action before
 	check := func(b []byte) {
 		var got, want Action
 		fast, slow := reader{b: b}, reader{b: b}
-		if !fast.shortAction(&got) {
+		if !fast.shortAction(&got, known) {
 			if fast.i != 0 || fast.features != 0 || fast.err != nil {
 				t.Fatalf("%q: it read something: %d bytes, %d features, %v", b, fast.i, fast.features, fast.err)
 			}
@@ -359,6 +360,9 @@ func TestShortAction(t *testing.T) {
 		if slow.err != nil || fast.i != slow.i || fast.features != slow.features ||
 			fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("%q: %v at byte %d, want %v at byte %d, %v", b, got, fast.i, want, slow.i, slow.err)
+		}
+		if f := got.Features; len(f) > 0 && f[0].Name == "p" && unsafe.StringData(f[0].Name) != unsafe.StringData(p.Name) {
+			t.Fatalf("%q: a name of the action before is kept twice", b)
 		}
 	}
 	for _, b := range [][]byte{one("a", p, q), one("action", p), one("a", p, Feature{Name: "t", Kind: Text, Text: "x"}),
