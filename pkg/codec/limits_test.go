@@ -235,10 +235,10 @@ func sized(n int, json bool) []byte {
 }
 
 // TestRepeated holds which of some names occurred before, for as many as are searched in each way, and that up to
-// half of the table on the stack are searched without memory.
+// half of the table on the stack are searched without memory. Of many, some have what a slot keeps of the hash alike.
 func TestRepeated(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 9, fewNames - 1, fewNames, fewNames + 1, stackSlots/2 - 1, stackSlots / 2,
-		stackSlots/2 + 1, 3000} {
+		stackSlots/2 + 1, 3000, 200_000} {
 		names := make([]string, n)
 		for i := range names {
 			names[i] = strings.Repeat("x", i%12) + fmt.Sprint(i)

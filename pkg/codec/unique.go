@@ -30,17 +30,20 @@ func repeated(n int, name func(i int) string, kept *[]int32) int {
 		table = *kept
 		clear(table)
 	}
+	// A slot has the index of a name, plus 1, and in the bits above it some of the hash, so that names that only share
+	// the slot are mostly not compared.
 	mask := uint64(len(table) - 1)
 	seed := maphash.MakeSeed()
 	for i := range n {
 		s := name(i)
-		slot := maphash.String(seed, s) & mask
+		h := maphash.String(seed, s)
+		slot, tag := h&mask, uint32(h>>32)&^uint32(mask)
 		for ; table[slot] != 0; slot = (slot + 1) & mask {
-			if name(int(table[slot]-1)) == s {
+			if x := uint32(table[slot]); x&^uint32(mask) == tag && name(int(x&uint32(mask))-1) == s {
 				return i
 			}
 		}
-		table[slot] = int32(i + 1)
+		table[slot] = int32(tag | uint32(i+1))
 	}
 	return -1
 }
