@@ -151,3 +151,36 @@ func TestMurmur2(t *testing.T) {
 		}
 	}
 }
+
+// TestHashContent: no bit, length, seed or order of words is lost in the hash by which repeats are told.
+func TestHashContent(t *testing.T) {
+	b := make([]byte, 150)
+	for i := range b {
+		b[i] = byte(i*i>>3 + 1)
+	}
+	seen := map[uint64]string{}
+	note := func(what string, h uint64) {
+		if was, ok := seen[h]; ok {
+			t.Errorf("%s has the hash of %s", what, was)
+		}
+		seen[h] = what
+	}
+	for n := 1; n <= len(b); n++ {
+		note(fmt.Sprint("length ", n), hashContent(7, b[:n]))
+		note(fmt.Sprint("zeros ", n), hashContent(7, make([]byte, n)))
+		note(fmt.Sprint("seed ", n), hashContent(8, b[:n]))
+	}
+	for i := range 8 * len(b) {
+		b[i/8] ^= 1 << (i % 8)
+		note(fmt.Sprint("bit ", i), hashContent(7, b))
+		b[i/8] ^= 1 << (i % 8)
+	}
+	for i := 0; i+8 <= len(b); i += 8 {
+		for j := i + 8; j+8 <= len(b); j += 8 {
+			other := append([]byte(nil), b...)
+			copy(other[i:i+8], b[j:])
+			copy(other[j:j+8], b[i:])
+			note(fmt.Sprint("words ", i, j), hashContent(7, other))
+		}
+	}
+}
