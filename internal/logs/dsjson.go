@@ -174,8 +174,7 @@ func (d *dsjson) multi(r *Record) {
 			s.Fail("more than " + strconv.Itoa(codec.MaxActions) + " actions")
 			return
 		}
-		r.Actions = growAction(r.Actions)
-		d.action(&r.Actions[len(r.Actions)-1])
+		d.action(r.another(""))
 	}
 }
 

@@ -115,7 +115,7 @@ func (d *dsjson) law(r *Record) error {
 	}
 	if !e.multi { // actions without features: as many as the law names
 		for range min(max(len(d.ranked), chosen+1), codec.MaxActions) {
-			r.Actions = growAction(r.Actions)
+			r.another("")
 		}
 	}
 	if chosen < 0 || chosen >= len(r.Actions) {

@@ -129,17 +129,14 @@ func (d *rounds) event(r *Record) error {
 	r.Values = append(r.Values, o.Values...)
 	r.Features = append(r.Features, o.Features...)
 	r.Features = appendVector(r.Features, o.Vector)
-	names := o.LawActions
 	if o.Actions != nil {
 		for i := range o.Actions {
-			r.Actions = growAction(r.Actions)
-			a := &r.Actions[i]
-			a.Name, a.Features = o.Actions[i].Name, append(a.Features, o.Actions[i].Features...)
+			a := r.another(o.Actions[i].Name)
+			a.Features = append(a.Features, o.Actions[i].Features...)
 		}
 	} else {
-		for i, name := range names {
-			r.Actions = growAction(r.Actions)
-			r.Actions[i].Name = name
+		for _, name := range o.LawActions {
+			r.another(name)
 		}
 	}
 	if o.Inactive {
@@ -178,9 +175,8 @@ func (d *rounds) arms(b []byte, r *Record) error {
 		}
 	}
 	for i := range o.Arms {
-		r.Actions = growAction(r.Actions)
-		a := &r.Actions[i]
-		if a.Name = o.Arms[i].Action; len(o.Arms[i].Values) == 0 {
+		a := r.another(o.Arms[i].Action)
+		if len(o.Arms[i].Values) == 0 {
 			return fmt.Errorf("arms: %q has no outcome that is a number", a.Name)
 		}
 		if at := actionIndex(o.Actions, a.Name, i); at >= 0 {

@@ -139,15 +139,17 @@ func validate(c *codec.Context, r *Record) error {
 	return c.ValidateFor(r.long)
 }
 
-// growAction makes room for one more action, whose features keep their memory.
-func growAction(actions []codec.Action) []codec.Action {
-	if len(actions) == cap(actions) {
-		return append(actions, codec.Action{})
+// another appends an action, whose features keep their memory.
+func (r *Record) another(name string) *codec.Action {
+	n := len(r.Actions)
+	if n < cap(r.Actions) {
+		r.Actions = r.Actions[:n+1]
+	} else {
+		r.Actions = append(r.Actions, codec.Action{})
 	}
-	actions = actions[:len(actions)+1]
-	a := &actions[len(actions)-1]
-	a.Name, a.Features = "", a.Features[:0]
-	return actions
+	a := &r.Actions[n]
+	a.Name, a.Features = name, a.Features[:0]
+	return a
 }
 
 // isBlank reports whether a line has nothing but white space.

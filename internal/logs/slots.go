@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"hindsight/internal/loop"
-	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -120,9 +119,8 @@ func (e *several) fill(r *Record, s *slot, i int) error {
 		if i < len(shared.Baseline) && shared.Baseline[i] == a { // from 0, as all of a line with slots
 			r.Baseline = append(r.Baseline, len(r.Actions))
 		}
-		r.Actions = growAction(r.Actions)
-		own := &r.Actions[len(r.Actions)-1]
-		own.Name, own.Features = shared.Actions[a].Name, append(own.Features, shared.Actions[a].Features...)
+		own := r.another(shared.Actions[a].Name)
+		own.Features = append(own.Features, shared.Actions[a].Features...)
 		r.Propensities = append(r.Propensities, -1)
 		at := slices.Index(s.played, a)
 		if at < 0 || at >= len(s.probs) {
@@ -234,12 +232,8 @@ func (d *dsjson) ccb(r *Record) (class, string, error) {
 // ccb makes the events of an example of --ccb_explore_adf, and returns the first.
 func (d *vwText) ccb(r *Record) (class, string, error) {
 	d.several.reset()
-	n := 0
-	for line := range bytes.Lines(d.text) {
-		if err := d.ccbLine(r, bytes.TrimSuffix(line, []byte("\n")), n); err != nil {
-			return 0, "", &scan.LineError{Line: r.Line + int64(n), Msg: err.Error()}
-		}
-		n++
+	if err := d.each(r, d.ccbLine); err != nil {
+		return 0, "", err
 	}
 	if len(r.Actions) == 0 || len(d.several.slots) == 0 {
 		return 0, "", errors.New("an example without actions or without slots")
@@ -262,8 +256,7 @@ func (d *vwText) ccbLine(r *Record, line []byte, n int) (err error) {
 		if len(r.Actions) == codec.MaxActions {
 			return errors.New("more than " + strconv.Itoa(codec.MaxActions) + " actions")
 		}
-		r.Actions = growAction(r.Actions)
-		a := &r.Actions[len(r.Actions)-1]
+		a := r.another("")
 		a.Features, err = d.features(a.Features, rest)
 	case kind == "slot":
 		one := d.several.grow()

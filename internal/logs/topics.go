@@ -220,10 +220,8 @@ func (d *topicReader) decision(r *Record, rec *stream.Record) error {
 	r.Features = appendVector(r.Features, d.asked.Vector)
 	// those that the model masks are no actions of the decision; the others are in their order
 	listed := d.asked.Actions
-	for i, name := range o.Actions {
-		r.Actions = growAction(r.Actions)
-		a := &r.Actions[i]
-		a.Name = name
+	for _, name := range o.Actions {
+		a := r.another(name)
 		if at := slices.IndexFunc(listed, func(c codec.Action) bool { return c.Name == name }); at >= 0 {
 			a.Features = append(a.Features, listed[at].Features...)
 			listed = listed[at+1:]

@@ -225,17 +225,24 @@ func (d *vwText) passADF() {
 	}
 }
 
-// example makes a record of an example's lines.
-func (d *vwText) example(r *Record) (class, string, error) {
-	n, number := 0, r.Line
+// each gives f the lines of an example, counted from 0.
+func (d *vwText) each(r *Record, f func(r *Record, line []byte, n int) error) error {
+	n := 0
 	for line := range bytes.Lines(d.text) {
-		if err := d.adfLine(r, bytes.TrimSuffix(line, []byte("\n")), n); err != nil {
-			return 0, "", &scan.LineError{Line: number, Msg: err.Error()}
+		if err := f(r, bytes.TrimSuffix(line, []byte("\n")), n); err != nil {
+			return &scan.LineError{Line: r.Line + int64(n), Msg: err.Error()}
 		}
 		n++
-		number++
 	}
+	return nil
+}
+
+// example makes a record of an example's lines.
+func (d *vwText) example(r *Record) (class, string, error) {
+	err := d.each(r, d.adfLine)
 	switch {
+	case err != nil:
+		return 0, "", err
 	case len(r.Actions) == 0:
 		return 0, "", errors.New("an example without actions")
 	case r.Chosen < 0:
@@ -268,11 +275,10 @@ func (d *vwText) adfLine(r *Record, line []byte, n int) error {
 	case l.known && r.Chosen >= 0:
 		return errors.New("two actions of an example have a label")
 	}
-	r.Actions = growAction(r.Actions)
+	a := r.another("")
 	if l.known {
 		r.Chosen, r.Propensity, r.Outcome, r.Value = len(r.Actions)-1, l.probability, codec.Loss, l.cost
 	}
-	a := &r.Actions[len(r.Actions)-1]
 	a.Features, err = d.features(a.Features, rest)
 	return err
 }
