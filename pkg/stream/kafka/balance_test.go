@@ -36,12 +36,31 @@ func TestAssign(t *testing.T) {
 		{"one is gone", 4, members{"a": {3, []int{0, 1}}}, map[string][]int{"a": {0, 1, 2, 3}}},
 		{"one was away for long", 2, members{"a": {3, []int{0, 1}}, "b": {7, []int{0, 1}}},
 			map[string][]int{"b": {0}, "a": nil}},
+		{"two that were given it at once", 1, members{"b": {7, []int{0}}, "a": {7, []int{0}}, "c": {7, []int{0}}},
+			map[string][]int{"a": {0}, "b": nil, "c": nil}},
 		{"more members than partitions", 1, members{"a": {4, []int{0}}, "b": {4, nil}, "c": {4, nil}},
 			map[string][]int{"a": {0}, "b": nil, "c": nil}},
 		{"a partition that is no more", 1, members{"a": {4, []int{0, 5}}}, map[string][]int{"a": {0}}},
 	} {
-		if got := assign(upTo(c.n), c.claims); !maps.EqualFunc(got, c.want, slices.Equal) {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		for range 8 { // whichever member is looked at first
+			if got := assign(upTo(c.n), c.claims); !maps.EqualFunc(got, c.want, slices.Equal) {
+				t.Fatalf("%s: %v, want %v", c.name, got, c.want)
+			}
+		}
+	}
+}
+
+// TestAssignGroups holds which partitions are shared: those of the topic, all of them or the first.
+func TestAssignGroups(t *testing.T) {
+	var partitions []kafkago.Partition
+	for _, id := range []int{2, 0, 1, 3} {
+		partitions = append(partitions, kafkago.Partition{Topic: "t", ID: id}, kafkago.Partition{Topic: "other", ID: id})
+	}
+	members := []kafkago.GroupMember{{ID: "a", UserData: []byte("what?")}}
+	for shared, want := range map[int][]int{0: {0, 1, 2, 3}, 2: {0, 1}, 9: {0, 1, 2, 3}} {
+		got := (&sticky{topic: "t", partitions: shared}).AssignGroups(members, partitions)
+		if len(got) != 1 || len(got["a"]) != 1 || !slices.Equal(got["a"]["t"], want) {
+			t.Errorf("%d of four: %v, want %v", shared, got, want)
 		}
 	}
 }

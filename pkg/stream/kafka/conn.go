@@ -72,9 +72,6 @@ func (c *Client) dial(ctx context.Context, addr string) (*conn, error) {
 	cn, err := c.shake(ctx, nc, addr)
 	if err != nil {
 		_ = nc.Close()
-		if ctx.Err() != nil {
-			err = fmt.Errorf("%w (%w)", err, ctx.Err())
-		}
 		if !isLost(err) {
 			err = &lostError{addr, err}
 		}
@@ -134,11 +131,17 @@ func (cn *conn) askVersions(ctx context.Context) error {
 		cn.versions[protocol.ApiKey(k.ApiKey)] = [2]int16{k.MinVersion, k.MaxVersion}
 	}
 	for key, v := range needed {
-		if has, ok := cn.versions[key]; !ok || v < has[0] || v > has[1] {
+		if !cn.speaks(key, v) {
 			return fmt.Errorf("it does not speak version %d of %v: Kafka %s or later is needed", v, key, leastKafka)
 		}
 	}
 	return nil
+}
+
+// speaks reports whether the broker speaks a version of a question.
+func (cn *conn) speaks(key protocol.ApiKey, version int16) bool {
+	has, ok := cn.versions[key]
+	return ok && has[0] <= version && version <= has[1]
 }
 
 // call asks with a message of kafka-go's, at the highest version that both know.

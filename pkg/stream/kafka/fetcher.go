@@ -40,7 +40,7 @@ func (s *leaderSource) fetch(ctx context.Context, offset int64, into *chunk) err
 	start, told := time.Now(), false
 	for backoff, fresh := firstBackoff, false; ; backoff, fresh = min(2*backoff, maxBackoff), true {
 		err := s.try(ctx, offset, into, fresh)
-		if err == nil || ctx.Err() != nil || !isTransient(err) || time.Since(start) > s.c.patience {
+		if !isTransient(err) || time.Since(start) > s.c.patience {
 			return err
 		}
 		if backoff == maxBackoff && !told {
@@ -184,11 +184,9 @@ func checkBatches(c *chunk, offset int64) (next int64, err error) {
 		}
 		next, rest = max(next, s.next), r
 	}
-	if len(rest) == len(c.batches) && len(rest) > 0 {
-		return next, fmt.Errorf("%w: the first of a response is cut short", ErrCorrupt)
-	}
 	if next == offset && len(c.batches) > 0 {
-		return next, fmt.Errorf("%w: asked for offset %d, the broker gave what is before it", ErrCorrupt, offset)
+		return next, fmt.Errorf("%w: asked for offset %d, the broker gave what is before it, or a part of it", ErrCorrupt,
+			offset)
 	}
 	c.batches = c.batches[:len(c.batches)-len(rest)]
 	return next, nil

@@ -142,7 +142,6 @@ func (m *groupMember) claim() claim {
 func (m *groupMember) follow(group *kafkago.ConsumerGroup) error {
 	for {
 		generation, err := group.Next(m.ctx)
-		var code kafkago.Error
 		switch {
 		case err == nil:
 			m.assigned(generation)
@@ -154,7 +153,7 @@ func (m *groupMember) follow(group *kafkago.ConsumerGroup) error {
 		case errors.Is(err, kafkago.InvalidSessionTimeout):
 			return fmt.Errorf("group %s: the brokers refuse a session of %v: see group.min.session.timeout.ms there: "+
 				"%w", m.g.name, m.g.o.Session, err)
-		case errors.As(err, &code) && code == kafkago.InconsistentGroupProtocol:
+		case errors.Is(err, kafkago.InconsistentGroupProtocol):
 			m.tell("another kind of consumer is in the group; retrying", err)
 		case errors.Is(err, kafkago.GroupAuthorizationFailed):
 			m.tell(fmt.Sprintf("this user may not join: it needs the ACL operation Read on the group %s; retrying",

@@ -138,8 +138,7 @@ func (l *Log) Trim(ctx context.Context, topic string, partition int, before int6
 		return err
 	}
 	return l.c.atLeader(ctx, &p, func(cn *conn) (int16, error) {
-		const v = deleteRecordsVersion
-		if has, ok := cn.versions[protocol.DeleteRecords]; !ok || v < has[0] || v > has[1] {
+		if !cn.speaks(protocol.DeleteRecords, deleteRecordsVersion) {
 			if !l.untrimmed.Swap(true) {
 				l.c.o.Logger.Warn("the broker does not offer DeleteRecords: what could be dropped stays, unless the "+
 					"topic gets a retention.ms", "topic", topic)

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"encoding/binary"
 	"math"
 	"time"
 
@@ -310,11 +311,7 @@ func (cn *conn) producers(p *place) (all []producer, code int16, err error) {
 func (cn *conn) askProducers(p *place) error {
 	cn.begin(describeProducers, 0)
 	b := append(cn.out, 0) // no tags in the header
-	b = append(b, 2, byte(len(p.Topic)+1))
-	if n := len(p.Topic) + 1; n >= 0x80 {
-		b = append(b[:len(b)-1], byte(n)|0x80, byte(n>>7))
-	}
-	b = append(b, p.Topic...)
+	b = append(binary.AppendUvarint(append(b, 2), uint64(len(p.Topic)+1)), p.Topic...)
 	b = appendInt32(append(b, 2), int32(p.Partition))
 	cn.out = append(b, 0, 0)
 	return cn.send()

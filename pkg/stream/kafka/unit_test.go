@@ -220,6 +220,9 @@ func TestAnswers(t *testing.T) {
 			class = c
 		}
 		err := refused(produced{code: code, message: "why"})
+		if !strings.Contains(err.Error(), "why") {
+			t.Errorf("code %d: %v does not say why", code, err)
+		}
 		for _, other := range []error{stream.ErrNotFound, stream.ErrTooLarge, stream.ErrFenced, stream.ErrUnknown,
 			ErrAuthorization} {
 			if errors.Is(err, other) != (class == other) {
@@ -413,6 +416,23 @@ func TestLayoutOfRecord(t *testing.T) {
 		if err := d.record(&stream.Record{}); (err == nil) != c.ok || err != nil && !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%v: %v", c.payload, err)
 		}
+	}
+}
+
+// TestRoomOfValues holds that values of headers keep their bytes, and no more memory than that of a few.
+func TestRoomOfValues(t *testing.T) {
+	var d decoder
+	var all []string
+	for n := range 200 {
+		all = append(all, d.value(bytes.Repeat([]byte{byte(n)}, 100)))
+	}
+	for n, v := range all {
+		if v != strings.Repeat(string([]byte{byte(n)}), 100) {
+			t.Fatalf("value %d is %q", n, v)
+		}
+	}
+	if d.text.Cap() > 2*manyText || len(d.value(make([]byte, 3*manyText))) != 3*manyText {
+		t.Errorf("room for %d bytes", d.text.Cap())
 	}
 }
 

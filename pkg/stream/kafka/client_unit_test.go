@@ -1,0 +1,443 @@
+package kafka
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/metadata"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"hindsight/pkg/stream"
+)
+
+// TestLearn holds what is kept of the brokers' answers: the brokers of the last that names any, the leaders of each
+// topic, and none of a topic that is gone.
+func TestLearn(t *testing.T) {
+	var k cluster
+	k.init([]string{"seed:1"})
+	broker := func(id int32, host string) metadata.ResponseBroker {
+		return metadata.ResponseBroker{NodeID: id, Host: host, Port: 9}
+	}
+	for i, c := range []struct {
+		r       metadata.Response
+		brokers string
+		leaders string
+	}{
+		{metadata.Response{Brokers: []metadata.ResponseBroker{broker(1, "a"), broker(2, "b")}, ControllerID: 2}, "a:9 b:9", "[]"},
+		{metadata.Response{Brokers: []metadata.ResponseBroker{broker(1, "c")}, Topics: []metadata.ResponseTopic{{Name: "t",
+			Partitions: []metadata.ResponsePartition{{PartitionIndex: 1, LeaderID: 5}, {PartitionIndex: 0, LeaderID: 4},
+				{PartitionIndex: 2, LeaderID: 6, ErrorCode: 5}, {PartitionIndex: 3, LeaderID: 7, ErrorCode: 9},
+				{PartitionIndex: 6, LeaderID: 8}, {PartitionIndex: -1, LeaderID: 8}}}}}, "c:9", "[4 5 -1 7 -1 -1]"},
+		{metadata.Response{}, "c:9", "[4 5 -1 7 -1 -1]"},
+		{metadata.Response{Topics: []metadata.ResponseTopic{{Name: "t", ErrorCode: 3}}}, "c:9", "[]"},
+	} {
+		k.learn(&c.r)
+		all := strings.Join(k.addresses(), " ")
+		if all != c.brokers+" seed:1" || fmt.Sprint(k.topics["t"]) != c.leaders || k.controller != c.r.ControllerID {
+			t.Errorf("%d: brokers %s, leaders %v, controller %d", i, all, k.topics["t"], k.controller)
+		}
+	}
+	k.brokers = map[int32]string{1: "a", 2: "b", 3: "c"}
+	for good, want := range map[string]string{"": "a b c seed:1", "a": "a b c seed:1", "b": "b a c seed:1",
+		"c": "c a b seed:1", "seed:1": "seed:1 a b c"} {
+		if k.good = good; strings.Join(k.addresses(), " ") != want {
+			t.Errorf("after an answer of %s: %v", good, k.addresses())
+		}
+	}
+}
+
+// TestLine holds that a line that was closed makes no connection any more, and gives up the one it had.
+func TestLine(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	open(t, c, "t", 1)
+	for _, connected := range []bool{false, true} {
+		l := &line{c: c, p: place{Topic: "t"}}
+		if connected {
+			cn, err := l.connection(t.Context(), false)
+			if again, _ := l.connection(t.Context(), false); err != nil || again != cn {
+				t.Errorf("another connection: %v", err)
+			}
+		}
+		l.close()
+		if cn, err := l.connection(t.Context(), false); !errors.Is(err, stream.ErrClosed) || cn != nil {
+			t.Errorf("connected %v: closed, and %v", connected, err)
+		}
+	}
+}
+
+// TestPlaces holds which topics and partitions there may be.
+func TestPlaces(t *testing.T) {
+	l := &Log{}
+	for _, c := range []struct {
+		topic     string
+		partition int
+		ok        bool
+	}{
+		{"t", 0, true}, {"t", math.MaxInt32, true}, {"t", math.MaxInt32 + 1, false}, {"t", -1, false},
+		{strings.Repeat("t", 249), 0, true}, {strings.Repeat("t", 250), 0, false}, {"", 0, false}, {".", 0, false},
+		{"..", 0, false}, {"...", 0, true}, {"a b", 0, false}, {"A-b_c.9", 0, true},
+	} {
+		if _, err := l.place(c.topic, c.partition); (err == nil) != c.ok {
+			t.Errorf("%s/%d: %v", c.topic, c.partition, err)
+		}
+	}
+}
+
+// TestSpeaks holds which versions a broker speaks.
+func TestSpeaks(t *testing.T) {
+	cn := &conn{versions: map[protocol.ApiKey][2]int16{protocol.Fetch: {3, 5}}}
+	for version, want := range map[int16]bool{2: false, 3: true, 4: true, 5: true, 6: false} {
+		if cn.speaks(protocol.Fetch, version) != want || cn.speaks(protocol.Produce, version) {
+			t.Errorf("version %d: %v", version, !want)
+		}
+	}
+}
+
+// TestFields holds the bounds of numbers and lengths.
+func TestFields(t *testing.T) {
+	for _, c := range []struct {
+		bytes []byte
+		want  uint64
+		ok    bool
+	}{
+		{[]byte{0}, 0, true}, {[]byte{0x7f}, 0x7f, true}, {[]byte{0x80, 1}, 0x80, true},
+		{[]byte{0xff, 0xff, 0xff, 0xff, 0x07}, 1<<31 - 1, true}, {[]byte{0x80, 0x80, 0x80, 0x80, 0x08}, 0, false},
+		{[]byte{0x80}, 0, false}, {nil, 0, false},
+		{[]byte{0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0}, 0, false},
+	} {
+		if f := (fields{b: c.bytes}); f.uvarint() != c.want || f.bad == c.ok || len(f.b) > 0 {
+			t.Errorf("%x: %+v", c.bytes, f)
+		}
+	}
+	f := fields{b: []byte{0xff, 0xff, 0, 0, 0, 1, 'a', 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 2, 'b', 'c', 0, 0, 0, 1}}
+	if a, b, c, d, e := f.stringBytes(), f.stringBytes(), f.stringBytes(), f.bytes(), f.bytes(); len(a) > 0 || len(b) > 0 ||
+		string(c) != "a" || len(d) > 0 || string(e) != "bc" || f.bad || len(f.bytes()) > 0 || !f.bad {
+		t.Errorf("%q %q %q %q %q, %+v", a, b, c, d, e, f)
+	}
+}
+
+// TestLongNames: the leader tells the producers of a topic with a name of any length.
+func TestLongNames(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	for _, n := range []int{1, 126, 127, 128, 249} {
+		a := open(t, c, strings.Repeat("t", n), 1)
+		if last, _, err := c.lastOwner(t.Context(), &a.sender.p); err != nil || last != (owner{a.producer, a.epoch}) {
+			t.Errorf("%d letters: %+v, %v", n, last, err)
+		}
+	}
+}
+
+// TestNoteOpen holds when readers are told that they wait for a transaction: when there was nothing else for a while.
+func TestNoteOpen(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{Logger: slog.New(slog.DiscardHandler)})
+	defer c.Close()
+	open(t, c, "t", 1)
+	s := &leaderSource{line: line{c: c, p: place{Topic: "t"}}}
+	for i, x := range []struct {
+		r          fetched
+		hangs      time.Duration
+		waits, not bool // not: it is not told
+	}{
+		{fetched{stable: 5, high: 5}, 0, false, true}, {fetched{stable: 4, high: 5, batches: []byte{0}}, 0, false, true},
+		{fetched{stable: 4, high: 5}, 0, true, true}, {fetched{stable: 4, high: 5}, time.Hour, true, true},
+		{fetched{stable: 4, high: 5}, 0, true, false}, {fetched{stable: 4, high: 5}, time.Hour, true, false},
+		{fetched{stable: 4, high: 5, batches: []byte{0}}, 0, false, true}, {fetched{stable: 4, high: 5}, 0, true, true},
+		{fetched{stable: 4, high: 5}, 0, true, false}, {fetched{stable: 5, high: 5}, 0, false, true},
+	} {
+		c.hangs = x.hangs
+		if s.noteOpen(t.Context(), &x.r); s.waits.IsZero() == x.waits || (c.log.Held() == nil) != x.not {
+			t.Errorf("%d: waits since %v, told %v", i, s.waits, c.log.Held())
+		}
+	}
+}
+
+// TestClosedWhileAsking: who waits for an answer when the client is closed is told, at once.
+func TestClosedWhileAsking(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{RequestTimeout: 10 * time.Minute})
+	open(t, c, "t", 1)
+	arrived, release := make(chan struct{}, 9), make(chan struct{})
+	k.ControlKey(int16(kmsg.ListOffsets), func(kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		arrived <- struct{}{}
+		<-release
+		return nil, nil, false
+	})
+	told := make(chan error, 1)
+	go func() {
+		_, _, err := c.ends(context.WithoutCancel(t.Context()), &place{Topic: "t"})
+		told <- err
+	}()
+	<-arrived
+	go c.Close()
+	select {
+	case err := <-told:
+		if !errors.Is(err, stream.ErrClosed) {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for the answer")
+	}
+	close(release)
+}
+
+// TestNoAnswerAtAll: who asks for a leader of brokers that say nothing is told that there is no answer.
+func TestNoAnswerAtAll(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{RequestTimeout: 50 * time.Millisecond})
+	defer c.Close()
+	release := make(chan struct{})
+	k.ControlKey(int16(kmsg.Metadata), func(kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		<-release
+		return nil, nil, false
+	})
+	if _, _, err := c.ends(t.Context(), &place{Topic: "t"}); err == nil {
+		t.Error("asked nobody, and answered")
+	}
+	close(release)
+}
+
+// TestNothingReadable: at an offset where a broker gives nothing the record is not readable yet, and a record that is
+// damaged is not believed.
+func TestNothingReadable(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	var left, flips atomic.Int64
+	c := client(t, k, Options{RequestTimeout: 100 * time.Millisecond,
+		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			cn, err := dialNet(ctx, network, addr)
+			return &flip{cn, &flips}, err
+		}})
+	defer c.Close()
+	a := open(t, c, "t", 1)
+	if _, err := a.Append(t.Context(), &stream.Record{Value: make([]byte, 20_000)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at := func() (found bool, err error) {
+		err = c.batchAt(t.Context(), &a.sender.p, 1, func(s *stored) error {
+			found = s.base == 1
+			return nil
+		})
+		return found, err
+	}
+	if found, err := at(); !found || err != nil {
+		t.Fatal(found, err)
+	}
+	flips.Store(1)
+	if found, err := at(); found || !errors.Is(err, ErrCorrupt) {
+		t.Errorf("damaged: %v, %v", found, err)
+	}
+	k.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		if left.Add(-1) < 0 {
+			return nil, nil, false
+		}
+		answer := r.ResponseKind().(*kmsg.FetchResponse)
+		topic := kmsg.NewFetchResponseTopic()
+		topic.Topic, topic.Partitions = "t", append(topic.Partitions, kmsg.NewFetchResponseTopicPartition())
+		answer.Topics = append(answer.Topics, topic)
+		return answer, nil, true
+	})
+	left.Store(math.MaxInt64)
+	if found, err := at(); found || !errors.Is(err, errNotYet) {
+		t.Errorf("nothing there: %v, %v", found, err)
+	}
+	left.Store(2)
+	if found, err := at(); !found || err != nil {
+		t.Errorf("nothing there yet: %v, %v", found, err)
+	}
+}
+
+// TestFenceIsSeen holds which answers to a probe prove that a broker has a fence.
+func TestFenceIsSeen(t *testing.T) {
+	for code, proves := range map[int16]bool{47: true, 90: true, 45: false, 59: false, 3: false} {
+		k := fake(t)
+		last := uint16(0)
+		k.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
+			k.KeepControl()
+			b := r.(*kmsg.ProduceRequest).Topics[0].Partitions[0].Records
+			if epoch := binary.BigEndian.Uint16(b[atEpoch:]); epoch >= last {
+				last = epoch
+				return nil, nil, false
+			}
+			answer := r.ResponseKind().(*kmsg.ProduceResponse)
+			part, topic := kmsg.NewProduceResponseTopicPartition(), kmsg.NewProduceResponseTopic()
+			part.ErrorCode = code
+			topic.Topic, topic.Partitions = "t", append(topic.Partitions, part)
+			answer.Topics = append(answer.Topics, topic)
+			return answer, nil, true
+		})
+		c := client(t, k, Options{RequestTimeout: 100 * time.Millisecond})
+		if err := c.Log().Create(t.Context(), "t", 1, stream.TopicOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := c.Log().Open(t.Context(), "t", 0, stream.OpenOptions{})
+		if c.log.fences.Load() != proves || proves && err != nil {
+			t.Errorf("code %d: proves a fence %v, %v", code, c.log.fences.Load(), err)
+		}
+		c.Close()
+		k.Close()
+	}
+}
+
+// TestReaderGivesBack: a reader with more ahead than it has room for ends when it is closed or starts over, and the log
+// forgets it.
+func TestReaderGivesBack(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	a := open(t, c, "t", 1)
+	for range 2 * chunks {
+		if _, err := a.Append(t.Context(), &stream.Record{Value: make([]byte, softBatch)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(a.Flush(t.Context()), a.Close()); err != nil {
+		t.Fatal(err)
+	}
+	x, err := c.Log().Read(t.Context(), "t", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := x.(*reader)
+	r.restart() // there is nothing to give up
+	for _, end := range []func(){r.restart, func() { _ = r.Close() }} {
+		f, err := r.fetcher()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for len(f.full) < chunks {
+			runtime.Gosched()
+		}
+		go end()
+		select {
+		case <-f.done:
+		case <-time.After(20 * time.Second):
+			t.Fatal("it fetches on")
+		}
+	}
+	if err := r.Close(); err != nil { // it waits
+		t.Error(err)
+	}
+	c.log.mu.Lock()
+	defer c.log.mu.Unlock()
+	if len(c.log.open) > 0 {
+		t.Errorf("the log has %d open", len(c.log.open))
+	}
+}
+
+// TestReadBehindOpenTransaction: who has read uncommitted records starts again behind them.
+func TestReadBehindOpenTransaction(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	open(t, c, "t", 1)
+	begin(t, k.ListenAddrs(), "t", "x", 2)
+	for from, want := range map[int64]error{0: nil, 1: nil, 2: nil, 3: nil, 4: stream.ErrAhead, stream.Earliest: nil} {
+		r, err := c.Log().Read(t.Context(), "t", 0, from)
+		if !errors.Is(err, want) {
+			t.Errorf("from %d: %v", from, err)
+		}
+		if err == nil {
+			if at := max(from, 0); r.Position() != at {
+				t.Errorf("from %d: at %d", from, r.Position())
+			}
+			r.Close()
+		}
+	}
+}
+
+// TestGroupDefaults holds the times of a group that are not given.
+func TestGroupDefaults(t *testing.T) {
+	var o GroupOptions
+	o.complete()
+	given := GroupOptions{1, 2, 3, 4, 5}
+	given.complete()
+	short := GroupOptions{Session: 6 * time.Millisecond}
+	short.complete()
+	if want := (GroupOptions{0, DefaultHeartbeat, DefaultSession, DefaultRebalance, DefaultBackoff}); o != want ||
+		given != (GroupOptions{1, 2, 3, 4, 5}) || short.Heartbeat != time.Millisecond {
+		t.Errorf("%+v; %+v; %+v", o, given, short)
+	}
+}
+
+// TestPlaceOfErrors holds where errors say that they come from.
+func TestPlaceOfErrors(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	l, ctx := c.Log(), t.Context()
+	_, _, opened := l.Open(ctx, "t.snapshots", 2, stream.OpenOptions{})
+	_, wrote := l.Writer(ctx, "t.snapshots", 2, nil)
+	_, _, bounds := l.Bounds(ctx, "t.snapshots", 2)
+	_, read := l.Read(ctx, "t.snapshots", 2, 7)
+	_, counted := l.Partitions(ctx, "t.snapshots")
+	for want, err := range map[stream.Error]error{{Op: "open", Partition: 2, Offset: -1}: opened,
+		{Op: "writer", Partition: 2, Offset: -1}: wrote, {Op: "bounds", Partition: 2, Offset: -1}: bounds,
+		{Op: "read", Partition: 2, Offset: 7}: read, {Op: "partitions", Offset: -1}: counted,
+		{Op: "trim", Partition: 2, Offset: 9}: l.Trim(ctx, "t.snapshots", 2, 9)} {
+		var at *stream.Error
+		if !errors.As(err, &at) || !errors.Is(err, stream.ErrNotFound) || at.Op != want.Op ||
+			at.Partition != want.Partition || at.Offset != want.Offset {
+			t.Errorf("%+v: %+v", want, err)
+		}
+	}
+}
+
+// TestTrimWaits holds how long a broker may take to drop records.
+func TestTrimWaits(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{RequestTimeout: 7 * time.Second})
+	defer c.Close()
+	var waits, before atomic.Int64
+	k.ControlKey(int16(kmsg.DeleteRecords), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		q := r.(*kmsg.DeleteRecordsRequest)
+		waits.Store(int64(q.TimeoutMillis))
+		before.Store(q.Topics[0].Partitions[0].Offset)
+		return nil, nil, false
+	})
+	if err := c.Log().Create(t.Context(), "t.snapshots", 1, stream.TopicOptions{Trimmable: true}); err != nil {
+		t.Fatal(err)
+	}
+	a, _, err := c.Log().Open(t.Context(), "t.snapshots", 0, stream.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(t, a, "a", 3)
+	for to, want := range map[int64]int64{2: 2, 99: 4} {
+		if err := c.Log().Trim(t.Context(), "t.snapshots", 0, to); err != nil || to == 99 && before.Load() != want ||
+			waits.Load() != 7000 {
+			t.Errorf("to %d: to %d within %d ms, %v", to, before.Load(), waits.Load(), err)
+		}
+	}
+}
