@@ -148,9 +148,7 @@ func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error)
 	if err := a.log.conn.PublishMsg(&a.msg); err != nil {
 		return a.settle(seq, err)
 	}
-	if a.fenced && !a.replicated {
-		a.lastID = a.ids[0][0]
-	}
+	a.lastID = a.ids[0][0]
 	return seq, nil
 }
 
@@ -160,10 +158,8 @@ func (a *appender) Window() int { return a.window }
 // encode fills a.msg.
 func (a *appender) encode(r *stream.Record, seq uint64) error {
 	clear(a.header)
-	if r.Type != "" || len(r.Key) > 0 || len(r.Headers) > 0 {
-		if err := setHeaders(a.header, r); err != nil {
-			return err
-		}
+	if err := setHeaders(a.header, r); err != nil {
+		return err
 	}
 	switch {
 	case !a.fenced:

@@ -104,6 +104,10 @@ func TestDialOptions(t *testing.T) {
 		if logger != nil {
 			want = logger
 		}
+		if c.bus.conn != c.conns[0] || c.log.conn != c.conns[1] || c.log.readConn != c.conns[2] ||
+			c.log.boundsConn != c.conns[3] {
+			t.Error("requests, writing, reading and bounds do not have a connection each")
+		}
 		if c.bus.logger != want || c.log.o.Logger != want {
 			t.Errorf("given %p, own %p: the bus logs to %p, the log to %p", logger, own, c.bus.logger, c.log.o.Logger)
 		}

@@ -32,7 +32,7 @@ func (c *Client) Leases(ctx context.Context, bucket string, ttl time.Duration) (
 	kv, err := js.KeyValue(ctx, bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: bucket, TTL: ttl, Replicas: o.Replicas,
-			Description: "who does what; entries expire", History: 1})
+			Description: "who does what; entries expire"})
 		if errors.Is(err, jetstream.ErrBucketExists) { // another was faster
 			kv, err = js.KeyValue(ctx, bucket)
 		}

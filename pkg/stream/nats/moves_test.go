@@ -200,6 +200,34 @@ func TestPull(t *testing.T) {
 	}
 }
 
+// TestDrain holds that a reader takes a batch at most, and passes fillers.
+func TestDrain(t *testing.T) {
+	message := func(seq int, kind string) *natsgo.Msg {
+		return &natsgo.Msg{Reply: fmt.Sprintf("$JS.ACK.x_0.c.1.%d.1.9.0", seq),
+			Header: natsgo.Header{stream.HeaderType: {kind}}}
+	}
+	r := &reader{batch: 2, pos: 1, outstanding: 9, msgs: make(chan *natsgo.Msg, 9)}
+	for seq, kind := range []string{2: typeFill, 3: "b", 4: "c", 5: "d"} {
+		if kind != "" {
+			r.msgs <- message(seq, kind)
+		}
+	}
+	recs, err := r.drain(make([]stream.Record, 1), message(1, "a"))
+	if err != nil || len(recs) != 3 || recs[1].Type != "a" || recs[2].Type != "b" || len(r.msgs) != 2 || r.pos != 4 ||
+		r.outstanding != 6 {
+		t.Errorf("%+v, %d left, at %d, %d to come, %v", recs, len(r.msgs), r.pos, r.outstanding, err)
+	}
+	if recs, err = r.drain(recs, <-r.msgs); err != nil || len(recs) != 5 || recs[4].Offset != 5 || recs[4].Time != 9 {
+		t.Errorf("%+v, %v", recs, err)
+	}
+	if recs, err = r.drain(nil, message(7, "e")); err != errAgain || len(recs) != 0 || r.pos != 6 || r.suspect != 6 || r.hole {
+		t.Errorf("behind a hole: %+v, at %d, %v", recs, r.pos, err)
+	}
+	if recs, err = r.drain(nil, message(5, "d")); err != nil || len(recs) != 0 || r.pos != 6 {
+		t.Errorf("what was read already: %+v, at %d, %v", recs, r.pos, err)
+	}
+}
+
 // TestStuck holds when a consumer is given up whose server lacks a record: when the stream's leader has it at two
 // questions, each a while after the one before.
 func TestStuck(t *testing.T) {

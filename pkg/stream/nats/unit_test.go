@@ -78,9 +78,13 @@ func TestLimitsOfAppend(t *testing.T) {
 		if c.headers > 0 {
 			r.Headers = []stream.Header{{Key: "h", Value: strings.Repeat("v", c.headers-5)}}
 		}
-		if _, err := a.Append(t.Context(), r); errors.Is(err, stream.ErrTooLarge) == c.fits || c.fits && err != nil {
-			t.Errorf("a value of %d bytes, headers of %d: %v", c.value, c.headers, err)
+		n, err := a.Append(t.Context(), r)
+		if errors.Is(err, stream.ErrTooLarge) == c.fits || (n > 0) != c.fits || c.fits && err != nil {
+			t.Errorf("a value of %d bytes, headers of %d: %d, %v", c.value, c.headers, n, err)
 		}
+	}
+	if n, err := a.Append(t.Context(), &stream.Record{Type: "a\nb"}); n != 0 || !errors.Is(err, stream.ErrUnfit) {
+		t.Errorf("a type of two lines: %d, %v", n, err)
 	}
 }
 

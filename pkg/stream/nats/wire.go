@@ -88,9 +88,8 @@ func getHeaders(r *stream.Record, h natsgo.Header) {
 			}
 		}
 	}
-	if len(r.Headers) > 1 { // map order is random
-		slices.SortStableFunc(r.Headers, func(a, b stream.Header) int { return strings.Compare(a.Key, b.Key) })
-	}
+	// map order is random
+	slices.SortStableFunc(r.Headers, func(a, b stream.Header) int { return strings.Compare(a.Key, b.Key) })
 }
 
 // Stored takes a record's type, key and headers out of its headers as they are stored: one line each. It
