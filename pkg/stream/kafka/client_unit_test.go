@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -439,5 +440,55 @@ func TestTrimWaits(t *testing.T) {
 			waits.Load() != 7000 {
 			t.Errorf("to %d: to %d within %d ms, %v", to, before.Load(), waits.Load(), err)
 		}
+	}
+}
+
+// TestChooseCopies holds how many copies must have a record: one less than there are, one at least, or as many as
+// are asked for.
+func TestChooseCopies(t *testing.T) {
+	for _, x := range []struct {
+		copies, minISR, want int
+		fails                bool
+	}{{1, 0, 1, false}, {2, 0, 1, false}, {3, 0, 2, false}, {3, 1, 1, false}, {3, 3, 3, false}, {3, 4, 0, true}} {
+		c := &Client{o: Options{Replication: x.copies, MinISR: x.minISR}}
+		if got, err := c.chooseCopies(t.Context(), nil); got != x.want || (err != nil) != x.fails {
+			t.Errorf("%d of %d: %d, want %d, %v", x.minISR, x.copies, got, x.want, err)
+		}
+	}
+}
+
+// TestNewTopicHasLeaders: a topic is made when each of its partitions has a leader.
+func TestNewTopicHasLeaders(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	host, port, err := net.SplitHostPort(k.ListenAddrs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int64
+	k.ControlKey(int16(kmsg.Metadata), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		answer := r.ResponseKind().(*kmsg.MetadataResponse)
+		broker, topic := kmsg.NewMetadataResponseBroker(), kmsg.NewMetadataResponseTopic()
+		broker.Host, broker.Port = host, int32(n)
+		topic.Topic = kmsg.StringPtr("t")
+		for p := range int32(2) {
+			part := kmsg.NewMetadataResponseTopicPartition()
+			if part.Partition = p; p == 0 && asked.Add(1) < 3 {
+				part.Leader, part.ErrorCode = -1, 5
+			}
+			topic.Partitions = append(topic.Partitions, part)
+		}
+		answer.Brokers, answer.Topics = append(answer.Brokers, broker), append(answer.Topics, topic)
+		return answer, nil, true
+	})
+	if err := c.awaitTopic(t.Context(), "t", 2); err != nil || asked.Load() != 3 {
+		t.Errorf("asked %d times: %v", asked.Load(), err)
 	}
 }

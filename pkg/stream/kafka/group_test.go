@@ -378,6 +378,21 @@ func TestGroupStopWhileJoining(t *testing.T) {
 		joining <- struct{}{}
 		return nil, nil, false
 	})
+	var named, nameless atomic.Int64
+	o.cluster.ControlKey(int16(kmsg.LeaveGroup), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		o.cluster.KeepControl()
+		q := r.(*kmsg.LeaveGroupRequest)
+		id := q.MemberID
+		for _, m := range q.Members {
+			id += m.MemberID
+		}
+		if id == "" {
+			nameless.Add(1)
+		} else {
+			named.Add(1)
+		}
+		return nil, nil, false
+	})
 	network.cut.Store(true)
 	stopC := o.member("c", &cable{})
 	<-joining // c
@@ -387,6 +402,9 @@ func TestGroupStopWhileJoining(t *testing.T) {
 	stopA()
 	if took := time.Since(began); took > 2*leaveLimit+time.Second {
 		t.Errorf("they left after %v", took)
+	}
+	if named.Load() == 0 || nameless.Load() > 0 {
+		t.Errorf("%d have left by name, %d without one", named.Load(), nameless.Load())
 	}
 	network.cut.Store(false)
 	stopB()

@@ -109,10 +109,8 @@ func (c *Client) chooseCopies(ctx context.Context, r *createtopics.Request) (min
 		return 0, fmt.Errorf("%d in-sync replicas are wanted of %d replicas", c.o.MinISR, n)
 	case c.o.MinISR > 0:
 		return c.o.MinISR, nil
-	case n > 0:
-		return max(1, n-1), nil
 	}
-	return 0, nil
+	return min(n, max(1, n-1)), nil // 0 of as many as are not known
 }
 
 // musts are the settings without which a log breaks a promise; a service may refuse the others.
