@@ -11,6 +11,7 @@ import (
 
 	"hindsight/internal/join"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/oracle"
 	"hindsight/pkg/stream"
 )
 
@@ -52,83 +53,62 @@ func (l *leftBehind) add(n int) {
 	}
 }
 
-func appendBlob(dst, b []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(b)))
-	return append(dst, b...)
-}
-
-func cutBlob(b []byte) (blob, rest []byte, err error) {
-	n, k := binary.Uvarint(b)
-	if k <= 0 || n > uint64(len(b)-k) {
-		return nil, nil, fmt.Errorf("snapshot: %w", codec.ErrCorrupt)
+// code writes what comes before the learner's bytes, or reads it: version, through, rounds, epoch record, the files in
+// its order.
+func (s *Snapshot) code(c *oracle.Coder) (err error) {
+	version := uint64(codec.Version)
+	if c.Uint(&version); version > codec.Newest {
+		return fmt.Errorf("snapshot: %w: version %d, and this one reads versions up to %d", codec.ErrVersion, version,
+			codec.Newest)
 	}
-	return b[k : k+int(n)], b[k+int(n):], nil
-}
-
-// encode fills in the state's bytes: version, through, rounds, epoch record, the files in its order, the learner. That
-// one may be as large as all other memory of the process: nothing of it is copied.
-func (s *Snapshot) encode(appendLearner func([]byte) ([]byte, error)) error {
-	head := binary.AppendUvarint(nil, codec.Version)
-	head = binary.AppendUvarint(head, uint64(s.Through))
-	head = binary.AppendUvarint(head, uint64(len(s.Rounds)))
-	for _, n := range s.Rounds {
-		head = binary.AppendUvarint(head, uint64(n))
+	c.Ints(&s.Through)
+	if n := c.Count(len(s.Rounds), 1); c.Reading() {
+		s.Rounds = make([]int64, n)
 	}
-	head = appendBlob(head, codec.AppendEpoch(nil, &s.Rec))
+	for i := range s.Rounds {
+		c.Ints(&s.Rounds[i])
+	}
+	if !c.Reading() {
+		c.Blob(codec.AppendEpoch(nil, &s.Rec))
+	} else if s.Rec, err = codec.ParseEpoch(c.Blob(nil)); err != nil {
+		return err
+	}
 	for _, f := range s.Rec.Files {
-		head = appendBlob(head, s.Files[f.Name])
+		if b := c.Blob(s.Files[f.Name]); c.Reading() {
+			s.Files[f.Name] = bytes.Clone(b) // they stay, and the learner's bytes do not
+		}
 	}
-	room := len(head) + binary.MaxVarintLen64
+	return nil
+}
+
+// encode fills in the state's bytes. The learner's may be as large as all other memory of the process: nothing of them
+// is copied.
+func (s *Snapshot) encode(appendLearner func([]byte) ([]byte, error)) error {
+	c := oracle.NewWriter(nil)
+	if err := s.code(&c); err != nil {
+		return err
+	}
+	room := len(c.Bytes()) + binary.MaxVarintLen64
 	b, err := appendLearner(make([]byte, room))
 	if err != nil {
 		return err
 	}
 	s.learner = b[room:]
-	head = binary.AppendUvarint(head, uint64(len(s.learner)))
+	head := binary.AppendUvarint(c.Bytes(), uint64(len(s.learner)))
 	s.Bytes = b[room-len(head):]
 	copy(s.Bytes, head)
 	return nil
 }
 
 func parseSnapshot(b []byte) (s Snapshot, err error) {
-	s.Bytes = b
-	var head [3]uint64
-	for i := range head {
-		v, k := binary.Uvarint(b)
-		if k <= 0 {
-			return s, fmt.Errorf("snapshot: %w", codec.ErrCorrupt)
-		}
-		head[i], b = v, b[k:]
-	}
-	if head[0] > codec.Newest {
-		return s, fmt.Errorf("snapshot: %w: version %d, and this one reads versions up to %d",
-			codec.ErrVersion, head[0], codec.Newest)
-	}
-	if s.Through = int64(head[1]); head[2] > uint64(len(b)) {
-		return s, fmt.Errorf("snapshot: %w", codec.ErrCorrupt)
-	}
-	for range head[2] {
-		v, k := binary.Uvarint(b)
-		if k <= 0 {
-			return s, fmt.Errorf("snapshot: %w", codec.ErrCorrupt)
-		}
-		s.Rounds, b = append(s.Rounds, int64(v)), b[k:]
-	}
-	var blob []byte
-	if blob, b, err = cutBlob(b); err != nil {
+	s.Bytes, s.Files = b, map[string][]byte{}
+	c := oracle.NewReader(b, "snapshot: ", codec.ErrCorrupt)
+	if err = s.code(&c); err != nil {
 		return s, err
 	}
-	if s.Rec, err = codec.ParseEpoch(blob); err != nil {
-		return s, err
+	if s.learner = c.Blob(nil); !c.Must(true, "the bytes end too early") {
+		err = c.Err()
 	}
-	s.Files = map[string][]byte{}
-	for _, f := range s.Rec.Files {
-		if blob, b, err = cutBlob(b); err != nil {
-			return s, err
-		}
-		s.Files[f.Name] = bytes.Clone(blob) // they stay, and the learner's bytes do not
-	}
-	s.learner, _, err = cutBlob(b)
 	return s, err
 }
 

@@ -192,20 +192,31 @@ func TestDamagedState(t *testing.T) {
 		l.Add(&Round{Actions: []string{"a", "b"}, Law: []float64{0.5, 0.5}, Action: i % 2, Loss: r.Float64(),
 			Known: i > 0}, [][]float64{{0.25, 0.75}})
 	}
-	state, floats := l.Append(nil), 0
-	l.fields(func(*int64) {}, func(x *float64) {
-		floats++
+	state, c := l.Append(nil), &l.candidates[0]
+	floats := []*float64{&c.weight, &c.squares}
+	for b := range buckets {
+		floats = append(floats, &l.predictor.n[b], &l.predictor.sum[b])
+	}
+	sequences := []*Sequence{&l.gain}
+	for k := range c.known {
+		sequences = append(sequences, &c.known[k], &c.all[k])
+	}
+	for _, s := range sequences {
+		sums := s.sums()
+		floats = append(floats, sums[:]...)
+	}
+	for i, x := range floats {
 		was := *x
 		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			*x = bad
 			if New(1, Rule{Alpha: 0.05}).Restore(l.Append(nil)) == nil {
-				t.Errorf("float %d: %v is restored", floats, bad)
+				t.Errorf("float %d: %v is restored", i, bad)
 			}
 		}
 		*x = was
-	})
-	if want := 2*buckets + 2 + 9*5; floats != want {
-		t.Errorf("the state has %d floats, not %d", floats, want)
+	}
+	if want := 2*buckets + 2 + 9*5; len(floats) != want {
+		t.Errorf("the state has %d floats, not %d", len(floats), want)
 	}
 	if err := New(1, Rule{Alpha: 0.05}).Restore(state); err != nil {
 		t.Error(err)

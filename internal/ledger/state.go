@@ -1,9 +1,10 @@
 package ledger
 
 import (
-	"encoding/binary"
 	"errors"
 	"math"
+
+	"hindsight/pkg/oracle"
 )
 
 // version is the first byte of what [Ledger.Append] writes.
@@ -11,29 +12,25 @@ const version = 1
 
 var errState = errors.New("not the state of a ledger with these candidates")
 
-// fields calls f with all that a ledger keeps, in the order of its bytes.
-func (l *Ledger) fields(integer func(*int64), float func(*float64)) {
+// code writes all that a ledger keeps, or reads it.
+func (l *Ledger) code(c *oracle.Coder) {
+	low := math.Inf(-1)
 	sequence := func(s *Sequence) {
-		integer(&s.N)
-		for _, v := range s.sums() {
-			float(v)
-		}
+		sums := s.sums()
+		c.Ints(&s.N)
+		c.Float(low, sums[:]...)
 	}
-	integer(&l.rounds)
-	integer(&l.unknown)
-	integer(&l.fired)
+	c.Ints(&l.rounds, &l.unknown, &l.fired)
 	for b := range buckets {
-		float(&l.predictor.n[b])
-		float(&l.predictor.sum[b])
+		c.Float(low, &l.predictor.n[b], &l.predictor.sum[b])
 	}
 	for i := range l.candidates {
-		c := &l.candidates[i]
-		float(&c.weight)
-		float(&c.squares)
-		for k := range c.known {
-			sequence(&c.known[k])
+		x := &l.candidates[i]
+		c.Float(low, &x.weight, &x.squares)
+		for k := range x.known {
+			sequence(&x.known[k])
 			if l.unknown > 0 {
-				sequence(&c.all[k])
+				sequence(&x.all[k])
 			}
 		}
 	}
@@ -44,10 +41,9 @@ func (l *Ledger) fields(integer func(*int64), float func(*float64)) {
 
 // Append appends the state.
 func (l *Ledger) Append(b []byte) []byte {
-	b = append(b, version)
-	l.fields(func(n *int64) { b = binary.AppendUvarint(b, uint64(*n)) },
-		func(x *float64) { b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*x)) })
-	return b
+	c := oracle.NewWriter(append(b, version))
+	l.code(&c)
+	return c.Bytes()
 }
 
 // Restore sets a new ledger to the state that one of the same candidates and rule appended.
@@ -55,21 +51,7 @@ func (l *Ledger) Restore(b []byte) error {
 	if len(b) == 0 || b[0] != version {
 		return errState
 	}
-	bad := false
-	b = b[1:]
-	l.fields(func(n *int64) {
-		v, k := binary.Uvarint(b)
-		if bad = bad || k <= 0 || int64(v) < 0; !bad {
-			*n, b = int64(v), b[k:]
-		}
-	}, func(x *float64) {
-		if bad = bad || len(b) < 8; !bad {
-			*x, b = math.Float64frombits(binary.LittleEndian.Uint64(b)), b[8:]
-			bad = *x-*x != 0
-		}
-	})
-	if bad || len(b) > 0 {
-		return errState
-	}
-	return nil
+	c := oracle.NewReader(b[1:], "", errState)
+	l.code(&c)
+	return c.Err()
 }

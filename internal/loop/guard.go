@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 
@@ -195,24 +194,17 @@ const (
 	guardHolds
 )
 
-// integers and floats are what a guard keeps, in the order of its bytes.
-func (s *GuardSums) integers(version byte) []*int64 {
-	out := []*int64{&s.Epoch, &s.Rounds, &s.Raised}
+// code writes the sums, or reads them.
+func (s *GuardSums) code(c *oracle.Coder, version byte) {
+	c.Ints(&s.Epoch, &s.Rounds, &s.Raised)
 	if version == guardHolds {
-		out = append(out, &s.Held)
+		c.Ints(&s.Held)
 	}
-	return out
-}
-
-func (s *GuardSums) floats(version byte) []*float64 {
-	out := []*float64{&s.Learner, &s.Baseline, &s.Weight, &s.Excess, &s.Peak}
-	for j := range s.Log {
-		out = append(out, &s.Log[j])
-	}
+	c.Float(math.Inf(-1), &s.Learner, &s.Baseline, &s.Weight, &s.Excess, &s.Peak)
+	c.Floats(s.Log[:])
 	if version == guardHolds {
-		out = append(out, &s.Forgone)
+		c.Float(math.Inf(-1), &s.Forgone)
 	}
-	return out
 }
 
 // Append appends the sums for a mark; nothing without a guard.
@@ -224,14 +216,9 @@ func (g *Guard) Append(b []byte) []byte {
 	if g.rules.Guard.LoseAtMost > 0 {
 		version = guardHolds
 	}
-	b = append(b, version)
-	for _, v := range g.sums.integers(version) {
-		b = binary.AppendUvarint(b, uint64(*v))
-	}
-	for _, v := range g.sums.floats(version) {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*v))
-	}
-	return b
+	c := oracle.NewWriter(append(b, version))
+	g.sums.code(&c, version)
+	return c.Bytes()
 }
 
 // Restore makes a guard the one that appended b for a mark, in an epoch with these rules.
@@ -246,23 +233,10 @@ func (g *Guard) Restore(b []byte, epoch int64, rules *Rules) error {
 	if version > guardHolds {
 		return fmt.Errorf("guard: %w", codec.ErrVersion)
 	}
-	b = b[1:]
-	for _, v := range s.integers(version) {
-		n, k := binary.Uvarint(b)
-		if k <= 0 {
-			return fmt.Errorf("guard: %w", codec.ErrCorrupt)
-		}
-		*v, b = int64(n), b[k:]
-	}
-	floats := s.floats(version)
-	if len(b) != 8*len(floats) {
-		return fmt.Errorf("guard: %w", codec.ErrCorrupt)
-	}
-	for i, v := range floats {
-		*v = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
-		if *v-*v != 0 {
-			return fmt.Errorf("guard: %w", codec.ErrCorrupt)
-		}
+	c := oracle.NewReader(b[1:], "guard: ", codec.ErrCorrupt)
+	s.code(&c, version)
+	if err := c.Err(); err != nil {
+		return err
 	}
 	g.sums = s
 	return nil

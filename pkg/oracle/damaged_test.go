@@ -133,6 +133,16 @@ func TestCountsAreGuarded(t *testing.T) {
 	}
 }
 
+// TestBlobsAreGuarded: no blob is longer than the bytes behind its length, which is there.
+func TestBlobsAreGuarded(t *testing.T) {
+	for b, want := range map[string]string{"\x02ab": "ab", "\x00": "", "\x03ab": "?", "": "?", "\x80": "?"} {
+		r := NewReader([]byte(b), "", ErrSnapshot)
+		if blob := r.Blob(nil); r.bad != (want == "?") || !r.bad && (string(blob) != want || r.Err() != nil) {
+			t.Errorf("%q: %q, bad %v, %v", b, blob, r.bad, r.Err())
+		}
+	}
+}
+
 // TestShortMatrixIsNotAllocated: a regression whose matrix is cut off is refused before there
 // is room for it, d²/2 floats for d that are there.
 func TestShortMatrixIsNotAllocated(t *testing.T) {
