@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"hindsight/internal/follow"
 	"hindsight/internal/loop"
@@ -168,9 +169,16 @@ func (m *modelReader) epoch(c *logCursor, r *stream.Record, first int64) error {
 	return m.add(ep) // the log's own is better than a snapshot's copy
 }
 
-// begun returns the last epoch that begins before more than so much feedback, as far as models are known.
+// begun returns the last epoch that begins before more than so much feedback, as far as models are known. Of those before
+// the first that is kept, if any is, nobody knows where they began.
 func (m *modelReader) begun(through int64) (epoch int64) {
-	for _, e := range m.starts {
+	if m.ahead && len(m.starts) == 0 {
+		return math.MaxInt64
+	}
+	for i, e := range m.starts {
+		if i == 0 {
+			epoch = e.epoch - 1
+		}
 		if e.through <= through {
 			epoch = e.epoch
 		}

@@ -13,6 +13,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
 )
 
 var update = flag.Bool("update", false, "write testdata/reports.golden anew")
@@ -28,9 +29,13 @@ func TestReports(t *testing.T) {
 	var out strings.Builder
 	var whole map[string]string // what was said of the world as it was, and is not said again
 	say := func(w *world, what string, kept bool) {
+		dedup := worldDedup
+		if w.j == nil { // of a shop
+			dedup = 1000
+		}
 		var read, all int64
 		r, err := Run(w.ctx, Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch,
-			Dedup: worldDedup, Progress: func(done, total int64) { read, all = done, total }})
+			Dedup: dedup, Progress: func(done, total int64) { read, all = done, total }})
 		if kept && (err != nil || r.Differences > 0) {
 			t.Errorf("%s: %v, %+v", what, err, r)
 		}
@@ -64,8 +69,10 @@ func TestReports(t *testing.T) {
 			whole = said
 		}
 	}
-	for i, w := range []*world{liveWorld(t, 1, 3, 25), encodedWorld(t, codec.JSON, 2, 5, 15), failedWorld(t, 1, 0),
-		failedWorld(t, 1, 6), failedWorld(t, 2, 3)} {
+	worlds := []*world{liveWorld(t, 1, 3, 25), encodedWorld(t, codec.JSON, 2, 5, 15), failedWorld(t, 1, 0),
+		failedWorld(t, 1, 6), failedWorld(t, 2, 3), warmWorld(t), shopWorld(stickyOn(t, stepped(), "linear")),
+		shopWorld(namedShop(t))}
+	for i, w := range worlds {
 		whole = nil
 		say(w, fmt.Sprint("world ", i), true)
 		w.eachChange(i, func(what string, kept bool) { say(w, fmt.Sprintf("world %d, %s", i, what), kept) })
@@ -97,6 +104,42 @@ func failedWorld(t *testing.T, parts int, seed uint64) *world {
 	}
 	w.rounds(30)
 	return w
+}
+
+// warmWorld is one of models that go on from what was learned, or from nothing.
+func warmWorld(t *testing.T) *world {
+	w := newWorld(t, 1, 3)
+	const linear = "oracle: linear\n"
+	w.useModel(warmBase + linear + "version: 1\n")
+	w.rounds(30)
+	for i, more := range []string{linear + "warm: refit\nactions: [a, c]", linear + "warm: keep\nactions: [a, c]",
+		linear + "actions: [a, b]", "warm: refit\noracle: {kind: linear, lambda: 2}"} {
+		w.announced(fmt.Sprintf("%sversion: %d\n%s\n", warmBase, i+2, more), 20)
+	}
+	return w
+}
+
+// stepped is a log whose time goes on by a step with each record.
+func stepped() stream.Log { return mem.New(mem.Options{Step: 2}) }
+
+// namedShop is one with named outcomes of several windows, a guard, candidates, and what another system decided.
+func namedShop(t *testing.T) *shopRig {
+	s := newShop(t, stepped(), `{name: m, version: 1, actions: [a, b, c], baseline: {fixed: b}, hold_out: 0.2, `+
+		`guard: {worse_by: 0.9, alpha: 0.1}, candidates: [baseline, uniform], reward: quality - 0.2*cost, `+
+		`outcomes: {cost: {max: 2, window: 4 rounds}, quality: {window: 9 rounds}}}`)
+	t.Cleanup(s.shut)
+	s.named, s.others = true, true
+	s.rounds(25)
+	s.switchTo(codec.Shadow)
+	s.rounds(25)
+	s.open()
+	s.rounds(25)
+	return s
+}
+
+// shopWorld is the log of a shop.
+func shopWorld(s *shopRig) *world {
+	return &world{TB: s.TB, ctx: s.ctx, log: s.log.(*mem.Log), ts: s.ts, parts: 1}
 }
 
 // eachChange takes something from each partition, and from all what is older than a log time, one after the other.

@@ -12,7 +12,11 @@ import (
 
 // stickyShop is the log of a shop whose draws hold for their units, over modes and restarts.
 func stickyShop(t *testing.T, kind string) *shopRig {
-	s := newShop(t, shopLogs(t)["mem"](t), shopModel(kind, 1, "actions: [a, b, c]\norder: fifo\nunit: {sticky: 1h}"))
+	return stickyOn(t, shopLogs(t)["mem"](t), kind)
+}
+
+func stickyOn(t *testing.T, log stream.Log, kind string) *shopRig {
+	s := newShop(t, log, shopModel(kind, 1, "actions: [a, b, c]\norder: fifo\nunit: {sticky: 1h}"))
 	t.Cleanup(s.shut)
 	s.units, s.others = true, true
 	s.rounds(30)
