@@ -108,7 +108,7 @@ func Warning(l ByOutcome, arrival bool) string {
 // Outcomes are the losses that rejects say came late, by round and outcome, in the order of the rejects.
 type Outcomes map[string][]value
 
-// AddReject takes the reject of an outcome that was not rejected before.
+// AddReject takes the reject of an outcome. A repeat counts as little as its first.
 func (x Outcomes) AddReject(r *codec.Reject) {
 	of, values := lateValues(r)
 	for _, v := range values {

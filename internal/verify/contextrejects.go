@@ -54,7 +54,6 @@ func (v *verification) readRejects(ctx context.Context) error {
 	}
 	x := &rejectIndex{c: c, seed: maphash.MakeSeed(), all: map[rejectKey]*rejectInfo{}}
 	v.rejects = x
-	late := map[rejectKey]bool{}
 	return c.walk(ctx, func(r *stream.Record) error {
 		x.times = append(x.times, r.Time)
 		if r.Type != "" {
@@ -71,8 +70,7 @@ func (v *verification) readRejects(ctx context.Context) error {
 		key := rejectKey{rej.Topic == outcomesTopic, rej.Partition, rej.Offset, rej.Time}
 		if v.checkReject(r, &rej); !key.outcomes || rej.Partition >= v.partitions {
 			x.add(v, key, r, &rej)
-		} else if rej.Reason == codec.ReasonLate && !late[key] { // the rest is compared with what follows from the cuts
-			late[key] = true
+		} else if rej.Reason == codec.ReasonLate { // the rest is compared with what follows from the cuts
 			v.late.AddReject(&rej)
 		}
 		return nil

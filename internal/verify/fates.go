@@ -188,7 +188,7 @@ func (f *fateCheck) odd(ctx context.Context, r *stream.Record, want *codec.Feedb
 		if want != nil && !codec.Foreign(err) {
 			f.n, f.due = want.N, f.due[1:]
 		}
-		return v.unread(f.feedback, r, "bytes", "a feedback", err, f.n)
+		return v.unread(f.feedback, r, "bytes", "a feedback", err, max(f.n, 0))
 	}
 	v.late.AddFeedback(f.losses, got, f.rules(got.Epoch))
 	wrong := func(field string, want, have any) {
@@ -362,10 +362,10 @@ func (f *fateCheck) begin(r *stream.Record) {
 	if f.n >= 0 && rec.Through != f.n {
 		f.wrong(r, "through", f.n, rec.Through)
 	}
-	if f.epoch = max(f.epoch, rec.Epoch); f.oldest == 0 {
+	rules := f.rules(rec.Epoch)
+	if f.epoch = max(f.epoch, rec.Epoch); f.oldest == 0 && rules != nil { // else its class records are gone
 		f.oldest = rec.Epoch
 	}
-	rules := f.rules(rec.Epoch)
 	if f.heart == nil || rules == nil {
 		return
 	}

@@ -54,7 +54,7 @@ type decisionLane struct {
 func (l *decisionLane) used(id string) (round int64, ok bool) { return l.ids.Get(0, []byte(id)) }
 
 func (v *verification) openLane(ctx context.Context, d *decisionCheck, p int) (l *decisionLane, err error) {
-	l = &decisionLane{v: v, check: d, partition: p, ids: recent.New[int64](v.Dedup),
+	l = &decisionLane{v: v, check: d, partition: p, ids: recent.New[int64](cmp.Or(v.Dedup, loop.DefaultDedup)),
 		units: loop.NewUnits(loop.TableSeed(v.Seed))}
 	if l.decisions, err = v.openCursor(ctx, v.topics.Decisions, p); err != nil {
 		return nil, err

@@ -169,8 +169,8 @@ func (m *modelReader) epoch(c *logCursor, r *stream.Record, first int64) error {
 	return m.add(ep) // the log's own is better than a snapshot's copy
 }
 
-// begun returns the last epoch that begins before more than so much feedback, as far as models are known. Of those before
-// the first that is kept, if any is, nobody knows where they began.
+// begun returns the last epoch that begins before more than so much feedback, as far as models are known. Where those
+// before the first that is kept began, nobody knows.
 func (m *modelReader) begun(through int64) (epoch int64) {
 	if m.ahead && len(m.starts) == 0 {
 		return math.MaxInt64

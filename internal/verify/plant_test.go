@@ -336,6 +336,8 @@ var plants = []plant{
 	{"mark: from_cut", []string{"from_cut"}, editMark(always(func(m *codec.FeedbackMark) { m.FromCut++ }))},
 	{"mark: memory", []string{"memory"}, editMark(always(func(m *codec.FeedbackMark) { m.Memory = 1 << 40 }))},
 	{"mark: rejects", []string{"rejects"}, editMark(always(func(m *codec.FeedbackMark) { m.Rejects = 1 << 40 }))},
+	{"mark: rejects, one less", []string{"rejects"},
+		editMark(func(m *codec.FeedbackMark) bool { m.Rejects--; return m.Rejects > 3 })},
 	{"mark before its rejects", []string{"rejects"},
 		editMark(func(m *codec.FeedbackMark) bool { m.Rejects /= 2; return m.Rejects > 0 })},
 	{"mark: eras", []string{"eras"}, editMark(always(func(m *codec.FeedbackMark) {

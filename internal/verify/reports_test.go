@@ -25,6 +25,7 @@ func TestReports(t *testing.T) {
 	if testing.Short() {
 		t.Skip("one goroutine: nothing for the race detector")
 	}
+	t.Parallel()
 	const file = "testdata/reports.golden"
 	var out strings.Builder
 	var whole map[string]string // what was said of the world as it was, and is not said again
@@ -61,7 +62,10 @@ func TestReports(t *testing.T) {
 		told("pending", r.Pending)
 		told("late", []any{r.LateLosses, r.LateOutcomes})
 		told("differences", []int64{r.Differences, r.Foreign})
-		told("first", r.First)
+		if d := r.First; d != nil {
+			told("first", fmt.Sprintf("%s[%d]@%d %d %d %s %s: want %s, got %s", d.Topic, d.Partition, d.Offset, d.Time,
+				d.Round, d.ID, d.Field, d.Want, d.Got))
+		}
 		if r.Beside != r.First {
 			told("beside", r.Beside)
 		}
@@ -69,8 +73,8 @@ func TestReports(t *testing.T) {
 			whole = said
 		}
 	}
-	worlds := []*world{liveWorld(t, 1, 3, 25), encodedWorld(t, codec.JSON, 2, 5, 15), failedWorld(t, 1, 0),
-		failedWorld(t, 1, 6), failedWorld(t, 2, 3), warmWorld(t), shopWorld(stickyOn(t, stepped(), "linear")),
+	worlds := []*world{liveWorld(t, 1, 3, 25), encodedWorld(t, codec.JSON, 2, 5, 15), failedWorld(t, 1, 6),
+		failedWorld(t, 2, 3), warmWorld(t), shopWorld(stickyOn(t, stepped(), "linear")),
 		shopWorld(namedShop(t))}
 	for i, w := range worlds {
 		whole = nil
@@ -153,15 +157,27 @@ func (w *world) eachChange(offset int, f func(what string, kept bool)) {
 	for _, topic := range slices.Sorted(maps.Keys(topics)) {
 		for p := range topics[topic] {
 			recs := w.records(topic, p)
-			for k := 1; k < 5 && len(recs) > 0; k++ {
-				at := min((len(recs)*k+offset)/5, len(recs)-1)
-				put(topic, p, recs[at:])
-				f(fmt.Sprintf("%s[%d] from %d on", topic, p, recs[at].Offset), true)
-				put(topic, p, slices.Delete(slices.Clone(recs), at, at+1))
-				f(fmt.Sprintf("%s[%d] without %d %s", topic, p, recs[at].Offset, recs[at].Type), false)
-				if k%2 == 0 {
-					put(topic, p, recs[:at])
-					f(fmt.Sprintf("%s[%d] up to %d", topic, p, recs[at].Offset), false)
+			change := func(at int, name string, kept bool, recs []stream.Record) {
+				put(topic, p, recs)
+				f(fmt.Sprintf("%s[%d] %s %d", topic, p, name, at), kept)
+			}
+			for k := 0; k < 4 && len(recs) > 0; k++ {
+				at := min(max((len(recs)*k+offset)/4, 1), len(recs)-1)
+				damaged := slices.Clone(recs)
+				damaged[at].Value = recs[at].Value[:len(recs[at].Value)/2]
+				change(at, "without", false, slices.Delete(slices.Clone(recs), at, at+1))
+				change(at, "damaged at", false, damaged)
+				if k > 0 {
+					change(at, "from", true, recs[at:])
+				}
+				if k%2 == 1 {
+					change(at, "up to", false, recs[:at])
+				}
+			}
+			for i := range recs {
+				if i > 0 && recs[i].Type == codec.TypeEpoch {
+					change(i, "from", true, recs[i:])
+					change(i-1, "without", false, slices.Delete(slices.Clone(recs), i-1, i))
 				}
 			}
 			put(topic, p, recs)

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -214,6 +215,16 @@ var semantic = []planted{
 				x.Reason, r.Key = codec.ReasonMalformed, nil
 			}
 		}
+		r.Value = codec.AppendReject(nil, &x)
+		return true
+	}, ofRejects},
+	{"outcome refused again, with other bytes", "bytes", func(w *world, r *stream.Record) bool {
+		x, err := codec.ParseReject(r.Value)
+		if r.Type != "" || err != nil || x.Topic != outcomesTopic || !slices.ContainsFunc(w.records(w.ts.Rejects, 0),
+			func(o stream.Record) bool { return o.Offset < r.Offset && bytes.Equal(o.Value, r.Value) }) {
+			return false
+		}
+		x.Bytes = nil
 		r.Value = codec.AppendReject(nil, &x)
 		return true
 	}, ofRejects},

@@ -2,11 +2,14 @@ package verify
 
 import (
 	"bytes"
+	"context"
 	"hash/maphash"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -24,6 +27,25 @@ func TestRejectCutOff(t *testing.T) {
 			if field, _, _ := x.compare(&info, &stream.Record{Value: record}); (field == "") != ok {
 				t.Errorf("%d bytes kept of %d, said to be %d: %q", kept, len(record), size, field)
 			}
+		}
+	}
+}
+
+// TestRejectsAgain: a reject of a context that is stored again says the same.
+func TestRejectsAgain(t *testing.T) {
+	for field, change := range map[string]func(x *codec.Reject){
+		"": func(*codec.Reject) {}, "reason": func(x *codec.Reject) { x.Reason = codec.ReasonDuplicateID },
+		"id": func(x *codec.Reject) { x.ID = "b" }, "bytes": func(x *codec.Reject) { x.Bytes = nil },
+	} {
+		v := &verification{found: map[site]Difference{}}
+		x := &rejectIndex{c: &logCursor{}, seed: maphash.MakeSeed(), all: map[rejectKey]*rejectInfo{}}
+		was := codec.Reject{Reason: codec.ReasonMalformed, ID: "a", Bytes: []byte("x")}
+		again := was
+		change(&again)
+		x.add(v, rejectKey{}, &stream.Record{Offset: 1}, &was)
+		x.add(v, rejectKey{}, &stream.Record{Offset: 2}, &again)
+		if d := v.report.First; (d == nil) != (field == "") || d != nil && (d.Field != field || d.Offset != 2) {
+			t.Errorf("%s: %+v", field, d)
 		}
 	}
 }
@@ -89,6 +111,7 @@ func TestFromOfMarks(t *testing.T) {
 		from, fromCut, cut int64
 		field              string
 	}{{-1, -1, 9, ""}, {-1, 0, 0, ""}, {-1, 3, 0, "from_cut"}, {-1, 1, 1, "from"}, {-1, 9, 9, "from"},
+		{0, -1, 5, "from"},
 		{20, 0, 0, "from"}, {10, 0, 5, ""}, {10, 1, 5, "from_cut"}, {11, 0, 5, "from"}, {12, 1, 5, "from"}} {
 		v := &verification{found: map[site]Difference{}}
 		// the oldest cut is 1
@@ -172,17 +195,207 @@ func TestLeftOutBySkew(t *testing.T) {
 // touches the last is one with it.
 func TestTwice(t *testing.T) {
 	l := newLegality(&verification{}, 2)
-	for i, x := range []int64{100, 200, 150, 180, 250, 240, 400, 390} {
+	for i, x := range []int64{100, 200, 150, 180, 130, 250, 240, 400, 390} {
 		l.pass(0, int64(i), x)
 	}
-	l.pass(0, 3, 1) // was passed
-	want := []stretch{{150, 200}, {240, 250}, {390, 400}}
+	l.pass(0, 8, 1) // was passed
+	l.restart(300)
+	want := []stretch{{130, 200}, {240, 250}, {390, 400}}
 	if len(l.twice) != len(want) || l.told != 400 || l.skew != 0 {
 		t.Fatalf("%v, told %d", l.twice, l.told)
 	}
 	for i := range want {
 		if l.twice[i] != want[i] {
 			t.Errorf("%v, want %v", l.twice, want)
+		}
+	}
+	if l.restart(500); l.told != 500 {
+		t.Errorf("told %d", l.told)
+	}
+}
+
+// TestCutOfDecisions: of the decisions that a cut takes the first alone must not be older than what earlier cuts came
+// to, and none has learned what comes later. Marks and gaps have learned nothing.
+func TestCutOfDecisions(t *testing.T) {
+	heart := (&verification{}).newFates(nil, nil).history.Heart(codec.Limits{Heart: loop.Heart, Pending: 10, Dedup: 10})
+	if err := heart.Take(&codec.Cut{Cut: 1, Time: 1000}, nil); err != nil {
+		t.Fatal(err)
+	}
+	event := func(offset, time, n, learned, gap int64) loop.DecisionEvent {
+		return loop.DecisionEvent{Offset: offset, Time: time, D: codec.Decision{N: n, LearnedThrough: learned},
+			GapTo: gap}
+	}
+	for _, c := range []struct {
+		events []loop.DecisionEvent
+		field  string
+	}{
+		{[]loop.DecisionEvent{event(1, 1000, 1, 0, 0), event(2, 1001, 2, 0, 0)}, ""},
+		{[]loop.DecisionEvent{event(1, 999, 1, 0, 0)}, "decisions[0]"},
+		{[]loop.DecisionEvent{event(1, 1000, 1, 0, 0), event(2, 999, 2, 0, 0)}, ""},
+		{[]loop.DecisionEvent{event(1, 1000, 1, 1, 0)}, "decisions.learned_through"},
+		{[]loop.DecisionEvent{event(1, 1000, 0, 1, 0), event(2, 1000, 1, 1, 5)}, ""},
+	} {
+		v := &verification{found: map[site]Difference{}, partitions: 1}
+		l := newLegality(v, 2)
+		l.check(&logCursor{}, &stream.Record{}, &codec.Cut{Cut: 2, Time: 1000, Decisions: []codec.Range{{Next: 9}}},
+			[]loop.Batch{{Decisions: c.events}}, heart)
+		v.settle()
+		if d := v.report.First; (d == nil) != (c.field == "") || d != nil && d.Field != c.field {
+			t.Errorf("%+v: %+v", c, d)
+		}
+	}
+}
+
+// TestStart: recomputing begins where all later feedback is kept: at the first epoch that needs nothing older, or at
+// the oldest snapshot if that is earlier; without any feedback at the last.
+func TestStart(t *testing.T) {
+	third := startPoint{epoch: 3, through: 20}
+	continued := startPoint{epoch: 3, through: 20, goesOn: true}
+	warm := func(from int64) startPoint { return startPoint{epoch: 4, through: 30, warm: from} }
+	at := func(through, epoch int64) place { return place{0, through, epoch} }
+	for name, c := range map[string]struct {
+		starts                []startPoint
+		snapshots             []place
+		firstN, lastN, marked int64
+		epoch, snapshot       int64 // of the start; feedback that the snapshot learned
+	}{
+		"the whole log":             {[]startPoint{{epoch: 1}, third}, []place{at(0, 1)}, 1, 40, 0, 1, 0},
+		"an epoch":                  {[]startPoint{third}, []place{at(30, 3)}, 21, 40, 0, 3, 0},
+		"an epoch, later":           {[]startPoint{third}, []place{at(21, 3)}, 1, 40, 0, 3, 0},
+		"no feedback is kept":       {[]startPoint{third}, nil, 0, 0, 0, 3, 0},
+		"an older snapshot":         {[]startPoint{third}, []place{at(20, 2), at(25, 3)}, 21, 40, 0, 0, 20},
+		"one that is too old":       {[]startPoint{third}, []place{at(19, 2)}, 21, 40, 0, 3, 0},
+		"the next epoch is gone":    {[]startPoint{third}, []place{at(20, 1)}, 21, 40, 0, 3, 0},
+		"the epoch goes on":         {[]startPoint{continued}, nil, 21, 40, 0, 0, 0},
+		"of it a snapshot":          {[]startPoint{continued}, []place{at(25, 3), at(30, 3)}, 21, 40, 0, 0, 25},
+		"the last feedback's":       {nil, []place{at(40, 3)}, 21, 40, 0, 0, 40},
+		"one of what is not read":   {nil, []place{at(41, 3)}, 21, 40, 0, 0, 0},
+		"the last":                  {nil, []place{at(5, 1), at(9, 1)}, 0, 0, 0, 0, 9},
+		"a mark tells of a later":   {nil, []place{at(5, 1)}, 0, 0, 2, 0, 0},
+		"a mark tells of the same":  {nil, []place{at(5, 2)}, 0, 0, 2, 0, 5},
+		"what it began with":        {[]startPoint{third, warm(21)}, nil, 21, 40, 0, 3, 0},
+		"which is gone":             {[]startPoint{third, warm(20)}, nil, 21, 40, 0, 0, 0},
+		"which is gone, all of it":  {[]startPoint{{epoch: 4, through: 30, warm: 1}}, nil, 0, 0, 0, 0, 0},
+		"which is gone: a snapshot": {[]startPoint{third, warm(20)}, []place{at(25, 3), at(30, 4)}, 21, 40, 0, 0, 30},
+	} {
+		v := &verification{}
+		for _, p := range c.snapshots {
+			v.snapshots = append(v.snapshots, &snapshotInfo{place: p})
+		}
+		m := modelReader{v: v, starts: c.starts, firstN: c.firstN, lastN: c.lastN, marked: c.marked}
+		from, snap := m.start()
+		var epoch, through int64
+		if from != nil {
+			epoch = from.epoch
+		}
+		if snap != nil {
+			through = snap.through
+		}
+		if epoch != c.epoch || through != c.snapshot {
+			t.Errorf("%s: epoch %d, snapshot %d", name, epoch, through)
+		}
+	}
+}
+
+// TestBegun: the epoch in which a decider had learned so much is the last that begins no later. Of a log that has lost
+// its beginning it may be any before the first that is kept.
+func TestBegun(t *testing.T) {
+	starts := []startPoint{{epoch: 3, through: 20}, {epoch: 4, through: 30}}
+	for _, c := range []struct {
+		starts        []startPoint
+		ahead         bool
+		through, want int64
+	}{{starts, false, 19, 2}, {starts, false, 20, 3}, {starts, true, 29, 3}, {starts, true, 30, 4}, {nil, false, 5, 0},
+		{nil, true, 5, math.MaxInt64}} {
+		if got := (&modelReader{starts: c.starts, ahead: c.ahead}).begun(c.through); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
+
+// TestForgot: the ids that a mark remembers are known if the log keeps the feedback from there on.
+func TestForgot(t *testing.T) {
+	for _, c := range []struct {
+		cut, n, remembers, from, first int64
+		want                           bool
+	}{{9, 30, 20, 0, 21, true}, {9, 30, 20, 0, 20, false}, {1, 30, 20, 0, 21, false}, {9, 20, 20, 0, 0, true},
+		{9, 19, 20, 0, 0, false}, {9, 30, 20, 10, 11, true}, {9, 30, 20, 10, 10, false}} {
+		f := &fateCheck{feedback: &logCursor{first: c.cut}, first: c.first,
+			marks: map[int64]markPlace{5: {0, 0, c.from}}}
+		if got := f.forgot(&codec.FeedbackMark{N: c.n, Remembers: c.remembers, From: 5}); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// firstKept is a log that keeps partitions from an offset on.
+type firstKept struct {
+	stream.Log
+	of map[stream.Place]int64
+}
+
+func (l firstKept) Bounds(_ context.Context, topic string, partition int) (first, next int64, err error) {
+	return l.of[stream.Place{Topic: topic, Partition: partition}], 100, nil
+}
+
+// TestShortened: each partition of decisions and outcomes may have lost its beginning, and the feedback.
+func TestShortened(t *testing.T) {
+	for _, c := range []struct {
+		topic     string
+		partition int
+		first     int64
+		want      bool
+	}{{"d", 0, 2, true}, {"d", 1, 2, true}, {"o", 0, 2, true}, {"o", 1, 2, true}, {"o", 1, 1, false},
+		{"f", 0, 2, true}} {
+		log := firstKept{of: map[stream.Place]int64{{Topic: c.topic, Partition: c.partition}: c.first}}
+		v := &verification{Config: Config{Log: log}, partitions: 2, topics: join.Topics{Decisions: "d", Outcomes: "o"}}
+		feedback := &logCursor{first: log.of[stream.Place{Topic: "f"}]}
+		if got := v.newFates(feedback, nil).shortened(t.Context()); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// TestLostTails: the mark of an era names inputs, or rejects, and the cut that it stands behind.
+func TestLostTails(t *testing.T) {
+	reject, other := codec.LostTail{Topic: "rejects", Offset: 5}, codec.LostTail{Topic: "contexts"}
+	for _, c := range []struct {
+		cut    int64
+		tails  []codec.LostTail
+		fields string
+	}{{3, []codec.LostTail{reject}, ""}, {4, []codec.LostTail{reject}, "cut"},
+		{3, []codec.LostTail{reject, other}, "lost"}} {
+		v := &verification{found: map[site]Difference{}, partitions: 1}
+		f := v.newFates(&logCursor{}, &logCursor{})
+		f.cut, f.rejects.own, f.rejects.last = 3, 9, 4
+		f.opens(&stream.Record{}, &codec.FeedbackMark{Cut: c.cut, Era: 1, LostTails: c.tails})
+		if d := v.report.First; (d == nil) != (c.fields == "") || d != nil && d.Field != c.fields {
+			t.Errorf("%+v: %+v", c, d)
+		}
+		if x := f.rejects; !slices.Equal(x.tails, []int64{5}) || x.own != 5 || x.last != 4 ||
+			x.again != (len(c.tails) > 1) {
+			t.Errorf("%+v: %+v", c, x)
+		}
+	}
+}
+
+// TestTurns: a copy's decision is the first that waits, if its rules have it wait; those before it had their feedback.
+func TestTurns(t *testing.T) {
+	for _, c := range []struct {
+		rules *loop.Rules
+		i     int
+		turn  int64
+		left  string
+	}{{nil, 1, 2, "1 3"}, {nil, 0, 1, "2 3"}, {&loop.Rules{Arrival: true}, 2, 3, "1 2"}, {&loop.Rules{}, 0, 1, "2 3"},
+		{&loop.Rules{}, 1, 1, "3"}, {&loop.Rules{Early: true}, 2, 3, "1 2"}} {
+		l := copyLane{waiting: []copied{{n: 1}, {n: 2}, {n: 3}}}
+		turn := l.done(c.i, c.rules, &codec.Decision{N: int64(c.i) + 1})
+		left := ""
+		for _, w := range l.waiting {
+			left += " " + i64(w.n)
+		}
+		if turn != c.turn || left != " "+c.left {
+			t.Errorf("%+v: turn %d, left%s", c, turn, left)
 		}
 	}
 }

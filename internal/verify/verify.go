@@ -10,7 +10,6 @@ import (
 	"hindsight/internal/follow"
 	"hindsight/internal/join"
 	"hindsight/internal/latelosses"
-	"hindsight/internal/loop"
 	"hindsight/internal/topics"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -60,9 +59,6 @@ type verification struct {
 // by the number of rejects. An error means that it could not run.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	start := time.Now()
-	if c.Dedup == 0 {
-		c.Dedup = loop.DefaultDedup
-	}
 	if tell, most := c.Progress, int64(0); tell != nil {
 		c.Progress = func(done, total int64) { // it never goes back, though a new attempt begins
 			most = max(most, done)
