@@ -84,10 +84,9 @@ func (r *Rules) Check() func(raw []byte) error { return newReader(r).parse }
 
 // parse reads and checks a context, and fills in the input that a learner sees. The error says which field is wrong.
 func (r *reader) parse(raw []byte) error {
-	if err := r.parseAgain(raw); err != nil {
-		return err
-	}
-	if err := r.ctx.ValidateFor(r.long); err != nil {
+	r.ctx = &r.own
+	var err error
+	if r.keys, err = codec.ReadValid(r.ctx, raw, r.strays, r.long); err != nil {
 		return err
 	}
 	return r.accept()

@@ -125,14 +125,31 @@ func ParseContext(dst *Context, b []byte) error {
 // actions it has no use for, and adds them to strays, unless that is nil: FIELD of the context,
 // actions.FIELD of an action. Attributes of a CloudEvent are no such keys.
 func ReadContext(dst *Context, b []byte, strays *Names) (unread int, err error) {
+	unread, _, err = readContext(dst, b, strays)
+	return unread, err
+}
+
+// ReadValid is [ReadContext] and [Context.ValidateFor] in one: what was seen to be valid while it was read is not looked
+// at again.
+func ReadValid(dst *Context, b []byte, strays *Names, long func(name string) bool) (unread int, err error) {
+	unread, checked, err := readContext(dst, b, strays)
+	if err == nil {
+		err = dst.validate(long, checked)
+	}
+	return unread, err
+}
+
+// readContext is ReadContext that also returns how many actions, from the first on, have features that are valid if the
+// first's are: finite numbers of the same names, in their order.
+func readContext(dst *Context, b []byte, strays *Names) (unread, checked int, err error) {
 	if len(b) > MaxRecordBytes {
-		return 0, wrong("context", "", ErrTooLarge)
+		return 0, 0, wrong("context", "", ErrTooLarge)
 	}
 	r := newReader(b)
 	r.strays = strays
 	r.context(dst)
 	if !r.isCloudEvent() {
-		return r.unread, r.end("context")
+		return r.unread, r.checked, r.end("context")
 	}
 	if strays != nil {
 		strays.clear()
@@ -143,7 +160,7 @@ func ReadContext(dst *Context, b []byte, strays *Names) (unread int, err error) 
 	if dst.ID == "" {
 		dst.ID = id
 	}
-	return r.unread, r.end("context")
+	return r.unread, r.checked, r.end("context")
 }
 
 func (r *reader) context(c *Context) {
@@ -281,12 +298,14 @@ func (r *reader) shortNumbers(dst []Feature, most int, known []Feature) []Featur
 		}
 		dst = dst[:len(dst)+1]
 		f := &dst[len(dst)-1] // field by field: a value that is made first and then copied waits for its own stores
+		f.Value = math.Float64frombits(binary.BigEndian.Uint64(rest[n+2:]))
 		name := unsafe.String(unsafe.SliceData(rest[1:]), n)
 		if k := len(dst) - 1; k < len(known) && known[k].Name == name {
-			name = known[k].Name
+			if name = known[k].Name; finite(f.Value) {
+				r.alike++
+			}
 		}
 		f.Name, f.Kind, f.Text = name, Number, ""
-		f.Value = math.Float64frombits(binary.BigEndian.Uint64(rest[n+2:]))
 		i += n + 10
 	}
 	r.i, r.features = i, r.features+len(dst)-was
@@ -349,7 +368,7 @@ func (r *reader) actions(dst []Action) []Action {
 			dst = append(dst, Action{})
 		}
 		a := &dst[n]
-		a.Name, a.Features = "", a.Features[:0]
+		a.Name, a.Features, r.alike = "", a.Features[:0], 0
 		switch r.kind() {
 		case tokText, tokBytes:
 			a.Name = r.text()
@@ -364,6 +383,9 @@ func (r *reader) actions(dst []Action) []Action {
 		}
 		if r.err != nil {
 			r.in(item("", n))
+		}
+		if n == r.checked && (n == 0 || r.alike == len(a.Features)) {
+			r.checked++
 		}
 		known = a.Features
 	}

@@ -38,6 +38,8 @@ type reader struct {
 	inner    bool // reading the data of a CloudEvent
 	cloud    bool // met the mark of a CloudEvent
 	features int  // read so far, those of actions included
+	alike    int  // of the action at hand: finite numbers that are called as those in their places before
+	checked  int  // actions, from the first on, all of whose features are, but for the first's
 
 	unread int    // keys of a context, and of its actions, that neither has
 	strays *Names // what they are called; nil: nobody asks

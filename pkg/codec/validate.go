@@ -69,7 +69,10 @@ func (c *Context) Validate() error { return c.ValidateFor(nil) }
 
 // ValidateFor is [Context.Validate] for a model that declares some features as long texts or as vectors,
 // which no other features may be. nil: none.
-func (c *Context) ValidateFor(long func(name string) bool) error {
+func (c *Context) ValidateFor(long func(name string) bool) error { return c.validate(long, 0) }
+
+// validate is ValidateFor, where the features of the actions before checked are valid if those of the first are.
+func (c *Context) validate(long func(name string) bool, checked int) error {
 	if err := CheckText(c.ID, MaxIDBytes); err != nil {
 		return wrong("context", "id", err)
 	}
@@ -102,6 +105,9 @@ func (c *Context) ValidateFor(long func(name string) bool) error {
 		}
 		if n += len(a.Features); n > MaxFeatures {
 			return wrong("context", item("actions", i)+".features", errManyFeatures)
+		}
+		if i > 0 && i < checked {
+			continue
 		}
 		if name, err := checkFeatures(a.Features, known, long); err != nil {
 			return wrong("context", item("actions", i)+".features."+label(name), err)

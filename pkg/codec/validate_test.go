@@ -381,3 +381,45 @@ func TestShortAction(t *testing.T) {
 		t.Errorf("%d actions are read at once", read)
 	}
 }
+
+// TestReadValid: what is checked while it is read is refused as what is checked afterwards, whatever its bytes are.
+func TestReadValid(t *testing.T) {
+	number := func(name string, v float64) Feature { return Feature{Name: name, Kind: Number, Value: v} }
+	action := func(name string, features ...Feature) Action { return Action{name, features} }
+	p, q := number("p", 1.5), number("q", 2.5)
+	first := action("a", p, q)
+	sound := 0
+	for _, rest := range [][]Action{{action("b", p, q), action("c", p, q)}, {action("b", p), action("c", p, q)},
+		{action("b", q, p), action("c", q, p)}, {action("b"), action("c")}, {action("b", p, q, number("r", 0))},
+		{action("b", p, number("q", math.NaN())), action("c", p, q)},
+		{action("b", p, q), action("c", number("p", math.Inf(1)), q)}, {action("b", p), action("c", p, p)},
+		{action("b", p, Feature{Name: "q", Kind: Text, Text: "x"}), action("c", p, number("q", math.Inf(-1)))},
+		{action("b", p, p), action("c", p, p)}, {action("b", p, q), action("b", p, q)}} {
+		b := AppendContext(nil, &Context{Actions: append([]Action{first}, rest...)})
+		check := func() {
+			var c, d Context
+			n, err := ReadContext(&c, b, nil)
+			if err == nil {
+				err = c.Validate()
+			}
+			m, got := ReadValid(&d, b, nil, nil)
+			if n != m || fmt.Sprint(got) != fmt.Sprint(err) {
+				t.Fatalf("%q: %d, %v, want %d, %v", b, m, got, n, err)
+			}
+			if err == nil {
+				sound++
+			}
+		}
+		check()
+		for i := range b {
+			for bit := range 8 {
+				b[i] ^= 1 << bit
+				check()
+				b[i] ^= 1 << bit
+			}
+		}
+	}
+	if sound < 1000 {
+		t.Errorf("%d contexts are valid", sound)
+	}
+}
