@@ -127,6 +127,21 @@ func (in *Input) Poll(ctx context.Context) error {
 	}
 }
 
+// More puts what has come since behind what is in hand, unless that is too much, and has the pump read on. It waits for
+// nothing.
+func (in *Input) More(ctx context.Context) error {
+	if in.pump == nil || bytesOf(in.Batch) >= mostInHand {
+		return nil
+	}
+	had := in.keep()
+	in.Batch = nil
+	err := in.Poll(ctx)
+	in.Batch = append(had, in.Batch...)
+	in.keep()
+	in.release()
+	return err
+}
+
 // FetchEnd asks the log where the partition ends now.
 func (in *Input) FetchEnd(ctx context.Context) (err error) {
 	_, in.end, err = in.log.Bounds(ctx, in.Topic, in.Partition)

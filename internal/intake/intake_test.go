@@ -379,6 +379,40 @@ func TestPump(t *testing.T) {
 	})
 }
 
+// TestMore: what comes is put behind what is in hand, whose bytes are kept, and the pump reads on by itself.
+func TestMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx, woken := newScripted(), t.Context(), 0
+		in := open(t, s)
+		s.put(1, 2)
+		no(t, in.More(ctx)) // without a pump nothing comes by itself
+		hand(t, in, 0, 0)
+		in.Start(ctx, func() { woken++ })
+		defer in.Close()
+		synctest.Wait()
+		no(t, in.More(ctx))
+		hand(t, in, 0, 2, 0, 1)
+		for i := int64(2); i < 6; i++ {
+			s.put(i)
+			if synctest.Wait(); woken != int(i) {
+				t.Errorf("woken %d times, want %d", woken, i)
+			}
+			no(t, in.More(ctx))
+			no(t, in.More(ctx)) // nothing has come
+			hand(t, in, 0, i+1, []int64{0, 1, 2, 3, 4, 5}[:i+1]...)
+		}
+		s.large(mostInHand)
+		s.put(9)
+		synctest.Wait()
+		for range 2 { // the second finds too much in hand
+			no(t, in.More(ctx))
+			if synctest.Wait(); len(in.Batch) != 7 {
+				t.Errorf("%d in hand, want 7", len(in.Batch))
+			}
+		}
+	})
+}
+
 // TestPumpHeld: what the log holds back does not keep what is in hand from being taken.
 func TestPumpHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -75,7 +75,14 @@ func (c *chooser) poll(ctx context.Context) (outcomes, decisions int, err error)
 			outcomes += len(in.Batch)
 		}
 	}
-	return outcomes, decisions, nil
+	// With no outcome to take only a window in rounds may end, by decisions that would wait behind those in hand.
+	p, missing := c.heart.Missing()
+	if in := c.inputs[p]; outcomes == 0 && missing > int64(len(in.Batch)) {
+		decisions -= len(in.Batch)
+		err = in.More(ctx)
+		decisions += len(in.Batch)
+	}
+	return outcomes, decisions, err
 }
 
 // due reports whether a round is due by a log time that a record has told, or may be by the decisions in hand.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 
 	"hindsight/internal/intake"
 	"hindsight/internal/loop"
@@ -110,4 +111,40 @@ func TestPatient(t *testing.T) {
 			t.Errorf("patient %t: %d decisions in hand, %d times left", patient, len(c.inputs[0].Batch), log.times)
 		}
 	}
+}
+
+// TestWindowInRoundsEnds holds that decisions that come one by one end a window in rounds, though no outcome does: they
+// are not left behind the first of them until a cut takes that.
+func TestWindowInRoundsEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &ceaseless{Log: mem.New(mem.Options{}), T: t}
+		rules := &loop.Rules{Range: loop.Range{Max: 1}, Window: loop.Window{Rounds: 3}}
+		c := log.chooser(1)
+		c.heart = loop.NewJoiner(1, codec.Limits{Heart: loop.Heart, Pending: 9, Dedup: 9}, 1,
+			func(int64) *loop.Rules { return rules })
+		decided := loop.DecisionEvent{Time: 1, D: codec.Decision{N: 1, ID: "a"}}
+		log.must(c.heart.Take(&codec.Cut{Cut: 1, Time: 1, Decisions: []codec.Range{{Next: 1}}},
+			[]loop.Batch{{Decisions: []loop.DecisionEvent{decided}}}))
+		for _, in := range c.inputs {
+			in.Start(t.Context(), func() {})
+			synctest.Wait()
+			_, _, err := c.poll(t.Context())
+			log.must(err)
+			in.Batch = nil // what each partition begins with
+		}
+		for n := range 3 {
+			if c.due() {
+				t.Errorf("due after %d later decisions", n)
+			}
+			log.append(log.decisions[0])
+			synctest.Wait()
+			_, got, err := c.poll(t.Context())
+			if log.must(err); got != n+1 || len(c.inputs[0].Batch) != got {
+				t.Errorf("%d decisions in hand, counted %d, want %d", len(c.inputs[0].Batch), got, n+1)
+			}
+		}
+		if !c.due() {
+			t.Error("not due after three later decisions")
+		}
+	})
 }

@@ -221,6 +221,8 @@ func (e *Engine) start(ctx context.Context) error {
 	var inside natsgo.InProcessConnProvider = e.server
 	if e.gate != nil {
 		e.gate.server, inside = e.server, e.gate
+	} else if !e.o.bare {
+		lo.State = newStates(e.server).of
 	}
 	e.client, err = nats.Dial("", e.o.Name, lo, natsgo.InProcessServer(inside),
 		natsgo.UserInfo(serviceUser, e.access.Password), natsgo.CustomInboxPrefix(attach.ServiceInbox))

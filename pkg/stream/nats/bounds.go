@@ -46,11 +46,18 @@ func (l *Log) Bounds(ctx context.Context, topic string, partition int) (first, n
 }
 
 func (l *Log) bounds(ctx context.Context, conn *natsgo.Conn, p *place) (first, next int64, err error) {
+	var i streamInfo
+	if l.o.State != nil {
+		var ok bool
+		if i.State.FirstSeq, i.State.LastSeq, ok = l.o.State(p.stream); ok {
+			first, next = i.bounds()
+			return first, next, ctx.Err()
+		}
+	}
 	reply, err := l.ask(ctx, conn, l.o.APIPrefix+".STREAM.INFO."+p.stream, nil)
 	if err != nil {
 		return 0, 0, err
 	}
-	var i streamInfo
 	if single(reply.Data) {
 		var ok bool
 		if i.State.FirstSeq, i.State.LastSeq, ok = scanState(reply.Data); ok {

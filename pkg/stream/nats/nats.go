@@ -61,6 +61,9 @@ type Options struct {
 	Replicas  int          // of the streams that Create makes; 0 means 1
 	MaxStore  int64        // bytes that the server's store may hold, for Fill; 0: not known
 	Logger    *slog.Logger // logs requests that a [Client]'s bus refuses, and servers that lag; nil: disabled
+	// State, unless nil, tells the first and last sequence of a stream of a server in this process. ok is false if it
+	// does not know.
+	State func(stream string) (first, last uint64, ok bool)
 	// Direct, unless nil, is how [Log.Read] reads.
 	Direct func(ctx context.Context, l *Log, topic string, partition int, from int64) (stream.Reader, error)
 }

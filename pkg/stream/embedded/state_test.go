@@ -1,0 +1,55 @@
+package embedded
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// TestStates: what is told is never of before the call, however many ask at once.
+func TestStates(t *testing.T) {
+	var stored, asked atomic.Uint64
+	s := &states{all: func() []server.StreamDetail {
+		asked.Add(1)
+		last := stored.Load()
+		return []server.StreamDetail{{Name: "a"}, {Name: "b", State: server.StreamState{FirstSeq: 3, LastSeq: last}}}
+	}}
+	var callers sync.WaitGroup
+	for range 8 {
+		callers.Go(func() {
+			for range 2000 {
+				before := stored.Add(1)
+				if first, last, ok := s.of("b"); !ok || first != 3 || last < before {
+					t.Errorf("records %d to %d, %v, when %d were stored", first, last, ok, before)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	if n := asked.Load(); n > 16_000 {
+		t.Errorf("asked %d times by 16,000 calls", n)
+	}
+	if _, _, ok := s.of("c"); ok {
+		t.Error("a stream that is not there was told of")
+	}
+}
+
+// TestStatesMany: of many streams the server is not asked again.
+func TestStatesMany(t *testing.T) {
+	asked, streams := 0, make([]server.StreamDetail, manyStreams)
+	streams[0].Name = "a"
+	s := &states{all: func() []server.StreamDetail { asked++; return streams }}
+	for i, want := range []struct {
+		asked int
+		ok    bool
+	}{{1, true}, {2, true}, {3, true}, {3, false}, {3, false}} {
+		if i == 2 {
+			streams = append(streams, server.StreamDetail{})
+		}
+		if _, _, ok := s.of("a"); asked != want.asked || ok != want.ok {
+			t.Errorf("call %d: asked %d times, told %v; want %d, %v", i+1, asked, ok, want.asked, want.ok)
+		}
+	}
+}
