@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"hindsight/internal/loop"
 	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -22,7 +23,7 @@ const Topics = "topics"
 // rejected as malformed, such as a reward out of the model's range, is malformed here. Line is the offset, and File
 // names topic and partition. ctx ends the reading.
 func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes, rejects string, o Options) (*Reader, error) {
-	d := &topicReader{ctx: ctx, o: o, refused: map[place]string{}}
+	d := &topicReader{ctx: ctx, o: o, refused: map[loop.Place]string{}}
 	d.in = &input{name: decisions, closers: []func(){d.close}}
 	for _, topic := range [...]string{decisions, outcomes} {
 		n, err := log.Partitions(ctx, topic)
@@ -61,13 +62,7 @@ type topicReader struct {
 	draws   map[string]string // by unit: the id of its last draw
 	repeats map[string]string // by id: the id of the draw that it repeats
 	checked codec.Context
-	refused map[place]string // outcomes that the joiner could not use, and why
-}
-
-// place is where an outcome lies.
-type place struct {
-	partition int
-	offset    int64
+	refused map[loop.Place]string // outcomes that the joiner could not use, and why
 }
 
 // rejects notes which outcomes the joiner could not use.
@@ -80,7 +75,7 @@ func (d *topicReader) rejects(log stream.Log, topic string) error {
 			}
 			x, err := codec.ParseReject(r.Value)
 			if err == nil && x.Topic == "outcomes" && x.Reason == codec.ReasonMalformed {
-				d.refused[place{x.Partition, x.Offset}] = x.Detail
+				d.refused[loop.Place{Partition: x.Partition, Offset: x.Offset}] = x.Detail
 			}
 			return err
 		})
@@ -166,7 +161,7 @@ func (d *topicReader) next(r *Record) (class, string, error) {
 	case !from.outcomes && d.o.To != 0 && (first.Time < d.o.From || first.Time >= d.o.To):
 		return isSkipped, "decided at another time", nil
 	case from.outcomes:
-		if why, ok := d.refused[place{from.part, first.Offset}]; ok {
+		if why, ok := d.refused[loop.Place{Partition: from.part, Offset: first.Offset}]; ok {
 			return 0, "", fmt.Errorf("the joiner rejected it: %s", why)
 		}
 		class, err = d.outcome(r, first)

@@ -174,12 +174,7 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 
 // readRejects counts the rejected outcomes, and notes the late ones; one that was written twice counts once.
 func (s *Summary) readRejects(ctx context.Context, log stream.Log, topic string, late latelosses.Outcomes) error {
-	type identity struct {
-		topic     string
-		partition int
-		offset    int64
-	}
-	seen := map[identity]bool{}
+	seen := map[loop.Place]bool{}
 	var o codec.Outcome
 	return stream.Scan(ctx, log, topic, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
 		if r.Type != "" {
@@ -189,8 +184,8 @@ func (s *Summary) readRejects(ctx context.Context, log stream.Log, topic string,
 		if err != nil {
 			return err
 		}
-		if id := (identity{rej.Topic, rej.Partition, rej.Offset}); rej.Topic == "outcomes" && !seen[id] {
-			seen[id] = true
+		if at := (loop.Place{Partition: rej.Partition, Offset: rej.Offset}); rej.Topic == "outcomes" && !seen[at] {
+			seen[at] = true
 			s.Fates.addReject(rej.Reason)
 			if rej.Reason == codec.ReasonLate && codec.ParseOutcome(&o, rej.Bytes) == nil {
 				s.outcomes.late(&o)

@@ -21,13 +21,7 @@ import (
 type surplus struct {
 	counts [2]atomic.Int64 // as the log told last, of contexts and of outcomes
 	inputs [2][]*intake.Input
-	from   map[surplusPlace]int64 // by what is in rejects; nil: not yet read
-}
-
-// surplusPlace is a partition of a kind of topic, as rejects name it.
-type surplusPlace struct {
-	kind      string
-	partition int
+	from   map[stream.Place]int64 // by what is in rejects, which name kinds of topics; nil: not yet read
 }
 
 var surplusKinds = [2]string{watch.ContextsKind, watch.OutcomesKind}
@@ -82,7 +76,7 @@ func (j *Joiner) openSurplus(ctx context.Context, i, p int) (*intake.Input, erro
 	if err := j.readSurplus(ctx); err != nil {
 		return nil, err
 	}
-	from, ok := j.surplus.from[surplusPlace{surplusKinds[i], p}]
+	from, ok := j.surplus.from[stream.Place{Topic: surplusKinds[i], Partition: p}]
 	if !ok {
 		from = stream.Earliest
 	}
@@ -102,14 +96,14 @@ func (j *Joiner) readSurplus(ctx context.Context) error {
 	if j.surplus.from != nil {
 		return nil
 	}
-	from := map[surplusPlace]int64{}
+	from := map[stream.Place]int64{}
 	_, end, err := j.cfg.Log.Bounds(ctx, j.topics.Rejects, 0)
 	if err != nil {
 		return err
 	}
 	err = follow.ScanAll(ctx, j.cfg.Log, j.topics.Rejects, end, j.pause, func(r *stream.Record) error {
 		if x, err := codec.ParseReject(r.Value); r.Type == "" && err == nil && x.Partition >= j.cfg.Partitions {
-			at := surplusPlace{x.Topic, x.Partition}
+			at := stream.Place{Topic: x.Topic, Partition: x.Partition}
 			from[at] = max(from[at], x.Offset+1)
 		}
 		return nil

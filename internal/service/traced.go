@@ -10,19 +10,14 @@ import (
 // traced makes the spans of the rounds that a joiner releases. A nil *traced does nothing.
 type traced struct {
 	tracer    trace.Tracer
-	decisions map[tracedRound]string // the traceparents of decisions whose rounds wait
-}
-
-type tracedRound struct {
-	partition int
-	n         int64
+	decisions map[codec.RoundRef]string // the traceparents of decisions whose rounds wait
 }
 
 func newTraced(t trace.Tracer) *traced {
 	if t == nil {
 		return nil
 	}
-	return &traced{t, map[tracedRound]string{}}
+	return &traced{t, map[codec.RoundRef]string{}}
 }
 
 // decided notes the traceparent of a decision, if its record has one.
@@ -31,7 +26,7 @@ func (t *traced) decided(e *loop.DecisionEvent, r *stream.Record) {
 		return
 	}
 	if parent := trace.Of(r.Headers); parent != "" {
-		t.decisions[tracedRound{e.D.Partition, e.D.N}] = parent
+		t.decisions[codec.RoundRef{Partition: e.D.Partition, N: e.D.N}] = parent
 	}
 }
 
@@ -40,10 +35,10 @@ func (t *traced) forget(heart *loop.Joiner) {
 	if t == nil {
 		return
 	}
-	waiting := map[tracedRound]string{}
+	waiting := map[codec.RoundRef]string{}
 	for p, n := range heart.Waiting {
-		if parent := t.decisions[tracedRound{p, n}]; parent != "" {
-			waiting[tracedRound{p, n}] = parent
+		if parent := t.decisions[codec.RoundRef{Partition: p, N: n}]; parent != "" {
+			waiting[codec.RoundRef{Partition: p, N: n}] = parent
 		}
 	}
 	t.decisions = waiting
@@ -54,7 +49,7 @@ func (t *traced) released(f *codec.Feedback) {
 	if t == nil {
 		return
 	}
-	round := tracedRound{f.Partition, f.Round}
+	round := codec.RoundRef{Partition: f.Partition, N: f.Round}
 	if decision := t.decisions[round]; decision != "" {
 		t.tracer.Joined(decision, f)
 		delete(t.decisions, round)
