@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"hindsight/internal/logs"
+	"hindsight/internal/loop"
 )
 
 // intervalLog is a log of so many rows in CSV. Half of the outcomes take ten times as long; where late says so they
@@ -59,6 +60,21 @@ func TestChooseInterval(t *testing.T) {
 	}
 	if got := judged(t, targetLog(t)).interval; !strings.Contains(got.Why, "cannot be tested without the times") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestLateLosses: losses of outcomes that took longer than the mean are on the scale of the rewards, reversed.
+func TestLateLosses(t *testing.T) {
+	log, err := readLog("t.csv", strings.NewReader("a,r,p,at,seen\nx,2,.5,100,101\ny,6,.5,100,110\nx,3,.5,100,102\n"),
+		logOptions{Options: logs.Options{
+			Mapping: logs.Mapping{Action: "a", Reward: "r", Propensity: "p", Time: "at", OutcomeTime: "seen"},
+			Range:   loop.Range{Min: 2, Max: 6}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := judged(t, log).lateLosses()
+	if l.Late.N != 1 || l.Late.Mean() != 0 || l.OnTime.N != 2 || l.OnTime.Mean() != .875 {
+		t.Errorf("late %v of %d, in time %v of %d", l.Late.Mean(), l.Late.N, l.OnTime.Mean(), l.OnTime.N)
 	}
 }
 

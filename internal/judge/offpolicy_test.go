@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -58,10 +59,18 @@ func TestTargets(t *testing.T) {
 	if len(o.rows) != 3 || o.dropped != 1 {
 		t.Fatalf("%d rows, %d dropped", len(o.rows), o.dropped)
 	}
+	if s := o.Settings(o.Options()); s.MinPropensity != .25 || s.Rows != 3 || s.WithoutOutcome != 1 || s.Events != 3 {
+		t.Errorf("%+v", s)
+	}
+	if got := Mixed("eps:.1,eps:.2,always:x"); got != "always:x" {
+		t.Errorf("what is mixed is %s", got)
+	}
 	for spec, want := range map[string][][]float64{
 		"uniform":        {{1. / 3, 1. / 3, 1. / 3}, {1. / 3, 1. / 3, 1. / 3}, {1. / 3, 1. / 3, 1. / 3}},
 		"always:z":       {{0, 0, 1}, {0, 0, 1}, {0, 0, 1}},
 		"hash:h":         {{0, 0, 1}, {0, 1, 0}, {0, 1, 0}},
+		"eps:1,hash:h":   {{1. / 3, 1. / 3, 1. / 3}, {1. / 3, 1. / 3, 1. / 3}, {1. / 3, 1. / 3, 1. / 3}},
+		"eps:0,always:z": {{0, 0, 1}, {0, 0, 1}, {0, 0, 1}},
 		"eps:0.3,hash:h": {{.1, .1, .8}, {.1, .8, .1}, {.1, .8, .1}},
 		"eps:.5,eps:0.3,always:y": {{.5/3 + .05, .5/3 + .4, .5/3 + .05}, {.5/3 + .05, .5/3 + .4, .5/3 + .05},
 			{.5/3 + .05, .5/3 + .4, .5/3 + .05}},
@@ -100,6 +109,51 @@ func TestTargets(t *testing.T) {
 	}
 	if _, err := NewOffPolicy(timedLog(t), nil); err == nil {
 		t.Error("a log without propensities was judged")
+	}
+}
+
+// TestMethod: what is said of how estimates clip and fit.
+func TestMethod(t *testing.T) {
+	const byAction = ", reward model of the same rows, by action"
+	for _, c := range []struct {
+		lambda float64
+		folds  int
+		want   string
+	}{{0, 0, "λ chosen for each policy" + byAction}, {2, 1, "λ = 2" + byAction},
+		{math.Inf(1), 1, "no clipping" + byAction},
+		{2, 2, "λ = 2, reward model cross-fitted in 2 folds"}} {
+		s := OffPolicySettings{CrossFit: c.folds}
+		if s.Lambda = ope.Figure(c.lambda); s.Method() != c.want {
+			t.Errorf("%v, %d folds: %s", c.lambda, c.folds, s.Method())
+		}
+	}
+}
+
+// TestStopWhen: a policy asks every 1,024 rows whether it is to stop, and plays the first action once it is.
+func TestStopWhen(t *testing.T) {
+	env, asked, stop := worldLog(t, 3, 3000), 0, errors.New("stop")
+	var made *Progressive
+	makes := judged(t, env).learner
+	o, err := NewOffPolicy(env, func(name, spec string) (p *Progressive, err error) {
+		if made, err = makes(name, spec); err == nil {
+			made.StopWhen(func() error {
+				if asked++; asked == 3 {
+					return stop
+				}
+				return nil
+			})
+		}
+		return made, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Evaluate("learner:uniform", o.Options()); !errors.Is(err, stop) || asked != 3 || made.n != 2048 {
+		t.Errorf("asked %d times, stopped at row %d: %v", asked, made.n, err)
+	}
+	dst := []float64{0, 0.5}
+	if made.law(dst, 0); dst[0] != 1 || dst[1] != 0 {
+		t.Errorf("plays %v once it has stopped", dst)
 	}
 }
 

@@ -7,8 +7,54 @@ import (
 	"testing"
 
 	"hindsight/internal/logs"
+	"hindsight/internal/model"
 	"hindsight/internal/ope"
 )
+
+// TestPolicyJournalKeeps: what a log says of a policy is found again, with the flags that the log raises; nothing is
+// without a journal, and nothing of a learner that does not say what it is made of.
+func TestPolicyJournalKeeps(t *testing.T) {
+	o := judged(t, targetLog(t))
+	opt := o.Options()
+	opt.Bootstrap = 0
+	kept := func(spec string) *ope.Evaluation {
+		t.Helper()
+		e, err := o.Kept(spec, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	if kept("uniform") != nil {
+		t.Error("found without a journal")
+	}
+	o.KeepIn(openJournal(t, filepath.Join(t.TempDir(), "runs.jsonl")))
+	for spec, found := range map[string]bool{"uniform": true, "learner:uniform": false} {
+		if kept(spec) != nil {
+			t.Errorf("%s: found before it was judged", spec)
+		}
+		made, err := o.Evaluate(spec, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := kept(spec); (got != nil) != found || found && asJSON(t, got) != asJSON(t, made) {
+			t.Errorf("%s: %+v", spec, got)
+		}
+		if last := made.Flags[len(made.Flags)-1]; !strings.HasPrefix(last, "1 rows without an outcome are left out") {
+			t.Errorf("%s: flags %q", spec, made.Flags)
+		}
+	}
+	if _, err := o.Kept("always:w", opt); err == nil {
+		t.Error("a policy that there is not is looked for")
+	}
+	one, err := model.Parse("m.yaml", []byte("{name: m, version: 1, actions: [a, b]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := ModelDigest(one, nil), ModelDigest(one, map[string][]byte{"f": {1}}); len(a) != 64 || a == b {
+		t.Errorf("models have the digests %s and %s", a, b)
+	}
+}
 
 // TestPolicyJournalKey: whatever a judgement depends on changes its key; what is the same
 // does not.

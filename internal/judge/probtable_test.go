@@ -74,7 +74,7 @@ func TestProbTableRefuses(t *testing.T) {
 	o := judged(t, tableLog(t))
 	for text, want := range map[string]string{
 		"":      "the file is empty",
-		"a,b\n": "no rows",
+		"a,b\n": "p.csv:1: there are no rows",
 		"a,c\n1,0\n": `p.csv:1: column "c": expected id, row or an action: the log has no action ` +
 			`"c"; it has a, b`,
 		"a,b\n.5,.5\n.5\n":                    "p.csv:3: 1 cells",
@@ -89,6 +89,7 @@ func TestProbTableRefuses(t *testing.T) {
 		`{"id":"q","propensities":{"a":0.5}}`: "sum to 0.5",
 		`{"row":-1,"propensities":{"a":1}}`:   "count from 1",
 		`{"id":`:                              "p.csv:1: ",
+		`{"row":1,"propensities":{"a":1}}` + "\n" + `{"row":-1,"propensities":{"a":1}}`: "p.csv:2: ",
 	} {
 		if err := o.Check(writeTable(t, text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)

@@ -75,6 +75,9 @@ func TestDroppedJudged(t *testing.T) {
 	if got := float64(e.Estimates.Get("ips").Value); math.Abs(got-4./7) > 1e-12 {
 		t.Errorf("estimated IPS %v, want 4/7", got)
 	}
+	if strings.Contains(strings.Join(e.Flags, "\n"), "without an outcome") {
+		t.Errorf("every row has an outcome: %q", e.Flags)
+	}
 	if got := float64(o.Settings(o.Options()).Events); got != 7 {
 		t.Errorf("%v events, want 7", got)
 	}
