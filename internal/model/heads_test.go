@@ -107,6 +107,14 @@ func TestNamedBuildOfProducts(t *testing.T) {
 	if got := worth("a", y); got != (learner.Outcome{Known: true, Value: 0.1}) {
 		t.Errorf("half the quality and a fifth of the tokens are %+v of the range", got)
 	}
+	// As much as all the tokens at the best quality is the end of the range, and so is more; one head says where in it.
+	y[0].Value, y[1].Value = 1, 1.5
+	if got := worth("a", y); got != (learner.Outcome{Known: true, Value: 1}) {
+		t.Errorf("more than all is %+v of the range", got)
+	}
+	if own, w := alone(2, -1, 3)("a"); own != -1 || !slices.Equal(w, []float64{0, 0, 4}) {
+		t.Errorf("a head alone is worth %v and %v", own, w)
+	}
 	if got := worth("a", y[:1]); got.Known {
 		t.Errorf("a product is known by one factor: %+v", got)
 	}
