@@ -155,8 +155,12 @@ func taught(t *testing.T, log stream.Log, partitions int) (out []string) {
 		out = append(out, fmt.Sprintf("%+v", f))
 		return err
 	})
+	var skew time.Duration
+	if _, oneClock := log.(*mem.Log); !oneClock {
+		skew = time.Duration(join.ClockSkew)
+	}
 	r, err := verify.Run(t.Context(), verify.Config{Log: log, Name: "shop", Seed: replay.SecretSeed(1),
-		Build: model.Epoch})
+		Build: model.Epoch, Skew: skew})
 	if err != nil || r.ExitCode() != verify.Identical {
 		t.Fatalf("the log does not verify: %v %+v", err, r)
 	}
