@@ -234,6 +234,33 @@ func sized(n int, json bool) []byte {
 	return append(b, strings.Repeat("x", rest)...)
 }
 
+// TestParsedLimits holds the limits that hold before a record is validated, and what a round may carry.
+func TestParsedLimits(t *testing.T) {
+	for n, want := range map[int]error{MaxOutcomes: nil, MaxOutcomes + 1: errManyOutcomes} {
+		f, o := sampleLastStage(), Outcome{ID: "a", Kind: Named}
+		f.Outcomes = nil
+		for i := range n {
+			f.Outcomes = append(f.Outcomes,
+				Closed{Name: fmt.Sprintf("%02d", i), Fate: Skipped, Partition: -1, Offset: -1})
+			o.Values = append(o.Values, Value{Name: fmt.Sprint(i), X: 1})
+		}
+		if err := ParseOutcome(new(Outcome), AppendOutcome(nil, &o)); !errors.Is(err, want) {
+			t.Errorf("an outcome of %d names: %v", n, err)
+		}
+		if err := ParseFeedback(new(Feedback), AppendFeedback(nil, &f)); !errors.Is(err, want) {
+			t.Errorf("%d outcomes: %v", n, err)
+		}
+	}
+	for n, field := range map[int]string{MaxRecordBytes: "", MaxRecordBytes + 1: "context"} {
+		if got, err := checkRound("i", 0, make([]byte, n)); (err == nil) != (field == "") || err != nil && got != field {
+			t.Errorf("a context of %d bytes: %q, %v", n, got, err)
+		}
+	}
+	if f := Fate(200); f.name() != Fate(0).name() || f.String() != "fate(200)" {
+		t.Errorf("a fate that there is not is %s, and written %s", f, f.name())
+	}
+}
+
 // TestRepeated holds which of some names occurred before, for as many as are searched in each way, and that up to
 // half of the table on the stack are searched without memory. Of many, some have what a slot keeps of the hash alike.
 func TestRepeated(t *testing.T) {

@@ -23,6 +23,8 @@ func TestDecisionReply(t *testing.T) {
 	sameReply(t, AppendDecisionJSON(nil, &d, "", false), AppendDecisionReply(nil, &d, "", false))
 	sameReply(t, AppendDecisionJSON(nil, &d, "", true), AppendDecisionReply(nil, &d, "", true))
 	sameReply(t, AppendDecisionJSON(nil, &d, "contry, vpi", true), AppendDecisionReply(nil, &d, "contry, vpi", true))
+	d.Prices = []Price{{"cost", .065}}
+	sameReply(t, AppendDecisionJSON(nil, &d, "", false), AppendDecisionReply(nil, &d, "", false))
 	d.Prices = []Price{{"cost", .065}, {"speed", 0}}
 	const prices = `,"prices":{"cost":0.065,"speed":0},"duplicate"`
 	if got := string(AppendDecisionJSON(nil, &d, "", false)); !strings.Contains(got, prices) {

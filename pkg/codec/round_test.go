@@ -24,6 +24,10 @@ func TestRoundAgain(t *testing.T) {
 		func(o *Round) { o.Kind, o.Value = Withdrawn, 0 },
 		func(o *Round) { o.LawActions = []string{strings.Repeat("a", 32), strings.Repeat("b", MaxNameBytes)} },
 		func(o *Round) { o.Kind, o.Value, o.Actions = Loss, -3, nil },
+		func(o *Round) { // one propensity alone tells that it was decided, beside one feature
+			o.Features, o.Actions, o.Propensity, o.Time = o.Features[:1], nil, 0, NoTime
+			o.LawActions, o.Propensities = []string{"a"}, []float64{1}
+		},
 		func(o *Round) {
 			o.Kind, o.Value = Named, 0
 			o.Values = []TimedValue{{Value{Name: "quality", X: .9}, 7}, {Value{Name: "cost", Withdrawn: true}, NoTime},
@@ -54,7 +58,7 @@ func TestRoundKeysTwice(t *testing.T) {
 		"first": `{"partition":0,"n":1}`, "time": "null", "action": `"a"`, "propensity": "1", "propensities": `{"a":1}`,
 		"weight": "1", "baseline": `["a"]`, "inactive": "true", "loss": "1", "reward": "1", "withdrawn": "true",
 		"activated": "true", "outcome_time": "null", "closed_at": "null", "defaulted": "true", "fate": `"imputed"`,
-		"outcomes": `{"q":1}`, "arms": "{}", "stage": "1",
+		"outcomes": `{}`, "arms": "{}", "stage": "1",
 	} {
 		var o Round
 		once := `"` + key + `":` + value
@@ -64,6 +68,22 @@ func TestRoundKeysTwice(t *testing.T) {
 		err := ParseRound(&o, []byte("{"+once+","+once+"}"))
 		if !errors.Is(err, errTwice) && !errors.Is(err, errTwoWorth) {
 			t.Errorf("%s twice: %v", key, err)
+		}
+	}
+}
+
+// TestRoundDecided holds what of a round says that it was decided, beside its action.
+func TestRoundDecided(t *testing.T) {
+	for text, want := range map[string]bool{
+		`"id":"i"`: false, `"loss":1`: false, `"features":{}`: true, `"actions":null`: true, `"context":{}`: true,
+		`"propensity":0.5`: true, `"propensities":{"a":1}`: true, `"weight":2`: true,
+		`"time":"2021-02-04T16:45:00Z"`: true,
+	} {
+		for _, action := range []string{"", `"action":"a",`} {
+			var o Round
+			if err := ParseRound(&o, []byte("{"+action+text+"}")); err != nil || o.Decided != (want && action != "") {
+				t.Errorf("%s%s: decided %v, %v", action, text, o.Decided, err)
+			}
 		}
 	}
 }
