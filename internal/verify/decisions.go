@@ -243,7 +243,7 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 	l.notRejected(r)
 	src.Time = l.contexts.logTime(r)
 	switch {
-	case l.contexts.cut() && src.Time < got.Time && r.Time <= got.Time:
+	case l.contexts.cut() && src.Time < got.Time:
 		src.Time = got.Time // the running maximum may have begun with a record that is gone
 	case src.Time > got.Time && got.Time >= max(r.Time, l.time):
 		src.Time = got.Time // or anew, at what the last decisions told of, when the decider was opened

@@ -430,3 +430,71 @@ func TestEraAfterFeedback(t *testing.T) {
 		}
 	}
 }
+
+// TestMarksOfLosses: a decider's mark is kept if it says that anything was lost, and a time of loss is noted but for
+// rejects.
+func TestMarksOfLosses(t *testing.T) {
+	for _, c := range []struct {
+		mark         codec.DecisionMark
+		kept, losses int
+	}{
+		{codec.DecisionMark{}, 0, 0},
+		{codec.DecisionMark{ContextsLost: 1}, 1, 1},
+		{codec.DecisionMark{LearnedLost: 1}, 1, 1},
+		{codec.DecisionMark{ContextsLost: 1, LearnedLost: 5}, 1, 1},
+		{codec.DecisionMark{GapFrom: 1, GapTo: 1, N: 1}, 1, 1},
+		{codec.DecisionMark{LearnedLost: 1, GapFrom: 1, GapTo: 1, N: 1}, 1, 1},
+		{codec.DecisionMark{RejectsTo: 1}, 1, 0},
+		{codec.DecisionMark{LearnedLost: 2, RejectsTo: 1}, 1, 1},
+	} {
+		v := &verification{found: map[site]Difference{}}
+		l := &decisionLane{v: v, decisions: &logCursor{}, contexts: &logCursor{}, next: 1}
+		r := stream.Record{Type: codec.TypeMark, Value: codec.AppendDecisionMark(nil, &c.mark)}
+		if err := l.mark(t.Context(), &r); err != nil || len(l.lost) != c.kept || len(v.losses.all) != c.losses ||
+			v.report.First != nil {
+			t.Errorf("%+v: %d kept, %d losses, %v, %+v", c.mark, len(l.lost), len(v.losses.all), err, v.report.First)
+		}
+	}
+}
+
+// TestLostDecisions: of a decision whose era ended in what is lost the rules are not known, though an epoch has its
+// number; its draw is checked, but that of a repeat.
+func TestLostDecisions(t *testing.T) {
+	for _, c := range []struct {
+		first codec.RoundRef
+		other bool // another action was drawn
+		field string
+	}{{codec.RoundRef{}, false, ""}, {codec.RoundRef{}, true, "action"}, {codec.RoundRef{N: 1}, true, ""}} {
+		v := &verification{found: map[site]Difference{}, models: modelReader{epochs: map[int64]*epochInfo{1: {}}}}
+		l := &decisionLane{v: v, decisions: &logCursor{}, rec: &stream.Record{}, raw: []byte("{}"),
+			head: codec.Decision{N: 5, ID: "x", Epoch: 1, Source: 1, ContextsThrough: 2, Context: []byte("{}"),
+				Actions: []string{"a", "b"}, Propensities: []float64{.5, .5}, Gamma: 1, First: c.first}}
+		if c.first.N > 0 {
+			l.head.Unit = "u"
+		}
+		if l.head.Action = v.draw(l, l.head.Propensities); c.other {
+			l.head.Action = 1 - l.head.Action
+		}
+		if err := (&decisionCheck{v: v}).old(l, loop.Source{}, "", true); err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range v.suspects {
+			v.differ(x.Difference)
+		}
+		if d := v.report.First; (d == nil) != (c.field == "") || d != nil && d.Field != c.field ||
+			v.report.Old != (OldDecisions{Drawn: 1}) {
+			t.Errorf("%+v: %+v, %+v", c, v.report.Old, d)
+		}
+	}
+}
+
+// TestLearnedOfRepeats: of a repeat the learner tells how much it had learned, and nothing of the draw.
+func TestLearnedOfRepeats(t *testing.T) {
+	for first, gamma := range map[int64]float64{0: 7, 1: 0, 2: 0} {
+		l := &decisionLane{head: codec.Decision{Gamma: 7, LearnedThrough: 3}}
+		l.want.First.N = first
+		if l.learned(&loop.Rules{}); l.want.Gamma != gamma || l.want.LearnedThrough != 3 {
+			t.Errorf("of a repeat of %d: %+v", first, l.want)
+		}
+	}
+}
