@@ -186,6 +186,9 @@ func TestIdleOwnerAsks(t *testing.T) {
 	a := open(t, c, "t", 1)
 	a.stirred = a.stirred.Add(-2 * idleCheck)
 	fill(t, a, "a", 1) // no other is there
+	if idle := wallClock().Sub(a.stirred); idle > idleCheck {
+		t.Errorf("it has written nothing for %v", idle)
+	}
 	b := open(t, c, "t", 1)
 	fill(t, b, "b", 1)
 	h := hold(k)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -151,8 +152,8 @@ func TestBadAnswers(t *testing.T) {
 			if _, err := a.Append(ctx, &stream.Record{}); !errors.Is(err, tt.dead) {
 				t.Errorf("append afterwards: %v, want %v", err, tt.dead)
 			}
-			if len(f.errs) != 3 || f.errs[0] != nil || f.offsets[0] != 2 || !errors.Is(f.errs[1], tt.third) ||
-				!errors.Is(f.errs[2], tt.fourth) {
+			if len(f.errs) != 3 || f.errs[0] != nil || f.offsets[0] != 2 || f.offsets[1] != 0 || f.offsets[2] != 0 ||
+				!errors.Is(f.errs[1], tt.third) || !errors.Is(f.errs[2], tt.fourth) {
 				t.Errorf("told %v at %v", f.errs, f.offsets)
 			}
 			if !tt.fenced || tt.fourth == stream.ErrUnknown {
@@ -259,6 +260,15 @@ func TestChainOutlivesDuplicateWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := open.(*appender)
+	next, _, err := l.Open(ctx, "x", 0, stream.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, one, _ := strings.Cut(a.prefix, ".")
+	if _, other, _ := strings.Cut(next.(*appender).prefix, "."); len(one) != 13 || len(other) != 13 || one == other {
+		t.Errorf("chains %s and %s", one, other)
+	}
+	a = next.(*appender)
 	put := func(a *appender) error {
 		if _, err := a.Append(ctx, &stream.Record{Value: []byte("x")}); err != nil {
 			return err

@@ -40,9 +40,9 @@ func NewBus(conn *natsgo.Conn) *Bus {
 
 // follow ends a life whenever the connection breaks, until it is closed.
 func (b *Bus) follow(changes chan natsgo.Status) {
-	for s := range changes {
+	for range changes {
 		b.life.Swap(newSpell()).end(nil)
-		if s == natsgo.CLOSED || b.conn.IsClosed() {
+		if b.conn.IsClosed() {
 			b.conn.RemoveStatusListener(changes)
 			return
 		}
@@ -142,7 +142,7 @@ func client(m *natsgo.Msg) string {
 			return accountReply + who.Account
 		}
 	}
-	if i := strings.LastIndexByte(reply, '.'); i > 0 && strings.IndexByte(reply, '.') < i {
+	if i := strings.LastIndexByte(reply, '.'); strings.IndexByte(reply, '.') < i {
 		return reply[:i]
 	}
 	return ""

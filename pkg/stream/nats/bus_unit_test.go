@@ -240,3 +240,32 @@ func TestStopAway(t *testing.T) {
 		t.Errorf("%d subscriptions are left", n-before)
 	}
 }
+
+// TestLives holds that each loss of the connection ends what waits for a reply over it.
+func TestLives(t *testing.T) {
+	s, _ := runServer(t, t.TempDir(), -1)
+	b := dialTest(t, s.ClientURL(), Options{}).bus
+	for n := range 3 {
+		back, life := b.conn.StatusChanged(natsgo.CONNECTED), b.life.Load()
+		if err := b.conn.ForceReconnect(); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-life.ctx.Done():
+		case <-time.After(10 * time.Second):
+			t.Fatalf("loss %d is not noticed", n)
+		}
+		<-back
+		b.conn.RemoveStatusListener(back)
+	}
+}
+
+// TestHeadersInOrder holds that headers come in the order of their names, whatever that in the map is.
+func TestHeadersInOrder(t *testing.T) {
+	h := natsgo.Header{"a": {"1"}, "b": {"3", "2"}, "c": {"4"}, "d": {"5"}}
+	for range 20 {
+		if got := fmt.Sprint(fromHeader(h)); got != "[{a 1} {b 3} {b 2} {c 4} {d 5}]" {
+			t.Fatal(got)
+		}
+	}
+}

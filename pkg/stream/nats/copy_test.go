@@ -150,6 +150,7 @@ func TestForward(t *testing.T) {
 	}{
 		{"a chunk", "x", "", "", false, false},
 		{"a chunk that is refused", "x", "", `{"error":{"code":500,"err_code":1}}`, false, true},
+		{"a chunk that is answered with noise", "x", "", `?`, false, true},
 		{"the end", "", "", `{"success":true}`, true, false},
 		{"the end by its status", "", "204", `{"success":true}`, true, false},
 		{"the end, refused", "", "204", `{"error":{"code":500,"err_code":1}}`, true, true},

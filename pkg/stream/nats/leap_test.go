@@ -43,6 +43,10 @@ func TestLeapFences(t *testing.T) {
 	if !old.replicated || old.window > leap {
 		t.Fatalf("replicated %v, a window of %d", old.replicated, old.window)
 	}
+	w, err := l.Writer(ctx, "x", 0, nil)
+	if err != nil || w.(*appender).Window() != leap || !w.(*appender).replicated {
+		t.Errorf("a writer: %v", err)
+	}
 	leaps, err := l.readConn.SubscribeSync(p.subject)
 	if err != nil {
 		t.Fatal(err)

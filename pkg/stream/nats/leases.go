@@ -44,7 +44,7 @@ func (c *Client) Leases(ctx context.Context, bucket string, ttl time.Duration) (
 	if err != nil {
 		return nil, fmt.Errorf("leases %s: %w", bucket, storeError(err))
 	}
-	if status.TTL() <= 0 {
+	if status.TTL() == 0 {
 		return nil, fmt.Errorf("leases %s: the bucket has no TTL, so that leases would never end; remove it: it is "+
 			"made anew", bucket)
 	}

@@ -13,6 +13,7 @@ import (
 	"hindsight/pkg/stream/natstest"
 
 	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // TestLeases runs the contract of a lease store on a bucket.
@@ -31,6 +32,16 @@ func TestLeases(t *testing.T) {
 	}
 	if again, err := c.Leases(ctx, "m_leases", time.Hour); err != nil || again.TTL() != ttl {
 		t.Fatalf("opened again: %v", err)
+	}
+	js, err := jetstream.New(c.log.conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "endless"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Leases(ctx, "endless", ttl); err == nil || !strings.Contains(err.Error(), "has no TTL") {
+		t.Errorf("leases that never end: %v", err)
 	}
 	list := func(want ...string) {
 		t.Helper()

@@ -214,7 +214,7 @@ func TestDrain(t *testing.T) {
 	}
 	recs, err := r.drain(make([]stream.Record, 1), message(1, "a"))
 	if err != nil || len(recs) != 3 || recs[1].Type != "a" || recs[2].Type != "b" || len(r.msgs) != 2 || r.pos != 4 ||
-		r.outstanding != 6 {
+		r.outstanding != 6 || r.suspect != 0 {
 		t.Errorf("%+v, %d left, at %d, %d to come, %v", recs, len(r.msgs), r.pos, r.outstanding, err)
 	}
 	if recs, err = r.drain(recs, <-r.msgs); err != nil || len(recs) != 5 || recs[4].Offset != 5 || recs[4].Time != 9 {

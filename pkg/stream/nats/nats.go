@@ -83,6 +83,9 @@ func (o Options) withDefaults() Options {
 // replicated reports whether the streams that Create makes have replicas.
 func (o *Options) replicated() bool { return o.Replicas > 1 }
 
+// checkEvery is how often appenders are looked at whether they wait too long.
+func (o *Options) checkEvery() time.Duration { return max(o.AckTimeout/4, time.Millisecond) }
+
 // Log is a [stream.Log] in JetStream.
 type Log struct {
 	conn       *natsgo.Conn
@@ -125,7 +128,7 @@ func (l *Log) watch() {
 	defer l.conn.RemoveStatusListener(lost)
 	back := l.readConn.StatusChanged(natsgo.CONNECTED, natsgo.CLOSED)
 	defer l.readConn.RemoveStatusListener(back)
-	tick := time.NewTicker(max(l.o.AckTimeout/4, time.Millisecond))
+	tick := time.NewTicker(l.o.checkEvery())
 	defer tick.Stop()
 	for {
 		select {

@@ -211,3 +211,35 @@ func TestReaderWaits(t *testing.T) {
 		t.Errorf("closed meanwhile: %v, subscribed %v", err, r.sub != nil)
 	}
 }
+
+// TestTold holds what is read of a leader's refusal, and of a stream's state however that is written.
+func TestTold(t *testing.T) {
+	for text, want := range map[string]int64{
+		`{"error":{"err_code":10071,"description":"wrong last sequence: 17"},"seq":0}`: 17,
+		`{"error":{"err_code":10071,"description":"wrong last sequence: x"},"seq":0}`:  -1,
+		`{"error":{"err_code":10077,"description":"maximum: 17"},"seq":0}`:             -1,
+		`{"stream":"x_0","seq":17}`: -1, `what?`: -1,
+	} {
+		if got, err := takenIn([]byte(text)); (err != nil) != (want < 0) || err == nil && got != want {
+			t.Errorf("%s: %d, %v", text, got, err)
+		}
+	}
+	s, _ := runServer(t, t.TempDir(), -1)
+	player, err := natsgo.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer player.Close()
+	answer := ""
+	play(t, player, "fake.STREAM.INFO.x_0", func() string { return answer })
+	l := dialTest(t, s.ClientURL(), Options{APIPrefix: "fake"}).Log()
+	for _, answer = range []string{
+		`{"config":{"num_replicas":1,"x":1},"state":{"first_seq":3,"last_seq":17,"y":1}}`,
+		`{"config":{"num_replicas":1,"x":1},"state": {"first_seq": 3, "last_seq": 17}}`,
+		`{"config":{"num_replicas": 1},"state":{"first_seq":3,"last_seq":17}}`,
+	} {
+		if first, next, err := l.Bounds(t.Context(), "x", 0); first != 3 || next != 18 || err != nil {
+			t.Errorf("%s: %d to %d, %v", answer, first, next, err)
+		}
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -135,7 +137,7 @@ func TestSettle(t *testing.T) {
 // TestWrongPlaceAlone holds that an owner's record at another place, and one that was there already, are not
 // believed, without a later answer that shows it.
 func TestWrongPlaceAlone(t *testing.T) {
-	for _, text := range []string{`{"stream":"x_0","seq":3}`, `{"stream":"x_0","seq":1}`,
+	for _, text := range []string{`{"stream":"x_0","seq":3}`, `{"stream":"x_0","seq":1}`, `what?`, ``,
 		`{"stream":"x_0","seq":2,"duplicate": true}`} {
 		f := &fates{}
 		a := &appender{ack: f.ack, fenced: true, first: 2}
@@ -165,14 +167,40 @@ func TestFirstRefusalStays(t *testing.T) {
 // TestHold holds that what is on its way when appending is held is unknown, at once, and that nothing is
 // appended until it is resumed.
 func TestHold(t *testing.T) {
-	a, f, _, _ := silentStream(t, Options{}, true)
+	a, f, _, conn := silentStream(t, Options{}, true)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if _, err := a.Append(ctx, &stream.Record{}); err != nil {
 		t.Fatal(err)
 	}
 	why, l := fmt.Errorf("%w: full disk", stream.ErrUnavailable), a.log
+	opens, err := conn.SubscribeSync("open")
+	if err == nil {
+		err = conn.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan error, 1)
+	go func() {
+		_, err := l.askOpen(ctx, &natsgo.Msg{Subject: "open"})
+		opened <- err
+	}()
+	if _, err := opens.NextMsg(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
 	l.Hold(why)
+	select {
+	case err := <-opened:
+		if !errors.Is(err, stream.ErrUnknown) || !strings.Contains(err.Error(), "full disk") {
+			t.Errorf("an open record on its way: %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("an open record on its way is waited for")
+	}
+	if _, err := l.askOpen(ctx, &natsgo.Msg{Subject: "open"}); err != why {
+		t.Errorf("an open record: %v", err)
+	}
 	if err := a.Flush(ctx); !errors.Is(err, stream.ErrUnknown) || len(f.errs) != 1 ||
 		!errors.Is(f.errs[0], stream.ErrUnknown) {
 		t.Errorf("on its way: %v; told %v", err, f.errs)
@@ -473,6 +501,15 @@ func TestAccessExcludes(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", c.a, err, c.want)
 		}
 	}
+	file := filepath.Join(t.TempDir(), "large")
+	for size, fits := range map[int64]bool{maxFile: true, maxFile + 1: false} {
+		if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, size)); err != nil {
+			t.Fatal(err)
+		}
+		if err := (&Access{URL: "nats://h", CA: file}).Check(); (err == nil) != fits {
+			t.Errorf("a file of %d bytes: %v", size, err)
+		}
+	}
 	o := natsgo.GetDefaultOptions()
 	all, err := (&Access{User: "u", Password: "p"}).options()
 	for _, set := range all {
@@ -491,6 +528,11 @@ func TestDefaults(t *testing.T) {
 		got.APITimeout != DefaultAPITimeout || got.Heartbeat != DefaultHeartbeat || got.APIPrefix != DefaultAPIPrefix ||
 		got.Replicas != 1 {
 		t.Errorf("%+v", got)
+	}
+	for timeout, want := range map[time.Duration]time.Duration{time.Second: time.Second / 4, 1: time.Millisecond} {
+		if got := (&Options{AckTimeout: timeout}).checkEvery(); got != want {
+			t.Errorf("appenders that may wait for %v are looked at every %v", timeout, got)
+		}
 	}
 }
 
