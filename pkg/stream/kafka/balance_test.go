@@ -46,6 +46,11 @@ func TestAssign(t *testing.T) {
 			if got := assign(upTo(c.n), c.claims); !maps.EqualFunc(got, c.want, slices.Equal) {
 				t.Fatalf("%s: %v, want %v", c.name, got, c.want)
 			}
+			back := upTo(c.n)
+			slices.Reverse(back)
+			if got := assign(back, c.claims); !maps.EqualFunc(got, c.want, slices.Equal) {
+				t.Fatalf("%s, from the last partition on: %v, want %v", c.name, got, c.want)
+			}
 		}
 	}
 }

@@ -492,3 +492,122 @@ func TestNewTopicHasLeaders(t *testing.T) {
 		t.Errorf("asked %d times: %v", asked.Load(), err)
 	}
 }
+
+// TestFrame holds which sizes an answer may have, and that what has arrived behind one is kept for the next.
+func TestFrame(t *testing.T) {
+	for _, x := range []struct {
+		bytes string
+		sizes []int // of answers, with their size
+		says  string
+	}{
+		{"\x00\x00\x00\x04abcd\x00\x00\x00\x05abcde\x00\x00\x00\x04abcd", []int{8, 9, 8}, "EOF"},
+		{"\x00\x00\x00\x03abc", nil, "a response of 3 bytes"},
+		{"\x10\x00\x00\x00", nil, "EOF"}, {"\x10\x00\x00\x01", nil, "a response of 268435457 bytes"},
+		{"\x15\x03\x01\x00", nil, "expects TLS"}, {"\x00\x00", nil, "EOF"},
+		{"\x00\x00\x20\x00" + strings.Repeat("a", 0x2000) + "\x00\x00\x00\x04abcd", []int{0x2004, 8}, "EOF"},
+	} {
+		server, client := net.Pipe()
+		go func() {
+			_, _ = server.Write([]byte(x.bytes))
+			server.Close()
+		}()
+		cn := &conn{Conn: client}
+		for _, size := range x.sizes {
+			b, err := cn.frame()
+			if err != nil || len(b) != size || b[4] != 'a' || b[size-1] != "d"[0] && b[size-1] != "e"[0] && size < 10 {
+				t.Fatalf("%.20q: %d bytes, want %d, %v", x.bytes, len(b), size, err)
+			}
+		}
+		if b, err := cn.frame(); err == nil || !strings.Contains(err.Error(), x.says) {
+			t.Errorf("%.20q: %q, %v, want %s", x.bytes, b, err, x.says)
+		}
+	}
+}
+
+// TestStartOfClosedLog: an appender that was made when its log is closed keeps no connection.
+func TestStartOfClosedLog(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	open(t, c, "t", 1)
+	a := opening(t, c, place{Topic: "t"})
+	if err := c.log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.start(); !errors.Is(err, stream.ErrClosed) || !a.sender.closed || a.ctx.Err() == nil {
+		t.Errorf("%v, its line closed %v", err, a.sender.closed)
+	}
+}
+
+// TestErrorStays: an error that was met behind good records is not looked past.
+func TestErrorStays(t *testing.T) {
+	r := &reader{err: ErrCorrupt, pos: 3, high: 9}
+	if at := r.Position(); at != 3 || r.err != ErrCorrupt {
+		t.Errorf("at %d, %v", at, r.err)
+	}
+}
+
+// TestRefusalSaysWhy: of a refusal that one is told that is of a record, else that of the batch.
+func TestRefusalSaysWhy(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	a := open(t, c, "t", 1)
+	for _, records := range []int{0, 1, 2} {
+		k.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
+			answer := r.ResponseKind().(*kmsg.ProduceResponse)
+			part, topic := kmsg.NewProduceResponseTopicPartition(), kmsg.NewProduceResponseTopic()
+			part.ErrorCode, part.ErrorMessage, part.BaseOffset = 87, kmsg.StringPtr("batch"), 77
+			for i := range records {
+				part.ErrorRecords = append(part.ErrorRecords, kmsg.ProduceResponseTopicPartitionErrorRecord{
+					RelativeOffset: int32(i), ErrorMessage: kmsg.StringPtr(fmt.Sprint("record ", i))})
+			}
+			topic.Topic, topic.Partitions = "t", append(topic.Partitions, part)
+			answer.Topics = append(answer.Topics, topic)
+			return answer, nil, true
+		})
+		want := map[bool]string{true: "record 0", false: "batch"}[records > 0]
+		err := c.atLeader(t.Context(), &a.sender.p, func(cn *conn) (int16, error) {
+			r, err := cn.produce(&a.sender.p, 1000, encode([]stream.Record{{}}, 1, 0, 0, 0))
+			if r.code != 87 || r.base != 77 || r.message != want {
+				t.Errorf("%d records: %+v, want %s", records, r, want)
+			}
+			return 0, err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestSettings holds what a topic that is made is asked to be.
+func TestSettings(t *testing.T) {
+	const day = int64(24 * time.Hour)
+	for _, x := range []struct {
+		o      stream.TopicOptions
+		minISR int
+		want   string
+	}{
+		{stream.TopicOptions{}, 0, "cleanup.policy=delete message.timestamp.type=LogAppendTime retention.ms=-1 " +
+			"retention.bytes=-1 max.message.bytes=1064960"},
+		{stream.TopicOptions{MaxAge: day, MaxBytes: 1 << 30}, 2, "segment.ms=10800000 segment.bytes=134217728 " +
+			"cleanup.policy=delete message.timestamp.type=LogAppendTime retention.ms=86400000 retention.bytes=1073741824 " +
+			"max.message.bytes=1064960 min.insync.replicas=2"},
+		{stream.TopicOptions{MaxAge: 1, MaxBytes: 1}, 1, "segment.ms=1000 segment.bytes=1048576 " +
+			"cleanup.policy=delete message.timestamp.type=LogAppendTime retention.ms=1 retention.bytes=1 " +
+			"max.message.bytes=1064960 min.insync.replicas=1"},
+		{stream.TopicOptions{MaxBytes: 1 << 40}, 0, "segment.bytes=1073741824 " +
+			"cleanup.policy=delete message.timestamp.type=LogAppendTime retention.ms=-1 retention.bytes=1099511627776 " +
+			"max.message.bytes=1064960"},
+	} {
+		var got []string
+		for _, c := range settings(x.o, x.minISR) {
+			got = append(got, c.Name+"="+c.Value)
+		}
+		if strings.Join(got, " ") != x.want {
+			t.Errorf("%+v: %s", x.o, strings.Join(got, " "))
+		}
+	}
+}

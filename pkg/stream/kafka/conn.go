@@ -222,10 +222,9 @@ func (cn *conn) receive(corr int32) ([]byte, error) {
 
 // frame reads one response with its size in front.
 func (cn *conn) frame() ([]byte, error) {
-	if cap(cn.in) < 4<<10 {
+	if len(cn.in) < 4<<10 {
 		cn.in = make([]byte, 4<<10)
 	}
-	cn.in = cn.in[:cap(cn.in)]
 	have := copy(cn.in, cn.ahead)
 	cn.ahead = nil
 	if have < 4 {
@@ -242,7 +241,7 @@ func (cn *conn) frame() ([]byte, error) {
 		return nil, cn.lost(fmt.Errorf("a response of %d bytes: this is no Kafka broker, or it speaks TLS", size))
 	}
 	total := int(size) + 4
-	if total > cap(cn.in) {
+	if total > len(cn.in) {
 		cn.in = append(make([]byte, 0, total), cn.in[:have]...)[:total]
 	}
 	if have < total {

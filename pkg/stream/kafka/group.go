@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -134,7 +133,6 @@ func (m *groupMember) claim() claim {
 	for p := range m.hands {
 		c.Own = append(c.Own, p)
 	}
-	slices.Sort(c.Own)
 	return c
 }
 

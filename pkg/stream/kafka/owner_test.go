@@ -1,7 +1,9 @@
 package kafka
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -136,4 +138,32 @@ func TestWritersApart(t *testing.T) {
 	}
 	fill(t, first, "o", 1)
 	want(t, values(t, c, "t"), "open w00 w10 w20 o0")
+}
+
+// TestOpenBatch holds the largest open record, and that each has a random number of its own, which readers do not see.
+func TestOpenBatch(t *testing.T) {
+	a := &appender{hard: 1 << 20}
+	o := stream.OpenOptions{Value: make([]byte, 500)}
+	b, nonce, err := a.openBatch(o)
+	if err != nil || len(nonce) != 16 {
+		t.Fatal(nonce, err)
+	}
+	for hard, fits := range map[int]bool{len(b.b): true, len(b.b) - 1: false} {
+		a.hard = hard
+		other, another, err := a.openBatch(o)
+		if another == nonce || len(other.b) != len(b.b) || errors.Is(err, stream.ErrTooLarge) == fits || fits && err != nil {
+			t.Errorf("%d of at most %d bytes, %s after %s: %v", len(other.b), hard, another, nonce, err)
+		}
+	}
+	b.seal(1, 2, 0, 4)
+	s, _, _, err := cutBatch(b.b)
+	if got, none := s.nonce(0); got != nonce || none != nil || err != nil {
+		t.Errorf("%q, want %q", got, nonce)
+	}
+	for _, headers := range [][]stream.Header{nil, {{Key: "h", Value: "v"}}, {{Key: "g"}, {Key: "h", Value: "v"}}} {
+		r := stream.Record{Headers: append(slices.Clone(headers), stream.Header{Key: headerNonce, Value: nonce})}
+		if dropNonce(&r); !reflect.DeepEqual(r.Headers, headers) {
+			t.Errorf("%v, want %v", r.Headers, headers)
+		}
+	}
 }
