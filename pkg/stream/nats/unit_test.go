@@ -148,6 +148,9 @@ func TestWrongPlaceAlone(t *testing.T) {
 		if len(f.errs) != 1 || !errors.Is(f.errs[0], stream.ErrUnknown) || a.dead.Load() == nil {
 			t.Errorf("%s: told %v", text, f.errs)
 		}
+		if at := (*stream.Error)(nil); !errors.As(a.died(), &at) || at.Op != "append" {
+			t.Errorf("%s: it does not say where: %v", text, a.died())
+		}
 	}
 }
 
@@ -174,6 +177,10 @@ func TestHold(t *testing.T) {
 		t.Fatal(err)
 	}
 	why, l := fmt.Errorf("%w: full disk", stream.ErrUnavailable), a.log
+	idle := &appender{place: a.place, log: l, maxBytes: 1000}
+	if err := idle.start(); err != nil {
+		t.Fatal(err)
+	}
 	opens, err := conn.SubscribeSync("open")
 	if err == nil {
 		err = conn.Flush()
@@ -210,6 +217,9 @@ func TestHold(t *testing.T) {
 	}
 	if err := l.Held(); !errors.Is(err, why) {
 		t.Errorf("held by %v", err)
+	}
+	if n, err := idle.Append(ctx, &stream.Record{}); n != 0 || !errors.Is(err, why) || idle.sent.Load() != 0 {
+		t.Errorf("one that has nothing on its way: %d, %v", n, err)
 	}
 	b := &appender{place: a.place, log: l}
 	if err := b.start(); !errors.Is(err, why) {
