@@ -1,11 +1,14 @@
 package embedded
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"hindsight/pkg/stream"
 )
 
 // TestStates: what is told is never of before the call, however many ask at once.
@@ -51,5 +54,32 @@ func TestStatesMany(t *testing.T) {
 		if _, _, ok := s.of("a"); asked != want.asked || ok != want.ok {
 			t.Errorf("call %d: asked %d times, told %v; want %d, %v", i+1, asked, ok, want.asked, want.ok)
 		}
+	}
+}
+
+// TestClosedLogHasNoBounds: the server in this process would tell them still.
+func TestClosedLogHasNoBounds(t *testing.T) {
+	e, err := Open(t.Context(), Options{Dir: t.TempDir(), DontListen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	log := e.Log()
+	if err := log.Create(t.Context(), "a", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, next, err := log.Bounds(t.Context(), "a", 0); next != 1 || err != nil {
+		t.Errorf("the next offset is %d, %v; want 1", next, err)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := log.Bounds(t.Context(), "a", 0); err == nil {
+		t.Error("a closed log has bounds")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := log.Bounds(ctx, "a", 0); err == nil {
+		t.Error("a context that has ended has bounds")
 	}
 }
