@@ -47,7 +47,7 @@ func (l *Log) Bounds(ctx context.Context, topic string, partition int) (first, n
 
 func (l *Log) bounds(ctx context.Context, conn *natsgo.Conn, p *place) (first, next int64, err error) {
 	var i streamInfo
-	if l.o.State != nil && !l.isClosed() {
+	if l.o.State != nil {
 		var ok bool
 		if i.State.FirstSeq, i.State.LastSeq, ok = l.o.State(p.stream); ok {
 			first, next = i.bounds()
