@@ -138,6 +138,13 @@ func TestWritersApart(t *testing.T) {
 	}
 	fill(t, first, "o", 1)
 	want(t, values(t, c, "t"), "open w00 w10 w20 o0")
+	if err := first.Close(); err != nil || !first.mute {
+		t.Errorf("closed: %v, mute %v", err, first.mute)
+	}
+	_, err := first.Append(t.Context(), &stream.Record{})
+	if flushed := first.Flush(t.Context()); !errors.Is(err, stream.ErrClosed) || !errors.Is(flushed, stream.ErrClosed) {
+		t.Errorf("closed: append says %v, flush %v", err, flushed)
+	}
 }
 
 // TestOpenBatch holds the largest open record, and that each has a random number of its own, which readers do not see.

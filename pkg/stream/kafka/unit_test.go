@@ -330,6 +330,10 @@ func TestFind(t *testing.T) {
 	a := open(t, c, "t", 1)
 	fill(t, a, "a", 1)
 	fill(t, a, "b", 1)
+	if a.sender.mu.Lock(); a.sender.waiting {
+		t.Error("it waits for an answer that has come")
+	}
+	a.sender.mu.Unlock()
 	if a.sender.search != 3 {
 		t.Errorf("the next batch would be looked for from %d on, and not from 3", a.sender.search)
 	}
@@ -437,6 +441,23 @@ func TestRoomOfValues(t *testing.T) {
 	}
 	if d.text.Cap() > 2*manyText || len(d.value(make([]byte, 3*manyText))) != 3*manyText {
 		t.Errorf("room for %d bytes", d.text.Cap())
+	}
+}
+
+// TestLate holds that the answer to a batch is doubted while it is waited for, each time, and not afterwards.
+func TestLate(t *testing.T) {
+	s := &sender{}
+	for range 2 {
+		if s.wait(true); !s.waiting || !s.late.Stop() {
+			t.Error("an answer that is waited for is not doubted")
+		}
+		if s.wait(true); !s.late.Stop() {
+			t.Error("the next one is not")
+		}
+		s.late.Reset(time.Hour)
+		if s.wait(false); s.waiting || s.late.Stop() {
+			t.Error("one that has come is")
+		}
 	}
 }
 
