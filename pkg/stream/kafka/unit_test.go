@@ -366,8 +366,24 @@ func TestFind(t *testing.T) {
 			t.Errorf("%+v, refused at a later try: %+v, %v", x, r, err)
 		}
 	}
+	b := make([]byte, batchHead) // behind more than one answer holds
+	binary.BigEndian.PutUint64(b[atProducer:], uint64(a.producer))
+	binary.BigEndian.PutUint16(b[atEpoch:], uint16(a.epoch))
+	binary.BigEndian.PutUint32(b[atSequence:], 6)
+	for range 4 {
+		if _, err := a.Append(t.Context(), &stream.Record{Value: make([]byte, softBatch)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := s.decided(t.Context(), produced{code: int16(kafkago.InvalidProducerEpoch)}, b, true)
+	if err != nil || r.base != 6 {
+		t.Errorf("behind large batches: %+v, %v", r, err)
+	}
 	trimAll(t, c)
-	_, err := s.decided(t.Context(), produced{code: int16(kafkago.InvalidProducerEpoch)}, make([]byte, batchHead), true)
+	_, err = s.decided(t.Context(), produced{code: int16(kafkago.InvalidProducerEpoch)}, make([]byte, batchHead), true)
 	if !errors.Is(err, stream.ErrUnknown) || !strings.Contains(err.Error(), "no longer has where they would be") {
 		t.Errorf("where the log has lost its beginning: %v", err)
 	}
