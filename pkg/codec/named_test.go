@@ -118,6 +118,13 @@ func TestValidateClosed(t *testing.T) {
 		c.change(&d)
 		checkError(t, d.Validate(), c.field, c.err)
 	}
+	var d Decision
+	many := samplePrices()
+	many.Prices = make([]Price, MaxOutcomes+1)
+	for i := range many.Prices {
+		many.Prices[i].Name = fmt.Sprintf("%02d", i)
+	}
+	checkError(t, ParseDecision(&d, AppendDecision(nil, &many)), "prices.32", errManyOutcomes)
 }
 
 // A record has either a fate or a stage: a program that reads one never takes it for the other.

@@ -45,7 +45,8 @@ func TestNamesAreShort(t *testing.T) {
 	}
 	for name, want := range map[string]string{strings.Repeat("x", nameBytes): strings.Repeat("x", nameBytes),
 		strings.Repeat("x", nameBytes+1):       strings.Repeat("x", nameBytes) + "…",
-		"x" + strings.Repeat("ä", nameBytes/2): "x" + strings.Repeat("ä", nameBytes/2-1) + "…"} {
+		"x" + strings.Repeat("ä", nameBytes/2): "x" + strings.Repeat("ä", nameBytes/2-1) + "…",
+		strings.Repeat("\x80", nameBytes+1):    `""…`} { // it has no place to cut
 		if got := shown(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}

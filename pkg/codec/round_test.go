@@ -25,7 +25,12 @@ func TestRoundAgain(t *testing.T) {
 		func(o *Round) { o.LawActions = []string{strings.Repeat("a", 32), strings.Repeat("b", MaxNameBytes)} },
 		func(o *Round) { o.Kind, o.Value, o.Actions = Loss, -3, nil },
 		func(o *Round) { // one propensity alone tells that it was decided, beside one feature
-			o.Features, o.Actions, o.Propensity, o.Time = o.Features[:1], nil, 0, NoTime
+			o.Features, o.Actions, o.Propensity, o.Time, o.Weight = o.Features[:1], nil, 0, NoTime, 0
+			o.LawActions, o.Propensities = []string{"a"}, []float64{1}
+		},
+		func(o *Round) { // or beside one number
+			o.Features, o.Vector, o.Actions, o.Propensity = nil, []float64{1}, nil, 0
+			o.Time, o.Weight = NoTime, 0
 			o.LawActions, o.Propensities = []string{"a"}, []float64{1}
 		},
 		func(o *Round) {
