@@ -49,7 +49,7 @@ func TestGateStandsStill(t *testing.T) {
 						return nil
 					}})
 			}
-			const asked = 3 * maxWaiting
+			asked := 3 * c.most
 			go func() {
 				defer close(done)
 				ask()
