@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -16,16 +17,20 @@ import (
 func TestAcksOfAll(t *testing.T) {
 	k := fake(t)
 	defer k.Close()
-	var asked, others atomic.Int64
+	var asked, others, limits atomic.Int64
 	k.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		k.KeepControl()
 		asked.Add(1)
-		if r.(*kmsg.ProduceRequest).Acks != -1 {
+		q := r.(*kmsg.ProduceRequest)
+		if q.Acks != -1 {
 			others.Add(1)
+		}
+		if q.TimeoutMillis == 7000 {
+			limits.Add(1)
 		}
 		return nil, nil, false
 	})
-	c := client(t, k, Options{})
+	c := client(t, k, Options{RequestTimeout: 7 * time.Second})
 	defer c.Close()
 	l, ctx := c.Log(), t.Context()
 	if err := l.Create(ctx, "t", 1, stream.TopicOptions{}); err != nil {
@@ -45,6 +50,9 @@ func TestAcksOfAll(t *testing.T) {
 	fill(t, writer, "writer", 3)
 	if asked.Load() < 3 || others.Load() > 0 {
 		t.Errorf("%d of %d requests are content with less", others.Load(), asked.Load())
+	}
+	if asked.Load() != limits.Load() {
+		t.Errorf("%d of %d requests ask for an answer within the time for one", limits.Load(), asked.Load())
 	}
 }
 

@@ -70,12 +70,12 @@ func (l *Log) newAppender(ctx context.Context, topic string, partition int, ack 
 	if l.c.o.Headers != nil {
 		a.headers = l.c.o.Headers(topic)
 	}
-	a.ctx, a.cancel = context.WithCancel(l.c.ctx)
 	return a, nil
 }
 
 // start lets an appender run.
 func (a *appender) start() error {
+	a.ctx, a.cancel = context.WithCancel(a.log.c.ctx)
 	if err := a.log.register(a); err != nil {
 		a.cancel()
 		a.sender.close()

@@ -35,20 +35,25 @@ func (c *counted) Close() error {
 	return c.Conn.Close()
 }
 
+// counting makes connections, of which so many are open.
+func counting(open *atomic.Int64) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		cn, err := dialNet(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		open.Add(1)
+		return &counted{Conn: cn, open: open}, nil
+	}
+}
+
 // After Close no goroutine and no connection is left, whatever was open.
 func TestNothingIsLeft(t *testing.T) {
 	k := fake(t, kfake.NumBrokers(3))
 	defer k.Close()
 	before := goleak.IgnoreCurrent()
 	var open atomic.Int64
-	c := client(t, k, Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		cn, err := dialNet(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		open.Add(1)
-		return &counted{Conn: cn, open: &open}, nil
-	}})
+	c := client(t, k, Options{Dial: counting(&open)})
 	ctx := context.Background()
 	if err := c.Log().Create(ctx, "t", 6, stream.TopicOptions{}); err != nil {
 		t.Fatal(err)

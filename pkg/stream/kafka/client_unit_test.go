@@ -62,8 +62,8 @@ func TestLearn(t *testing.T) {
 func TestLine(t *testing.T) {
 	k := fake(t)
 	defer k.Close()
-	c := client(t, k, Options{})
-	defer c.Close()
+	var left atomic.Int64
+	c := client(t, k, Options{Dial: counting(&left)})
 	open(t, c, "t", 1)
 	for _, connected := range []bool{false, true} {
 		l := &line{c: c, p: place{Topic: "t"}}
@@ -77,6 +77,18 @@ func TestLine(t *testing.T) {
 		if cn, err := l.connection(t.Context(), false); !errors.Is(err, stream.ErrClosed) || cn != nil {
 			t.Errorf("connected %v: closed, and %v", connected, err)
 		}
+	}
+	l := &line{c: c, p: place{Topic: "t"}}
+	defer l.close()
+	cn, err := l.connection(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.drop(cn); l.cn != nil {
+		t.Error("the one that was given up is kept")
+	}
+	if c.Close(); left.Load() != 0 {
+		t.Errorf("%d connections are left", left.Load())
 	}
 }
 

@@ -68,19 +68,16 @@ func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.Op
 	if err != nil {
 		return nil, tail, err
 	}
-	stop, stopToo := context.AfterFunc(ctx, a.sender.close), context.AfterFunc(l.c.ctx, a.sender.close)
+	defer context.AfterFunc(l.c.ctx, a.sender.close)()
+	stop := context.AfterFunc(ctx, a.sender.close)
 	tail, err = a.own(ctx, o)
 	if !stop() && err == nil {
 		err = fmt.Errorf("%w: %w", stream.ErrUnknown, ctx.Err())
 	}
-	if !stopToo() && err == nil {
-		err = stream.ErrClosed
-	}
 	if err == nil {
-		err = a.start()
+		err = a.start() // not after the client has ended: its log was closed before
 	}
 	if err != nil {
-		a.cancel()
 		a.sender.close()
 		return nil, stream.Tail{}, err
 	}
@@ -320,7 +317,6 @@ func (l *Log) Writer(ctx context.Context, topic string, partition int, ack strea
 		err = a.start()
 	}
 	if err != nil {
-		a.cancel()
 		return nil, err
 	}
 	return a, nil

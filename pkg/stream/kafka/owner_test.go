@@ -122,6 +122,13 @@ func TestWritersApart(t *testing.T) {
 	c := client(t, k, Options{})
 	defer c.Close()
 	first := open(t, c, "t", 1)
+	k.ControlKey(int16(kmsg.InitProducerID), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		if q := r.(*kmsg.InitProducerIDRequest); q.ProducerID != -1 || q.ProducerEpoch != -1 {
+			t.Errorf("asks for producer %d, epoch %d, and not for a new one", q.ProducerID, q.ProducerEpoch)
+		}
+		return nil, nil, false
+	})
 	var ids []int64
 	for i := range int64(3) {
 		w, err := c.Log().Writer(t.Context(), "t", 0, nil)
@@ -138,8 +145,11 @@ func TestWritersApart(t *testing.T) {
 	}
 	fill(t, first, "o", 1)
 	want(t, values(t, c, "t"), "open w00 w10 w20 o0")
-	if err := first.Close(); err != nil || !first.mute {
-		t.Errorf("closed: %v, mute %v", err, first.mute)
+	for len(first.room) > 0 {
+		<-first.room
+	}
+	if err := first.Close(); err != nil || !first.mute || len(first.room) != 1 {
+		t.Errorf("closed: %v, mute %v, who waits is woken: %v", err, first.mute, len(first.room) == 1)
 	}
 	_, err := first.Append(t.Context(), &stream.Record{})
 	if flushed := first.Flush(t.Context()); !errors.Is(err, stream.ErrClosed) || !errors.Is(flushed, stream.ErrClosed) {

@@ -73,7 +73,7 @@ func (s *sender) try(ctx context.Context, batch []byte, fresh bool) (r produced,
 	s.wait(false)
 	if err != nil {
 		s.drop(cn)
-	} else if r.code != 0 && isTransientCode(kafkago.Error(r.code)) && !isAmbiguous(r.code) ||
+	} else if isTransientCode(kafkago.Error(r.code)) && !isAmbiguous(r.code) ||
 		kafkago.Error(r.code) == kafkago.UnknownTopicOrPartition {
 		s.drop(cn) // another broker leads
 	}

@@ -10,11 +10,14 @@ import (
 	"math"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"hindsight/pkg/stream"
@@ -246,7 +249,7 @@ func TestAnswers(t *testing.T) {
 // TestKill holds what an appender that dies tells: of what is not told yet the one error, and of later ones the other.
 func TestKill(t *testing.T) {
 	rest, dead, late := stream.ErrUnknown, stream.ErrFenced, stream.ErrFull
-	for _, told := range []uint64{1, 3} {
+	for _, told := range []uint64{1, 2, 3} {
 		var errs []string
 		a := &appender{room: make(chan struct{}, 1), sent: 3, told: told, fill: &batch{count: 1}}
 		a.ack = func(seq uint64, offset int64, err error) {
@@ -254,10 +257,13 @@ func TestKill(t *testing.T) {
 		}
 		a.kill(rest, dead)
 		a.kill(late, late)
-		if want := map[uint64]string{1: "[2 0 true 3 0 true]", 3: "[]"}[told]; fmt.Sprint(errs) != want {
+		if want := map[uint64]string{1: "[2 0 true 3 0 true]", 2: "[3 0 true]", 3: "[]"}[told]; fmt.Sprint(errs) != want {
 			t.Errorf("%d of 3 told: then %v, want %s", told, errs, want)
 		}
-		want := map[uint64]error{1: rest, 3: dead}[told]
+		if len(a.room) != 1 {
+			t.Errorf("%d of 3 told: who waits is not woken", told)
+		}
+		want := map[uint64]error{1: rest, 2: rest, 3: dead}[told]
 		if err := a.Flush(t.Context()); !errors.Is(err, want) || a.told != 3 {
 			t.Errorf("%d of 3 told: flush says %v, want %v; %d told", told, err, want, a.told)
 		}
@@ -275,7 +281,9 @@ func TestStoredAreTold(t *testing.T) {
 	var told []string
 	a := &appender{room: make(chan struct{}, 1), sent: 9, told: 4}
 	a.ack = func(seq uint64, offset int64, err error) { told = append(told, fmt.Sprint(seq, " ", offset, " ", err)) }
-	a.stored(70, &batch{count: 2})
+	if a.stored(70, &batch{count: 2}); len(a.room) != 1 {
+		t.Error("who waits is not woken")
+	}
 	a.stored(72, &batch{count: 1})
 	if got := fmt.Sprint(told); got != "[5 70 <nil> 6 71 <nil> 7 72 <nil>]" || a.told != 7 || a.spare == nil {
 		t.Errorf("told %s", got)
@@ -283,6 +291,213 @@ func TestStoredAreTold(t *testing.T) {
 	a.mute = true
 	if a.stored(73, &batch{count: 2}); len(told) != 3 || a.told != 9 {
 		t.Errorf("one that is closed tells %v", told)
+	}
+}
+
+// TestTakenMakesRoom holds that who waits for room is woken when what fills it is about to be sent.
+func TestTakenMakesRoom(t *testing.T) {
+	full, spare := &batch{count: 1}, &batch{count: 7}
+	a := &appender{room: make(chan struct{}, 1), fill: full, spare: spare}
+	if b := a.take(); b != full || a.fill != spare || spare.count != 0 || a.spare != nil || len(a.room) != 1 {
+		t.Errorf("%p of %p is sent, %d records wait, woken: %v", b, full, spare.count, len(a.room) == 1)
+	}
+}
+
+// TestLogClosedWhileAppending holds that what is on its way when its log is closed is told to be unknown, and that the
+// appender is closed then.
+func TestLogClosedWhileAppending(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	var told []error
+	a, _ := openAcked(t, c, "t", 1, func(_ uint64, _ int64, err error) { told = append(told, err) })
+	h := hold(k)
+	defer close(h.release)
+	if _, err := a.Append(t.Context(), &stream.Record{}); err != nil {
+		t.Fatal(err)
+	}
+	<-h.arrived
+	if err := c.log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 1 || !errors.Is(told[0], stream.ErrUnknown) || !errors.Is(told[0], stream.ErrClosed) {
+		t.Fatalf("told %v", told)
+	}
+	if err := a.Flush(t.Context()); !errors.Is(err, stream.ErrUnknown) {
+		t.Errorf("flush says %v", err)
+	}
+	if _, err := a.Append(t.Context(), &stream.Record{}); !errors.Is(err, stream.ErrClosed) || errors.Is(err,
+		stream.ErrUnknown) {
+		t.Errorf("append says %v", err)
+	}
+}
+
+// deadlined is a connection that notes when an answer has to be there.
+type deadlined struct {
+	net.Conn
+	at time.Time
+}
+
+func (d *deadlined) SetDeadline(at time.Time) error {
+	d.at = at
+	return nil
+}
+
+// TestDeadlineOfBatch holds how long the answer to a batch is waited for: longer than the broker waits for its replicas.
+func TestDeadlineOfBatch(t *testing.T) {
+	nc, other := net.Pipe()
+	other.Close()
+	d := &deadlined{Conn: nc}
+	s := &sender{line: line{c: &Client{o: Options{RequestTimeout: 4 * time.Hour}}, cn: &conn{Conn: d}}}
+	begin := time.Now().Add(5 * time.Hour)
+	_, sent, err := s.try(t.Context(), make([]byte, batchHead), false)
+	if end := time.Now().Add(5 * time.Hour); d.at.Before(begin) || d.at.After(end) || !sent || err == nil || s.cn != nil {
+		t.Errorf("waits until %v, not %v; sent %v, %v", d.at, end, sent, err)
+	}
+}
+
+// TestFindGivesUp holds that who looks for a batch is told what the broker refuses, and that it said that there is more
+// and gave nothing.
+func TestFindGivesUp(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	a := open(t, c, "t", 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var code, asked atomic.Int64
+	k.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		if asked.Add(1) == 5 {
+			cancel()
+		}
+		answer := r.ResponseKind().(*kmsg.FetchResponse)
+		part, topic := kmsg.NewFetchResponseTopicPartition(), kmsg.NewFetchResponseTopic()
+		part.ErrorCode = int16(code.Load())
+		topic.Topic, topic.Partitions = "t", append(topic.Partitions, part)
+		answer.Topics = append(answer.Topics, topic)
+		return answer, nil, true
+	})
+	s := &sender{line: line{c: c, p: a.sender.p}, search: 0}
+	for _, want := range []error{ErrAuthorization, errShort} {
+		code.Store(0)
+		if want == ErrAuthorization {
+			code.Store(int64(kafkago.TopicAuthorizationFailed))
+		}
+		_, err := s.decided(ctx, produced{code: int16(kafkago.InvalidProducerEpoch)}, make([]byte, batchHead), true)
+		if !errors.Is(err, stream.ErrUnknown) || !errors.Is(err, want) || want == ErrAuthorization && ctx.Err() != nil {
+			t.Errorf("%v: want %v", err, want)
+		}
+	}
+}
+
+// ending is a context that does something when the last of so many that were derived from it is given up.
+type ending struct {
+	context.Context
+	left atomic.Int64
+	do   func()
+	done chan struct{}
+
+	mu  sync.Mutex
+	err error
+	all []func()
+}
+
+func endingAfter(ctx context.Context, n int64) *ending {
+	e := &ending{Context: ctx, done: make(chan struct{})}
+	e.left.Store(n)
+	e.do = e.end
+	return e
+}
+
+func (e *ending) Value(any) any         { return nil } // so that AfterFunc is asked
+func (e *ending) Done() <-chan struct{} { return e.done }
+
+func (e *ending) Err() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err
+}
+
+// AfterFunc is what package context asks for.
+func (e *ending) AfterFunc(f func()) func() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, f)
+	return func() bool {
+		if e.left.Add(-1) == 0 {
+			e.do()
+		}
+		return true
+	}
+}
+
+// end cancels all that was derived from the context.
+func (e *ending) end() {
+	e.mu.Lock()
+	e.err = context.Canceled
+	all := e.all
+	e.mu.Unlock()
+	close(e.done)
+	for _, f := range all {
+		f()
+	}
+}
+
+// TestOpenEnds holds that an Open fails whose context ends, or whose log is closed, before it returns, also right after
+// its record was stored, and that one that fails keeps no connection.
+func TestOpenEnds(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	var kept atomic.Int64
+	dial := func() *Client {
+		c := client(t, k, Options{Dial: counting(&kept)})
+		open(t, c, "t", 1)
+		return c
+	}
+	c := dial()
+	whole := endingAfter(t.Context(), 0)
+	if _, _, err := c.Log().Open(whole, "t", 0, stream.OpenOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	last := -whole.left.Load() - 1 // the one after it is Open's own
+	for n := int64(1); n <= last; n++ {
+		ctx := endingAfter(t.Context(), n)
+		a, _, err := c.Log().Open(ctx, "t", 0, stream.OpenOptions{})
+		if a != nil || !errors.Is(err, context.Canceled) || n == last && !errors.Is(err, stream.ErrUnknown) {
+			t.Errorf("ended at %d of %d: %v", n, last, err)
+		}
+		other := dial()
+		ctx = endingAfter(t.Context(), n)
+		ctx.do = func() { other.Close() }
+		if a, _, err := other.Log().Open(ctx, "t", 0, stream.OpenOptions{}); a != nil || !errors.Is(err, stream.ErrClosed) {
+			t.Errorf("closed at %d of %d: %v", n, last, err)
+		}
+	}
+	every(k, 1, kfake.Fault{Err: kerr.TopicAuthorizationFailed})
+	if _, _, err := c.Log().Open(t.Context(), "t", 0, stream.OpenOptions{}); !errors.Is(err, ErrAuthorization) {
+		t.Error(err)
+	}
+	if c.Close(); last < 3 || kept.Load() != 0 {
+		t.Errorf("%d steps; %d connections are left", last, kept.Load())
+	}
+}
+
+// TestNoSuchOffset holds what is said of an offset that the log no longer has.
+func TestNoSuchOffset(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	a := open(t, c, "t", 1)
+	fill(t, a, "a", 3)
+	trimAll(t, c)
+	for offset := range int64(4) {
+		if _, err := c.nonceAt(t.Context(), &a.sender.p, offset); !errors.Is(err, errTrimmed) {
+			t.Errorf("offset %d: %v", offset, err)
+		}
 	}
 }
 
