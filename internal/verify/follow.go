@@ -81,7 +81,7 @@ func (d *decisionCheck) beginSnapshot(ctx context.Context, s *snapshotInfo) erro
 	}
 	s.checked = true
 	var f codec.Feedback
-	for last := int64(-1); ; d.feedback.take() {
+	for ; ; d.feedback.take() {
 		r, err := d.feedback.head(ctx)
 		if err != nil || r == nil {
 			return err
@@ -91,10 +91,8 @@ func (d *decisionCheck) beginSnapshot(ctx context.Context, s *snapshotInfo) erro
 			if err := codec.ParseFeedback(&f, r.Value); err == nil && f.N > s.through {
 				return nil
 			}
-			last = f.N
 		case codec.TypeEpoch:
-			rec, err := codec.ParseEpoch(r.Value)
-			if err == nil && rec.Epoch > s.epoch && (last < 0 || last >= s.through) {
+			if rec, err := codec.ParseEpoch(r.Value); err == nil && rec.Epoch > s.epoch {
 				return nil
 			}
 		case codec.TypeClass:

@@ -103,9 +103,7 @@ func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.Feed
 	f.rejects.resume(m.Cut)
 	if opens {
 		f.compare(r, m)
-		for i := range 2 * f.v.partitions {
-			f.survives(r, m, i)
-		}
+		f.survives(r, m)
 	}
 	return f.accept(ctx, r, m, opens)
 }
@@ -159,11 +157,14 @@ func (f *fateCheck) opens(r *stream.Record, m *codec.FeedbackMark) {
 	}
 }
 
-// survives checks where the mark of an era stands in an input that has lost its tail.
-func (f *fateCheck) survives(r *stream.Record, m *codec.FeedbackMark, i int) {
-	next := f.history.Position(f.heart, i)
+// survives checks where the mark of an era stands in the inputs that have lost their tails.
+func (f *fateCheck) survives(r *stream.Record, m *codec.FeedbackMark) {
 	for _, x := range m.LostTails {
-		if f.history.Input(x.Topic, x.Partition) == i && (x.Offset != next || x.Was <= x.Offset) {
+		i := f.history.Input(x.Topic, x.Partition)
+		if i < 0 { // rejects, or none
+			continue
+		}
+		if next := f.history.Position(f.heart, i); x.Offset != next || x.Was <= x.Offset {
 			f.wrong(r, "lost", fmt.Sprintf("from offset %d on", next), x)
 		}
 	}

@@ -189,9 +189,7 @@ func TestVerifyDifferentWhileDropping(t *testing.T) {
 // a dropped record where the log keeps it no more.
 func TestVerifySnapshotGone(t *testing.T) {
 	w, _ := cutWorld(t)
-	v, err := Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch,
-		Dedup: worldDedup}.attempt(w.ctx)
-	w.no(err)
+	v := w.attempt()
 	d := &decisionCheck{v: v, audit: follow.New(w.log, worldName, model.Epoch, w.parts)}
 	s := v.snapshots[len(v.snapshots)-1]
 	s.stored = nil
@@ -200,7 +198,7 @@ func TestVerifySnapshotGone(t *testing.T) {
 		t.Errorf("restored %d of %d", d.audit.Replica().LearnedThrough(), s.through)
 	}
 	w.dropAll(w.ts.Snapshots, 1)
-	err = d.restore(w.ctx, s)
+	err := d.restore(w.ctx, s)
 	if dropped, failed := v.dropped(w.ctx); !v.doubtful(err) || !dropped || failed != nil {
 		t.Errorf("%v, dropped %v, %v", err, dropped, failed)
 	}

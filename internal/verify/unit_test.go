@@ -274,6 +274,7 @@ func TestStart(t *testing.T) {
 		"a mark tells of a later":   {nil, []place{at(5, 1)}, 0, 0, 2, 0, 0},
 		"a mark tells of the same":  {nil, []place{at(5, 2)}, 0, 0, 2, 0, 5},
 		"what it began with":        {[]startPoint{third, warm(21)}, nil, 21, 40, 0, 3, 0},
+		"from the first feedback":   {nil, []place{at(5, 1), at(9, 1)}, 1, 40, 0, 0, 5},
 		"which is gone":             {[]startPoint{third, warm(20)}, nil, 21, 40, 0, 0, 0},
 		"which is gone, all of it":  {[]startPoint{{epoch: 4, through: 30, warm: 1}}, nil, 0, 0, 0, 0, 0},
 		"which is gone: a snapshot": {[]startPoint{third, warm(20)}, []place{at(25, 3), at(30, 4)}, 21, 40, 0, 0, 30},

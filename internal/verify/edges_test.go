@@ -1,0 +1,298 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"hindsight/internal/follow"
+	"hindsight/internal/join"
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
+)
+
+// attempt verifies a world and returns what it knows then.
+func (w *world) attempt() *verification {
+	v, err := Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch,
+		Dedup: worldDedup}.attempt(w.ctx)
+	w.no(err)
+	return v
+}
+
+// TestBeginAtSnapshot: recomputing that begins at a snapshot goes on at the first feedback that it has not learned, or
+// at the first later epoch.
+func TestBeginAtSnapshot(t *testing.T) {
+	w := liveWorld(t, 1, 3, 25)
+	v := w.attempt()
+	fed := w.records(w.ts.Feedback, 0)
+	tried := 0
+	begins := func(epoch, through int64) { // as if the snapshot were of that place
+		d := &decisionCheck{v: v, audit: follow.New(w.log, worldName, model.Epoch, w.parts)}
+		c, err := v.openCursor(w.ctx, w.ts.Feedback, 0)
+		w.no(err)
+		defer c.close()
+		d.feedback = c
+		s := *v.snapshots[0]
+		s.epoch, s.through = epoch, through
+		w.no(d.beginSnapshot(w.ctx, &s))
+		got, err := d.feedback.head(w.ctx)
+		w.no(err)
+		for _, r := range fed {
+			var f codec.Feedback
+			rec, err := codec.ParseEpoch(r.Value)
+			if r.Type == codec.TypeEpoch && err == nil && rec.Epoch > epoch ||
+				r.Type == "" && codec.ParseFeedback(&f, r.Value) == nil && f.N > through {
+				if tried++; got == nil || got.Offset != r.Offset {
+					t.Errorf("from epoch %d, feedback %d on: %+v, want offset %d", epoch, through, got, r.Offset)
+				}
+				return
+			}
+		}
+	}
+	for _, r := range fed {
+		if rec, err := codec.ParseEpoch(r.Value); r.Type == codec.TypeEpoch && err == nil {
+			begins(rec.Epoch-1, rec.Through)
+			begins(rec.Epoch-1, rec.Through-1)
+			begins(rec.Epoch, rec.Through+5)
+		}
+	}
+	if tried < 3*len(worldModels) {
+		t.Errorf("%d places were tried", tried)
+	}
+}
+
+// TestErasOfMarks: a mark tells of a loss if it says so, or if its era is later than the last that is known: of a log
+// that has lost its beginning none is before the first mark.
+func TestErasOfMarks(t *testing.T) {
+	mark := func(era, lost int64) codec.FeedbackMark {
+		return codec.FeedbackMark{Era: era, Lost: lost, Limits: codec.Limits{Heart: 1}}
+	}
+	for _, c := range []struct {
+		first int64 // offset that is kept
+		marks []codec.FeedbackMark
+		want  int
+	}{
+		{1, []codec.FeedbackMark{mark(0, 0)}, 0}, {1, []codec.FeedbackMark{mark(1, 0)}, 1},
+		{9, []codec.FeedbackMark{mark(1, 0)}, 0}, {9, []codec.FeedbackMark{mark(1, 0), mark(1, 0)}, 0},
+		{9, []codec.FeedbackMark{mark(1, 0), mark(2, 0)}, 1}, {9, []codec.FeedbackMark{mark(0, 3)}, 1},
+	} {
+		d := &decisionCheck{v: &verification{}, feedback: &logCursor{first: c.first}}
+		for i := range c.marks {
+			d.mark(&stream.Record{}, &c.marks[i])
+		}
+		if got := len(d.v.losses.all); got != c.want {
+			t.Errorf("%+v: %d losses", c, got)
+		}
+	}
+}
+
+// TestMarksBehindDecisions: behind the last decision a mark that can be read tells of eras, and nothing else does.
+func TestMarksBehindDecisions(t *testing.T) {
+	good := codec.AppendFeedbackMark(nil, &codec.FeedbackMark{Era: 2, Limits: codec.Limits{Heart: 1}})
+	log, topic := mem.New(mem.Options{}), join.TopicsOf(worldName).Feedback
+	if err := log.Create(t.Context(), topic, 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := log.Writer(t.Context(), topic, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []stream.Record{{Type: codec.TypeMark, Value: good}, {Type: codec.TypeMark, Value: []byte("{}")},
+		{Type: "of others", Value: codec.AppendFeedbackMark(nil, &codec.FeedbackMark{Era: 7})}} {
+		if _, err := w.Append(t.Context(), &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := &verification{Config: Config{Log: log}, found: map[site]Difference{}}
+	v.models = newModelReader(v)
+	d := &decisionCheck{v: v}
+	if d.feedback, err = v.openCursor(t.Context(), topic, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.rest(t.Context()); err != nil || d.eras.Era != 2 {
+		t.Errorf("era %d, %v", d.eras.Era, err)
+	}
+}
+
+// TestLostContextOfRequest: a decision of a request had read the contexts before it: that the last of them is lost
+// excuses it.
+func TestLostContextOfRequest(t *testing.T) {
+	for through, excused := range map[int64]bool{3: false, 4: true, 6: true, 7: false} {
+		v := &verification{found: map[site]Difference{}, rejects: &rejectIndex{}}
+		l := &decisionLane{v: v, decisions: &logCursor{}, rec: &stream.Record{},
+			head: codec.Decision{Source: loop.RequestSource, ContextsThrough: through}}
+		l.wrong("n", 1, 2)
+		l.lost = append(l.lost, codec.DecisionMark{ContextsThrough: 3, ContextsLost: 6})
+		if v.settle(); (v.report.Differences == 0) != excused {
+			t.Errorf("contexts were read to %d: %+v", through, v.report.First)
+		}
+	}
+}
+
+// TestNewHeart: a heart that decides again remembers the id of the last round alone: of those before it the log tells.
+func TestNewHeart(t *testing.T) {
+	w := liveWorld(t, 1, 3, 5)
+	v := w.attempt()
+	l := &decisionLane{v: v, units: loop.NewUnits(1), head: codec.Decision{N: 5}}
+	h := l.newHeart(v.models.epochs[v.models.last].replica)
+	if h.Next() != 5 || h.ContextsThrough() != 0 {
+		t.Errorf("round %d, contexts to %d", h.Next(), h.ContextsThrough())
+	}
+	for i, id := range []string{"a", "b", "a"} {
+		var d codec.Decision
+		res := h.Decide(&d, []byte(`{"features":{},"actions":["a","b"]}`), id,
+			loop.Source{Offset: int64(i), Through: int64(i) + 1})
+		if res.Verdict != loop.Decided || d.N != int64(5+i) || d.ContextsThrough != int64(i)+1 {
+			t.Errorf("%d: %+v, %+v", i, res, d)
+		}
+	}
+}
+
+// TestNumberedFeedback: where the replay cannot stand, feedback is numbered on from what is known.
+func TestNumberedFeedback(t *testing.T) {
+	for _, c := range []struct {
+		n, got int64
+		ok     bool
+	}{{-1, 7, true}, {0, 1, true}, {0, 2, false}, {3, 4, true}, {3, 5, false}} {
+		v := &verification{found: map[site]Difference{}, partitions: 1}
+		v.Build = model.Epoch
+		f := v.newFates(&logCursor{}, nil)
+		f.n, f.begun = c.n, true
+		x := codec.Feedback{N: c.got, ID: "a", Epoch: 1, Fate: codec.Skipped, Round: 1, OutcomePartition: -1,
+			OutcomeOffset: -1, Actions: []string{"a"}, Propensities: []float64{1}}
+		err := f.odd(t.Context(), &stream.Record{Value: codec.AppendFeedback(nil, &x)}, nil)
+		if d := v.report.First; err != nil || (d == nil) != c.ok || d != nil && d.Field != "n" {
+			t.Errorf("%+v: %v, %+v", c, err, d)
+		}
+	}
+}
+
+// TestTailsOfEras: the mark of an era stands where each input that has lost its tail ends.
+func TestTailsOfEras(t *testing.T) {
+	v := &verification{found: map[site]Difference{}, partitions: 2}
+	f := v.newFates(&logCursor{}, nil)
+	f.heart = f.history.Heart(codec.Limits{Heart: loop.Heart, Pending: 10, Dedup: 10})
+	for _, topic := range []string{"decisions", "outcomes"} {
+		for p := range 2 {
+			for _, c := range []struct {
+				offset, was int64
+				ok          bool
+			}{{0, 1, true}, {0, 0, false}, {1, 2, false}} {
+				v.report = Report{}
+				f.survives(&stream.Record{}, &codec.FeedbackMark{LostTails: []codec.LostTail{
+					{Topic: "rejects", Offset: 5}, {Topic: topic, Partition: p, Offset: c.offset, Was: c.was}}})
+				if d := v.report.First; (d == nil) != c.ok || d != nil && d.Field != "lost" {
+					t.Errorf("%s[%d] %+v: %+v", topic, p, c, d)
+				}
+			}
+		}
+	}
+}
+
+// TestRemembersOfMarks: a mark says of how much feedback the ids are remembered; of none it may say any number beyond.
+func TestRemembersOfMarks(t *testing.T) {
+	for _, c := range []struct {
+		fed, remembers int64
+		ok             bool
+	}{{0, 1, true}, {0, 2, true}, {1, 1, true}, {1, 2, false}} {
+		v := &verification{found: map[site]Difference{}, partitions: 1}
+		f := v.newFates(&logCursor{}, nil)
+		f.heart = loop.NewJoiner(1, codec.Limits{Heart: loop.Heart, Pending: 10, Dedup: 10}, 1,
+			func(int64) *loop.Rules { return &loop.Rules{Impute: true} })
+		if c.fed > 0 {
+			event := loop.DecisionEvent{Offset: 1, Time: 10, D: codec.Decision{N: 1, ID: "a", Epoch: 1,
+				Actions: []string{"a"}, Propensities: []float64{1}}}
+			for _, cut := range []struct {
+				codec.Cut
+				batches []loop.Batch
+			}{{codec.Cut{Cut: 1, Time: 10, Decisions: []codec.Range{{Next: 2}}},
+				[]loop.Batch{{Decisions: []loop.DecisionEvent{event}}}}, {codec.Cut{Cut: 2, Time: 1000}, nil}} {
+				if err := f.heart.Take(&cut.Cut, cut.batches); err != nil {
+					t.Fatal(err)
+				}
+				f.heart.Ready(&f.ready)
+			}
+		}
+		var m codec.FeedbackMark
+		if f.heart.Mark(&m); m.N != c.fed || m.Remembers != 1 {
+			t.Fatalf("%+v", m)
+		}
+		m.Remembers = c.remembers
+		f.compare(&stream.Record{Value: codec.AppendFeedbackMark(nil, &m)}, &m)
+		if d := v.report.First; (d == nil) != c.ok || d != nil && d.Field != "remembers" {
+			t.Errorf("%+v: %+v", c, d)
+		}
+	}
+}
+
+// TestNumbersOfEpochs: epochs are numbered one after the other. Behind a beginning that is lost, and in a new era, the
+// first may have any number.
+func TestNumbersOfEpochs(t *testing.T) {
+	for _, c := range []struct {
+		first, last, epoch int64
+		others, ok         bool
+	}{{1, 0, 1, false, true}, {1, 0, 2, false, false}, {9, 0, 2, false, true}, {9, 3, 4, false, true},
+		{9, 3, 5, false, false}, {1, 3, 5, true, true}, {1, 3, 3, true, false}} {
+		v := &verification{Config: Config{Name: worldName, Seed: worldSeed()}, partitions: 1,
+			found: map[site]Difference{}}
+		v.models = newModelReader(v)
+		v.models.last, v.models.others = c.last, c.others
+		rec := codec.Epoch{Epoch: c.epoch, Name: worldName, Partitions: 1, SeedHash: loop.SeedHash(v.Seed)}
+		r := stream.Record{Type: codec.TypeEpoch, Offset: c.first, Value: codec.AppendEpoch(nil, &rec)}
+		err := v.models.take(&logCursor{first: c.first}, &r)
+		if _, found := v.found[site{offset: c.first, field: "epoch"}]; err != nil || found == c.ok {
+			t.Errorf("%+v: %v, %+v", c, err, v.found)
+		}
+	}
+}
+
+// deafLog keeps a partition from offset 5 on, and may fail.
+type deafLog struct {
+	stream.Log
+	bounds []error // in turn
+	read   error
+}
+
+func (l *deafLog) Bounds(context.Context, string, int) (first, next int64, err error) {
+	err, l.bounds = l.bounds[0], l.bounds[1:]
+	return 5, 100, err
+}
+
+func (l *deafLog) Read(context.Context, string, int, int64) (stream.Reader, error) {
+	return nil, l.read
+}
+
+// TestRejectOfUnreadable: a reject of a record that is gone is too old to be judged, if the log can be asked.
+func TestRejectOfUnreadable(t *testing.T) {
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		log    deafLog
+		offset int64
+		old    int64
+	}{
+		{deafLog{bounds: []error{nil, nil}, read: broken}, 1, 0},
+		{deafLog{bounds: []error{broken, nil}}, 1, 0},
+		{deafLog{bounds: []error{nil, broken}}, 1000, 0},
+	} {
+		log := c.log
+		v := &verification{Config: Config{Log: &log}, found: map[site]Difference{},
+			rejects: &rejectIndex{c: &logCursor{}, all: map[rejectKey]*rejectInfo{{offset: c.offset}: {}}}}
+		v.losses.add(0, 0)
+		if err := v.finishRejects(t.Context()); err != nil || v.report.Rejects.TooOld != c.old ||
+			v.report.Differences != 1-c.old {
+			t.Errorf("%+v: %v, %+v", c, err, v.report)
+		}
+	}
+}
+
+// TestStray: a record that the service did not write is a difference.
+func TestStray(t *testing.T) {
+	v := &verification{found: map[site]Difference{}}
+	v.stray(Difference{Field: "type"})
+	if r := v.report; r.Differences != 1 || r.Foreign != 1 || r.First == nil || r.First.Field != "type" {
+		t.Errorf("%+v", r)
+	}
+}
