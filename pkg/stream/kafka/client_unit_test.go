@@ -238,12 +238,12 @@ func TestNothingReadable(t *testing.T) {
 	k := fake(t)
 	defer k.Close()
 	var left, flips atomic.Int64
-	c := client(t, k, Options{RequestTimeout: 100 * time.Millisecond,
-		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			cn, err := dialNet(ctx, network, addr)
-			return &flip{cn, &flips}, err
-		}})
+	c := client(t, k, Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		cn, err := dialNet(ctx, network, addr)
+		return &flip{cn, &flips}, err
+	}})
 	defer c.Close()
+	ctx, cancel := context.WithCancel(t.Context())
 	a := open(t, c, "t", 1)
 	if _, err := a.Append(t.Context(), &stream.Record{Value: make([]byte, 20_000)}); err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func TestNothingReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func() (found bool, err error) {
-		err = c.batchAt(t.Context(), &a.sender.p, 1, func(s *stored) error {
+		err = c.batchAt(ctx, &a.sender.p, 1, func(s *stored) error {
 			found = s.base == 1
 			return nil
 		})
@@ -267,8 +267,11 @@ func TestNothingReadable(t *testing.T) {
 	}
 	k.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		k.KeepControl()
-		if left.Add(-1) < 0 {
+		switch n := left.Add(-1); {
+		case n < 0:
 			return nil, nil, false
+		case n == math.MaxInt64-5:
+			cancel() // it would be asked for long
 		}
 		answer := r.ResponseKind().(*kmsg.FetchResponse)
 		topic := kmsg.NewFetchResponseTopic()
@@ -280,6 +283,7 @@ func TestNothingReadable(t *testing.T) {
 	if found, err := at(); found || !errors.Is(err, errNotYet) {
 		t.Errorf("nothing there: %v, %v", found, err)
 	}
+	ctx = t.Context()
 	left.Store(2)
 	if found, err := at(); !found || err != nil {
 		t.Errorf("nothing there yet: %v, %v", found, err)
@@ -288,15 +292,20 @@ func TestNothingReadable(t *testing.T) {
 
 // TestFenceIsSeen holds which answers to a probe prove that a broker has a fence.
 func TestFenceIsSeen(t *testing.T) {
-	for code, proves := range map[int16]bool{47: true, 90: true, 45: false, 59: false, 3: false} {
+	for code, proves := range map[int16]bool{47: true, 90: true, 45: false, 59: false, 3: false, 6: false, 7: false} {
 		k := fake(t)
+		ctx, cancel := context.WithCancel(t.Context())
 		last := uint16(0)
+		var refused atomic.Int64
 		k.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
 			k.KeepControl()
 			b := r.(*kmsg.ProduceRequest).Topics[0].Partitions[0].Records
 			if epoch := binary.BigEndian.Uint16(b[atEpoch:]); epoch >= last {
 				last = epoch
 				return nil, nil, false
+			}
+			if refused.Add(1) == 3 {
+				cancel() // it would be tried for long
 			}
 			answer := r.ResponseKind().(*kmsg.ProduceResponse)
 			part, topic := kmsg.NewProduceResponseTopicPartition(), kmsg.NewProduceResponseTopic()
@@ -305,13 +314,17 @@ func TestFenceIsSeen(t *testing.T) {
 			answer.Topics = append(answer.Topics, topic)
 			return answer, nil, true
 		})
-		c := client(t, k, Options{RequestTimeout: 100 * time.Millisecond})
-		if err := c.Log().Create(t.Context(), "t", 1, stream.TopicOptions{}); err != nil {
+		c := client(t, k, Options{})
+		if err := c.Log().Create(ctx, "t", 1, stream.TopicOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := c.Log().Open(t.Context(), "t", 0, stream.OpenOptions{})
+		_, _, err := c.Log().Open(ctx, "t", 0, stream.OpenOptions{})
+		cancel()
 		if c.log.fences.Load() != proves || proves && err != nil {
 			t.Errorf("code %d: proves a fence %v, %v", code, c.log.fences.Load(), err)
+		}
+		if again := code == 6 || code == 7; refused.Load() > 1 != again || (err != nil) != again {
+			t.Errorf("code %d: asked %d times, %v", code, refused.Load(), err)
 		}
 		c.Close()
 		k.Close()

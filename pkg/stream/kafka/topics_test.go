@@ -119,10 +119,12 @@ func TestWrongSettings(t *testing.T) {
 		change      map[string]string
 		replication int
 		mend        string
+		warns       bool
 	}{
 		"right": {replication: 3},
 		"fewer than wanted": {o: Options{MinISR: 2}, change: map[string]string{minInsync: "1"}, replication: 3,
-			mend: "min.insync.replicas=2"},
+			mend: "min.insync.replicas=2", warns: true},
+		"fewer than would do":    {change: map[string]string{minInsync: "1"}, replication: 3, warns: true},
 		"fewer than can be told": {o: Options{MinISR: 2}, change: map[string]string{minInsync: "1"}, replication: 1},
 		"more than there are": {change: map[string]string{minInsync: "4"}, replication: 3,
 			mend: "min.insync.replicas=2"},
@@ -136,11 +138,36 @@ func TestWrongSettings(t *testing.T) {
 		for n, v := range x.change {
 			set[n] = v
 		}
+		var log bytes.Buffer
+		x.o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		c := &Client{o: x.o.withDefaults()}
 		wrong, mend := c.wrongSettings(set, x.replication, stream.TopicOptions{})
 		if strings.Join(mend, ",") != x.mend || len(wrong) != len(mend) {
 			t.Errorf("%s: %v, mend %v", name, wrong, mend)
 		}
+		if warns := strings.Contains(log.String(), "may be on one broker only"); warns != x.warns {
+			t.Errorf("%s: logged %q", name, &log)
+		}
+	}
+}
+
+// TestCreateRefused holds that who may not create a topic is told why.
+func TestCreateRefused(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	k.ControlKey(int16(kmsg.CreateTopics), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		answer, topic := r.ResponseKind().(*kmsg.CreateTopicsResponse), kmsg.NewCreateTopicsResponseTopic()
+		topic.Topic, topic.ErrorCode = "t", kerr.PolicyViolation.Code
+		topic.ErrorMessage = kmsg.StringPtr("too many partitions")
+		answer.Topics = append(answer.Topics, topic)
+		return answer, nil, true
+	})
+	c := client(t, k, Options{})
+	defer c.Close()
+	err := c.Log().Create(t.Context(), "t", 1, stream.TopicOptions{})
+	if err == nil || !strings.Contains(err.Error(), "too many partitions") {
+		t.Error(err)
 	}
 }
 
