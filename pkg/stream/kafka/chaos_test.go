@@ -238,6 +238,7 @@ func TestAppendGivesUp(t *testing.T) {
 		{kerr.InvalidProducerEpoch, stream.ErrFenced},
 		{kerr.MessageTooLarge, stream.ErrUnavailable},
 		{kerr.KafkaStorageError, stream.ErrUnavailable},
+		{kerr.OffsetOutOfRange, stream.ErrUnavailable}, // 1
 	} {
 		k := fake(t)
 		c := client(t, k, Options{AckTimeout: 50 * time.Millisecond})
