@@ -73,9 +73,8 @@ func TestReports(t *testing.T) {
 			whole = said
 		}
 	}
-	worlds := []*world{liveWorld(t, 1, 3, 25), encodedWorld(t, codec.JSON, 2, 5, 15), failedWorld(t, 1, 6),
-		failedWorld(t, 2, 3), warmWorld(t), shopWorld(stickyOn(t, stepped(), "linear")),
-		shopWorld(namedShop(t))}
+	worlds := []*world{liveWorld(t, 1, 3, 25), encodedWorld(t, codec.JSON, 2, 5, 15), failedWorld(t, 2, 3),
+		warmWorld(t), shopWorld(stickyOn(t, stepped(), "linear")), shopWorld(namedShop(t))}
 	for i, w := range worlds {
 		whole = nil
 		say(w, fmt.Sprint("world ", i), true)
@@ -146,42 +145,43 @@ func shopWorld(s *shopRig) *world {
 	return &world{TB: s.TB, ctx: s.ctx, log: s.log.(*mem.Log), ts: s.ts, parts: 1}
 }
 
-// eachChange takes something from each partition, and from all what is older than a log time, one after the other.
-// kept says that retention could have.
+// eachChange takes something from a partition of each topic, and from all what is older than a log time, one after the
+// other; what and where goes with offset, so that several worlds have it all. kept says that retention could have.
 func (w *world) eachChange(offset int, f func(what string, kept bool)) {
 	topics := map[string]int{w.ts.Contexts: w.parts, w.ts.Decisions: w.parts, w.ts.Outcomes: w.parts, w.ts.Feedback: 1,
 		w.ts.Rejects: 1, w.ts.Snapshots: 1}
 	put := func(topic string, p int, recs []stream.Record) {
 		w.no(w.log.Edit(topic, p, func([]stream.Record) []stream.Record { return recs }))
 	}
-	for _, topic := range slices.Sorted(maps.Keys(topics)) {
-		for p := range topics[topic] {
-			recs := w.records(topic, p)
-			change := func(at int, name string, kept bool, recs []stream.Record) {
-				put(topic, p, recs)
-				f(fmt.Sprintf("%s[%d] %s %d", topic, p, name, at), kept)
-			}
-			for k := 0; k < 4 && len(recs) > 0; k++ {
-				at := min(max((len(recs)*k+offset)/4, 1), len(recs)-1)
+	for i, topic := range slices.Sorted(maps.Keys(topics)) {
+		p := (i + offset) % topics[topic]
+		recs := w.records(topic, p)
+		change := func(at int, name string, kept bool, recs []stream.Record) {
+			put(topic, p, recs)
+			f(fmt.Sprintf("%s[%d] %s %d", topic, p, name, at), kept)
+		}
+		for k := 0; k < 4 && len(recs) > 0; k++ {
+			at := min(max((len(recs)*k+offset)/4, 1), len(recs)-1)
+			if (k+offset)%2 == 0 {
+				change(at, "without", false, slices.Delete(slices.Clone(recs), at, at+1))
+			} else {
 				damaged := slices.Clone(recs)
 				damaged[at].Value = recs[at].Value[:len(recs[at].Value)/2]
-				change(at, "without", false, slices.Delete(slices.Clone(recs), at, at+1))
 				change(at, "damaged at", false, damaged)
-				if k > 0 {
-					change(at, "from", true, recs[at:])
-				}
-				if k%2 == 1 {
-					change(at, "up to", false, recs[:at])
-				}
 			}
-			for i := range recs {
-				if i > 0 && recs[i].Type == codec.TypeEpoch {
-					change(i, "from", true, recs[i:])
-					change(i-1, "without", false, slices.Delete(slices.Clone(recs), i-1, i))
-				}
+			if k%2 == 1 {
+				change(at, "from", true, recs[at:])
+			} else if k > 0 {
+				change(at, "up to", false, recs[:at])
 			}
-			put(topic, p, recs)
 		}
+		for i := range recs {
+			if i > 0 && recs[i].Type == codec.TypeEpoch {
+				change(i, "from", true, recs[i:])
+				change(i-1, "without", false, slices.Delete(slices.Clone(recs), i-1, i))
+			}
+		}
+		put(topic, p, recs)
 	}
 	feedback := w.records(w.ts.Feedback, 0)
 	for k := 1; k < 6; k++ {
