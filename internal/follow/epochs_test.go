@@ -2,6 +2,7 @@ package follow
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -256,6 +257,17 @@ func feedbackOf(n, epoch int64, loss float64) stream.Record {
 	return stream.Record{Key: []byte(f.ID), Value: codec.AppendFeedback(nil, &f)}
 }
 
+// dropping is a log that drops something whenever somebody has asked for bounds.
+type dropping struct {
+	stream.Log
+	drop func()
+}
+
+func (l *dropping) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
+	defer l.drop()
+	return l.Log.Bounds(ctx, topic, partition)
+}
+
 // TestLoggedEpochs: what was read is known by the place of its first record, and what a mark names is read there.
 func TestLoggedEpochs(t *testing.T) {
 	var records []stream.Record
@@ -298,7 +310,20 @@ func TestLoggedEpochs(t *testing.T) {
 	if s := all.Renewed(&Source{Name: "m", Version: 1}, refs[1].Offset+1); s != nil {
 		t.Errorf("one that began before: %+v", s)
 	}
-	must(t, log.Trim(t.Context(), topics.Feedback, 0, refs[1].Offset))
+	at := 0
+	overtaken := fresh()
+	overtaken.log = &dropping{Log: log, drop: func() {
+		if at++; at == 2 { // between the bounds of a scan and its reader
+			must(t, log.Trim(t.Context(), topics.Feedback, 0, refs[1].Offset))
+		}
+	}}
+	if err := overtaken.Find(t.Context(), refs[:1]); err != nil || overtaken.Rules(1) != nil || at < 2 {
+		t.Errorf("a record that is dropped while it is looked for: %v, asked %d times", err, at)
+	}
+	reads := at
+	if must(t, overtaken.readAt(t.Context(), refs[0].Offset)); at != reads+1 {
+		t.Error("a record that is gone is looked for in all that follows")
+	}
 	s := Snapshot{Through: 1, Rec: one.Rec, Files: one.Files}
 	must(t, s.encode(func(b []byte) ([]byte, error) { return b, nil }))
 	put(t, log, topics.Snapshots, stream.Record{Value: codec.AppendSnapshot(nil, &chunks(&s, "x", 1<<20)[0])})

@@ -106,13 +106,13 @@ func (e *LoggedEpochs) Find(ctx context.Context, refs []codec.EpochRef) error {
 	})
 }
 
-// readAt reads the epoch whose records begin at an offset.
+// readAt reads the epoch whose records begin at an offset, unless retention has dropped that.
 func (e *LoggedEpochs) readAt(ctx context.Context, offset int64) error {
-	_, next, err := e.log.Bounds(ctx, e.topics.Feedback, 0)
-	if err != nil {
+	first, next, err := e.log.Bounds(ctx, e.topics.Feedback, 0)
+	if err != nil || offset < first && offset != stream.Earliest {
 		return err
 	}
-	return stream.Scan(ctx, e.log, e.topics.Feedback, 0, offset, next, func(r *stream.Record) error {
+	err = stream.Scan(ctx, e.log, e.topics.Feedback, 0, offset, next, func(r *stream.Record) error {
 		if r.Type != codec.TypeClass && r.Type != codec.TypeEpoch {
 			return nil
 		}
@@ -121,6 +121,10 @@ func (e *LoggedEpochs) readAt(ctx context.Context, offset int64) error {
 		}
 		return stream.ErrStop
 	})
+	if errors.Is(err, stream.ErrTruncated) { // just now
+		return nil
+	}
+	return err
 }
 
 // Renewed returns the model of the log if it has a higher version than s and all its epochs began at
