@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -76,6 +77,10 @@ func TestSecondSignal(t *testing.T) {
 	}
 	defer user.Close()
 	eventually(t, "an answer", func() bool { return answers(t, user) })
+	_ = log.SetReadDeadline(time.Now().Add(patience))
+	lines := bufio.NewScanner(log)
+	for lines.Scan() && !strings.Contains(lines.Text(), "msg=ready") { // the last line of a start
+	}
 	fill(t, full)
 	p.signal(syscall.SIGTERM)
 	eventually(t, "no answer", func() bool { return !answers(t, user) })
