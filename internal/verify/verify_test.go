@@ -103,7 +103,8 @@ func TestReportText(t *testing.T) {
 		return r
 	}
 	rows := func(decisions string) string {
-		return "  contexts            0  checked          0\n" + decisions + `  feedback            0  checked          0
+		return "  contexts            0  checked          0\n" + decisions +
+			`  feedback            0  checked          0
   outcomes            0  checked          0
   rejects             0  checked          0
   snapshots           0  checked          0
@@ -128,8 +129,8 @@ func TestReportText(t *testing.T) {
 		{of(Report{Decisions: Tally{9, 2, 7}, Cuts: Tally{3, 2, 0}, Old: OldDecisions{7, 5}}),
 			"verify m: identical as far as what they follow from is kept\n" +
 				rows("  decisions           9  checked          2  too old 7\n") +
-				"  cuts                3  checked          2\n  of 7 decisions too old to be recomputed the draw from " +
-				"their law was checked, of 5 all but the learner's law\n" + end},
+				"  cuts                3  checked          2\n  of 7 decisions too old to be recomputed the draw " +
+				"from their law was checked, of 5 all but the learner's law\n" + end},
 		{of(Report{}, d, round), "verify m: DIFFERENT: 2 differences\n" + first + " round 4 \"a b\" loss\n" +
 			values + rows(none) + end},
 		{of(Report{}, foreign), "verify m: DIFFERENT: 1 differences\n" + first + " type\n" + values +

@@ -129,8 +129,8 @@ func ReadContext(dst *Context, b []byte, strays *Names) (unread int, err error) 
 	return unread, err
 }
 
-// ReadValid is [ReadContext] and [Context.ValidateFor] in one: what was seen to be valid while it was read is not looked
-// at again.
+// ReadValid is [ReadContext] and [Context.ValidateFor] in one: what was seen to be valid while it was read is not
+// looked at again.
 func ReadValid(dst *Context, b []byte, strays *Names, long func(name string) bool) (unread int, err error) {
 	unread, checked, err := readContext(dst, b, strays)
 	if err == nil {
@@ -393,7 +393,8 @@ func (r *reader) actions(dst []Action) []Action {
 }
 
 // shortAction reads an action of MessagePack with a short name and then features, all of which are numbers that
-// shortNumbers reads, known being those of the action before; it reports false if it is none, and has then read nothing.
+// shortNumbers reads, known being those of the action before; it reports false if it is none, and has then read
+// nothing.
 func (r *reader) shortAction(a *Action, known []Feature) bool {
 	const head, middle = "\x82\xa4name", "\xa8features"
 	rest := r.b[r.i:]

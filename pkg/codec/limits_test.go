@@ -252,7 +252,8 @@ func TestParsedLimits(t *testing.T) {
 		}
 	}
 	for n, field := range map[int]string{MaxRecordBytes: "", MaxRecordBytes + 1: "context"} {
-		if got, err := checkRound("i", 0, make([]byte, n)); (err == nil) != (field == "") || err != nil && got != field {
+		if got, err := checkRound("i", 0, make([]byte, n)); (err == nil) != (field == "") || err != nil &&
+			got != field {
 			t.Errorf("a context of %d bytes: %q, %v", n, got, err)
 		}
 	}

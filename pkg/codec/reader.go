@@ -261,7 +261,8 @@ func (r *reader) entry(s *entries) bool {
 	return s.met
 }
 
-// find is more of a map up to the next entry that has one of some keys. It skips the others, one of which may be a context.
+// find is more of a map up to the next entry that has one of some keys. It skips the others, one of which may be a
+// context.
 func (r *reader) find(s *span, keys ...string) bool {
 	for r.more(s) {
 		if slices.Contains(keys, r.key()) {

@@ -361,7 +361,8 @@ func TestShortAction(t *testing.T) {
 			fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Fatalf("%q: %v at byte %d, want %v at byte %d, %v", b, got, fast.i, want, slow.i, slow.err)
 		}
-		if f := got.Features; len(f) > 0 && f[0].Name == "p" && unsafe.StringData(f[0].Name) != unsafe.StringData(p.Name) {
+		if f := got.Features; len(f) > 0 && f[0].Name == "p" &&
+			unsafe.StringData(f[0].Name) != unsafe.StringData(p.Name) {
 			t.Fatalf("%q: a name of the action before is kept twice", b)
 		}
 	}

@@ -87,8 +87,10 @@ func TestSharedAlike(t *testing.T) {
 	}
 	// Numbers of the first examples have one column, later ones two, and a third where one of the first is missing.
 	teach := [][]string{{"price", "rank"}, {"price", "rank", "late"}, {"rank"}, {}}
-	asked := append(teach, []string{"rank", "never", "price"}, []string{"rank", "rank"}, []string{"late", "price", "rank"})
-	for _, options := range []SharedOptions{{Hashed: 8}, {Version: Newest}, {Version: Newest, Hybrid: true, Hashed: 1000,
+	asked := append(teach, []string{"rank", "never", "price"}, []string{"rank", "rank"}, []string{"late", "price",
+		"rank"})
+	for _, options := range []SharedOptions{{Hashed: 8}, {Version: Newest}, {Version: Newest, Hybrid: true,
+		Hashed: 1000,
 		Schema: []FeatureSpec{FeatureSpec{"price", -2, 2}.OfActions()}}} {
 		options.Beta = .5
 		o := newShared(options)

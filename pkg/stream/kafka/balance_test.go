@@ -59,7 +59,8 @@ func TestAssign(t *testing.T) {
 func TestAssignGroups(t *testing.T) {
 	var partitions []kafkago.Partition
 	for _, id := range []int{2, 0, 1, 3} {
-		partitions = append(partitions, kafkago.Partition{Topic: "t", ID: id}, kafkago.Partition{Topic: "other", ID: id})
+		partitions = append(partitions, kafkago.Partition{Topic: "t", ID: id}, kafkago.Partition{Topic: "other",
+			ID: id})
 	}
 	members := []kafkago.GroupMember{{ID: "a", UserData: []byte("what?")}}
 	for shared, want := range map[int][]int{0: {0, 1, 2, 3}, 2: {0, 1}, 9: {0, 1, 2, 3}} {

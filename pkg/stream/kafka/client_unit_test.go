@@ -35,11 +35,14 @@ func TestLearn(t *testing.T) {
 		brokers string
 		leaders string
 	}{
-		{metadata.Response{Brokers: []metadata.ResponseBroker{broker(1, "a"), broker(2, "b")}, ControllerID: 2}, "a:9 b:9", "[]"},
-		{metadata.Response{Brokers: []metadata.ResponseBroker{broker(1, "c")}, Topics: []metadata.ResponseTopic{{Name: "t",
-			Partitions: []metadata.ResponsePartition{{PartitionIndex: 1, LeaderID: 5}, {PartitionIndex: 0, LeaderID: 4},
-				{PartitionIndex: 2, LeaderID: 6, ErrorCode: 5}, {PartitionIndex: 3, LeaderID: 7, ErrorCode: 9},
-				{PartitionIndex: 6, LeaderID: 8}, {PartitionIndex: -1, LeaderID: 8}}}}}, "c:9", "[4 5 -1 7 -1 -1]"},
+		{metadata.Response{Brokers: []metadata.ResponseBroker{broker(1, "a"), broker(2, "b")}, ControllerID: 2},
+			"a:9 b:9", "[]"},
+		{metadata.Response{Brokers: []metadata.ResponseBroker{broker(1, "c")},
+			Topics: []metadata.ResponseTopic{{Name: "t",
+				Partitions: []metadata.ResponsePartition{{PartitionIndex: 1, LeaderID: 5},
+					{PartitionIndex: 0, LeaderID: 4},
+					{PartitionIndex: 2, LeaderID: 6, ErrorCode: 5}, {PartitionIndex: 3, LeaderID: 7, ErrorCode: 9},
+					{PartitionIndex: 6, LeaderID: 8}, {PartitionIndex: -1, LeaderID: 8}}}}}, "c:9", "[4 5 -1 7 -1 -1]"},
 		{metadata.Response{}, "c:9", "[4 5 -1 7 -1 -1]"},
 		{metadata.Response{Topics: []metadata.ResponseTopic{{Name: "t", ErrorCode: 3}}}, "c:9", "[]"},
 	} {
@@ -137,7 +140,8 @@ func TestFields(t *testing.T) {
 		}
 	}
 	f := fields{b: []byte{0xff, 0xff, 0, 0, 0, 1, 'a', 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 2, 'b', 'c', 0, 0, 0, 1}}
-	if a, b, c, d, e := f.stringBytes(), f.stringBytes(), f.stringBytes(), f.bytes(), f.bytes(); len(a) > 0 || len(b) > 0 ||
+	if a, b, c, d, e := f.stringBytes(), f.stringBytes(), f.stringBytes(), f.bytes(), f.bytes(); len(a) > 0 ||
+		len(b) > 0 ||
 		string(c) != "a" || len(d) > 0 || string(e) != "bc" || f.bad || len(f.bytes()) > 0 || !f.bad {
 		t.Errorf("%q %q %q %q %q, %+v", a, b, c, d, e, f)
 	}
@@ -170,7 +174,8 @@ func TestNoteOpen(t *testing.T) {
 		hangs      time.Duration
 		waits, not bool // not: it is not told
 	}{
-		{fetched{stable: 5, high: 5}, 0, false, true}, {fetched{stable: 4, high: 5, batches: []byte{0}}, 0, false, true},
+		{fetched{stable: 5, high: 5}, 0, false, true}, {fetched{stable: 4, high: 5, batches: []byte{0}}, 0, false,
+			true},
 		{fetched{stable: 4, high: 5}, 0, true, true}, {fetched{stable: 4, high: 5}, time.Hour, true, true},
 		{fetched{stable: 4, high: 5}, 0, true, false}, {fetched{stable: 4, high: 5}, time.Hour, true, false},
 		{fetched{stable: 4, high: 5, batches: []byte{0}}, 0, false, true}, {fetched{stable: 4, high: 5}, 0, true, true},
@@ -618,13 +623,15 @@ func TestSettings(t *testing.T) {
 		{stream.TopicOptions{}, 0, "cleanup.policy=delete message.timestamp.type=LogAppendTime retention.ms=-1 " +
 			"retention.bytes=-1 max.message.bytes=1064960"},
 		{stream.TopicOptions{MaxAge: day, MaxBytes: 1 << 30}, 2, "segment.ms=10800000 segment.bytes=134217728 " +
-			"cleanup.policy=delete message.timestamp.type=LogAppendTime retention.ms=86400000 retention.bytes=1073741824 " +
+			"cleanup.policy=delete message.timestamp.type=LogAppendTime retention.ms=86400000 " +
+			"retention.bytes=1073741824 " +
 			"max.message.bytes=1064960 min.insync.replicas=2"},
 		{stream.TopicOptions{MaxAge: 1, MaxBytes: 1}, 1, "segment.ms=1000 segment.bytes=1048576 " +
 			"cleanup.policy=delete message.timestamp.type=LogAppendTime retention.ms=1 retention.bytes=1 " +
 			"max.message.bytes=1064960 min.insync.replicas=1"},
 		{stream.TopicOptions{MaxBytes: 1 << 40}, 0, "segment.bytes=1073741824 " +
-			"cleanup.policy=delete message.timestamp.type=LogAppendTime retention.ms=-1 retention.bytes=1099511627776 " +
+			"cleanup.policy=delete message.timestamp.type=LogAppendTime retention.ms=-1 " +
+			"retention.bytes=1099511627776 " +
 			"max.message.bytes=1064960"},
 	} {
 		var got []string

@@ -185,7 +185,8 @@ func checkBatches(c *chunk, offset int64) (next int64, err error) {
 		next, rest = max(next, s.next), r
 	}
 	if next == offset && len(c.batches) > 0 {
-		return next, fmt.Errorf("%w: asked for offset %d, the broker gave what is before it, or a part of it", ErrCorrupt,
+		return next, fmt.Errorf("%w: asked for offset %d, the broker gave what is before it, or a part of it",
+			ErrCorrupt,
 			offset)
 	}
 	c.batches = c.batches[:len(c.batches)-len(rest)]

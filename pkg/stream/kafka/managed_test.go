@@ -88,7 +88,7 @@ func TestBrokerWithoutFence(t *testing.T) {
 			b := r.(*kmsg.ProduceRequest).Topics[0].Partitions[0].Records
 			if epoch := binary.BigEndian.Uint16(b[atEpoch:]); epoch >= last {
 				last = epoch
-			} else if sequences |= binary.BigEndian.Uint32(b[atSequence:]); left > 0 { // stored as of a producer without an epoch
+			} else if sequences |= binary.BigEndian.Uint32(b[atSequence:]); left > 0 { // as of one without an epoch
 				left--
 				copy(b[atProducer:atCount], bytes.Repeat([]byte{0xff}, atCount-atProducer))
 				binary.BigEndian.PutUint32(b[atCRC:], crc32.Checksum(b[atAttributes:], castagnoli))

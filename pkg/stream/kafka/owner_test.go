@@ -137,7 +137,8 @@ func TestWritersApart(t *testing.T) {
 		}
 		defer w.Close()
 		a := w.(*appender)
-		if slices.Contains(ids, a.producer) || (owner{id: a.producer}).isOurs(ownerID("t", 0)) || a.sender.search != 1+i {
+		if slices.Contains(ids, a.producer) || (owner{id: a.producer}).isOurs(ownerID("t", 0)) ||
+			a.sender.search != 1+i {
 			t.Errorf("producer %d beside %v, looks for its records from %d on", a.producer, ids, a.sender.search)
 		}
 		ids = append(ids, a.producer)
@@ -168,7 +169,8 @@ func TestOpenBatch(t *testing.T) {
 	for hard, fits := range map[int]bool{len(b.b): true, len(b.b) - 1: false} {
 		a.hard = hard
 		other, another, err := a.openBatch(o)
-		if another == nonce || len(other.b) != len(b.b) || errors.Is(err, stream.ErrTooLarge) == fits || fits && err != nil {
+		if another == nonce || len(other.b) != len(b.b) || errors.Is(err, stream.ErrTooLarge) == fits || fits &&
+			err != nil {
 			t.Errorf("%d of at most %d bytes, %s after %s: %v", len(other.b), hard, another, nonce, err)
 		}
 	}

@@ -257,7 +257,8 @@ func TestKill(t *testing.T) {
 		}
 		a.kill(rest, dead)
 		a.kill(late, late)
-		if want := map[uint64]string{1: "[2 0 true 3 0 true]", 2: "[3 0 true]", 3: "[]"}[told]; fmt.Sprint(errs) != want {
+		if want := map[uint64]string{1: "[2 0 true 3 0 true]", 2: "[3 0 true]",
+			3: "[]"}[told]; fmt.Sprint(errs) != want {
 			t.Errorf("%d of 3 told: then %v, want %s", told, errs, want)
 		}
 		if len(a.room) != 1 {
@@ -344,7 +345,8 @@ func (d *deadlined) SetDeadline(at time.Time) error {
 	return nil
 }
 
-// TestDeadlineOfBatch holds how long the answer to a batch is waited for: longer than the broker waits for its replicas.
+// TestDeadlineOfBatch holds how long the answer to a batch is waited for: longer than the broker waits for its
+// replicas.
 func TestDeadlineOfBatch(t *testing.T) {
 	nc, other := net.Pipe()
 	other.Close()
@@ -352,7 +354,8 @@ func TestDeadlineOfBatch(t *testing.T) {
 	s := &sender{line: line{c: &Client{o: Options{RequestTimeout: 4 * time.Hour}}, cn: &conn{Conn: d}}}
 	begin := time.Now().Add(5 * time.Hour)
 	_, sent, err := s.try(t.Context(), make([]byte, batchHead), false)
-	if end := time.Now().Add(5 * time.Hour); d.at.Before(begin) || d.at.After(end) || !sent || err == nil || s.cn != nil {
+	if end := time.Now().Add(5 * time.Hour); d.at.Before(begin) || d.at.After(end) || !sent || err == nil ||
+		s.cn != nil {
 		t.Errorf("waits until %v, not %v; sent %v, %v", d.at, end, sent, err)
 	}
 }
@@ -472,7 +475,8 @@ func TestOpenEnds(t *testing.T) {
 		other := dial()
 		ctx = endingAfter(t.Context(), n)
 		ctx.do = func() { other.Close() }
-		if a, _, err := other.Log().Open(ctx, "t", 0, stream.OpenOptions{}); a != nil || !errors.Is(err, stream.ErrClosed) {
+		if a, _, err := other.Log().Open(ctx, "t", 0, stream.OpenOptions{}); a != nil || !errors.Is(err,
+			stream.ErrClosed) {
 			t.Errorf("closed at %d of %d: %v", n, last, err)
 		}
 	}
@@ -646,7 +650,8 @@ func TestLayoutOfRecord(t *testing.T) {
 		ok      bool
 	}{
 		{[]byte{12, 0, 0, 0, 1, 1, 0}, true}, {[]byte{14, 0, 0, 0, 1, 1, 0, 9}, false}, // a byte too many
-		{[]byte{10, 0, 0, 0, 1, 1}, false}, {[]byte{0}, false}, {[]byte{1}, false}, {[]byte{16, 0, 0, 0, 1, 1, 0}, false},
+		{[]byte{10, 0, 0, 0, 1, 1}, false}, {[]byte{0}, false}, {[]byte{1}, false}, {[]byte{16, 0, 0, 0, 1, 1, 0},
+			false},
 		{[]byte{0x80}, false}, {nil, false}, {[]byte{12, 0, 0, 0, 1, 1, 1}, false}, // −1 headers
 		{[]byte{14, 0, 0, 0, 1, 1, 4, 1}, false}, {[]byte{16, 0, 0, 0, 1, 1, 2, 0, 0}, true},
 	} {

@@ -61,7 +61,8 @@ func TestDescribed(t *testing.T) {
 func TestOldServer(t *testing.T) {
 	for says, old := range map[string]bool{"2.9.25": true, "1.4.1": true, "2.10.0": false, "2.12.1-RC.1": false,
 		"3.0.0": false, "": false, "dev": false} {
-		if err := checkServer(says, true); (err != nil) != old || old && !strings.Contains(err.Error(), "2.10 or later") {
+		if err := checkServer(says, true); (err != nil) != old || old && !strings.Contains(err.Error(),
+			"2.10 or later") {
 			t.Errorf("%q: %v", says, err)
 		}
 	}

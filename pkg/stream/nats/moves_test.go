@@ -81,7 +81,8 @@ func TestOvertook(t *testing.T) {
 		text       string
 		want       uint64 // the record that was refused
 	}{
-		{true, 1, refusal, 0}, {true, 2, refusal, 0}, {true, 3, refusal, 3}, {true, 5, refusal, 5}, {true, 6, refusal, 0},
+		{true, 1, refusal, 0}, {true, 2, refusal, 0}, {true, 3, refusal, 3}, {true, 5, refusal, 5}, {true, 6, refusal,
+			0},
 		{true, 3, good, 0}, {true, 3, "what?", 0}, {false, 3, refusal, 0},
 	} {
 		a := &appender{replicated: c.replicated}
@@ -220,7 +221,8 @@ func TestDrain(t *testing.T) {
 	if recs, err = r.drain(recs, <-r.msgs); err != nil || len(recs) != 5 || recs[4].Offset != 5 || recs[4].Time != 9 {
 		t.Errorf("%+v, %v", recs, err)
 	}
-	if recs, err = r.drain(nil, message(7, "e")); err != errAgain || len(recs) != 0 || r.pos != 6 || r.suspect != 6 || r.hole {
+	if recs, err = r.drain(nil, message(7, "e")); err != errAgain || len(recs) != 0 || r.pos != 6 || r.suspect != 6 ||
+		r.hole {
 		t.Errorf("behind a hole: %+v, at %d, %v", recs, r.pos, err)
 	}
 	if recs, err = r.drain(nil, message(5, "d")); err != nil || len(recs) != 0 || r.pos != 6 {

@@ -27,7 +27,8 @@ func TestTopicsByPage(t *testing.T) {
 	for total, want := range map[int]int{5: 2, 9: 3} { // the server forgets some meanwhile
 		asked := 0
 		answers, err := player.Subscribe("fake.STREAM.NAMES", func(m *natsgo.Msg) {
-			page := map[string]string{`{"offset":0}`: `"s_x_0","_x_0","x_0","b_x_0"`, `{"offset":4}`: `"a_x_0"`}[string(m.Data)]
+			page := map[string]string{`{"offset":0}`: `"s_x_0","_x_0","x_0","b_x_0"`,
+				`{"offset":4}`: `"a_x_0"`}[string(m.Data)]
 			asked++
 			_ = m.Respond(fmt.Appendf(nil, `{"total":%d,"streams":[%s]}`, total, page))
 		})
@@ -77,7 +78,8 @@ func TestTwoCreate(t *testing.T) {
 	l := dialTest(t, s.ClientURL(), Options{APIPrefix: "late"}).Log()
 	for _, n := range []int{1, 2} {
 		partitions = n
-		if err := l.Create(t.Context(), "x", 1, stream.TopicOptions{}); errors.Is(err, stream.ErrPartitions) != (n == 2) ||
+		if err := l.Create(t.Context(), "x", 1, stream.TopicOptions{}); errors.Is(err,
+			stream.ErrPartitions) != (n == 2) ||
 			n == 1 && err != nil {
 			t.Errorf("the first made %d partitions: %v", n, err)
 		}

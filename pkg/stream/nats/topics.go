@@ -39,7 +39,8 @@ func (l *Log) createOne(ctx context.Context, p *place, partitions int, o stream.
 	}
 	text := fmt.Sprintf("Hindsight: partition %d of %d of %s", p.Partition, partitions, p.Topic)
 	c := jetstream.StreamConfig{Name: p.stream, Description: text, Subjects: []string{p.subject},
-		MaxAge: time.Duration(o.MaxAge), MaxBytes: o.MaxBytes, Replicas: l.o.Replicas, Duplicates: duplicateWindow, AllowDirect: true, DenyDelete: true,
+		MaxAge: time.Duration(o.MaxAge), MaxBytes: o.MaxBytes, Replicas: l.o.Replicas, Duplicates: duplicateWindow,
+		AllowDirect: true, DenyDelete: true,
 		DenyPurge: !o.Trimmable, AllowAtomicPublish: l.o.replicated(),
 		Metadata: map[string]string{partitionsKey: strconv.Itoa(partitions)}}
 	if o.MaxAge > 0 {

@@ -465,7 +465,8 @@ func TestStreamOptions(t *testing.T) {
 		t.Errorf("a foreign stream is a topic of %d partitions", n)
 	}
 	topics, err := l.Topics(ctx)
-	if want := []string{"b7.x", "b8.x", "b9.x", "foreign.x", "oneb7.x", "oneb8.x", "oneb9.x"}; err != nil || !reflect.DeepEqual(topics, want) {
+	if want := []string{"b7.x", "b8.x", "b9.x", "foreign.x", "oneb7.x", "oneb8.x", "oneb9.x"}; err != nil ||
+		!reflect.DeepEqual(topics, want) {
 		t.Errorf("topics %v, %v", topics, err)
 	}
 	if _, err := l.conn.RequestWithContext(ctx, "b9.x.0", make([]byte, 700)); err != nil {
