@@ -271,9 +271,9 @@ func (in *Input) receive(b pumped, ok bool) error {
 	return nil
 }
 
-// release lets the pump read on.
+// release lets the pump read on, unless records of its last batch lie behind those in hand.
 func (in *Input) release() {
-	if in.held {
+	if in.held && len(in.rest) == 0 {
 		in.held = false
 		in.pump.taken <- struct{}{}
 	}

@@ -413,6 +413,41 @@ func TestMore(t *testing.T) {
 	})
 }
 
+// TestMoreBehind: what lies behind those in hand, not believed or too large, is not read over.
+func TestMoreBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ctx, believed := newScripted(), t.Context(), int64(1)
+		in := open(t, s)
+		in.Believe = func(r *stream.Record) bool { return r.Time <= believed }
+		in.Start(ctx, func() {})
+		defer in.Close()
+		s.put(1, 2, 3)
+		s.put(4)
+		for ; believed <= 4; believed++ {
+			for range 3 {
+				synctest.Wait()
+				no(t, in.More(ctx))
+			}
+			hand(t, in, 0, []int64{3, 3, 4, 4}[believed-1], []int64{0, 1, 2, 3}[:believed]...)
+		}
+		in.Batch = nil
+		s.large(mostInHand, 1, 2)
+		s.put(4)
+		var offsets []int64
+		for len(offsets) < 4 {
+			synctest.Wait()
+			no(t, in.More(ctx))
+			for _, r := range in.Batch {
+				offsets = append(offsets, r.Offset)
+			}
+			in.Batch = nil
+		}
+		if !slices.Equal(offsets, []int64{4, 5, 6, 7}) {
+			t.Errorf("in hand came %v", offsets)
+		}
+	})
+}
+
 // TestPumpHeld: what the log holds back does not keep what is in hand from being taken.
 func TestPumpHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
