@@ -50,6 +50,9 @@ func (h *History) Position(heart *loop.Joiner, i int) int64 {
 	return outcomes
 }
 
+// Offset returns where a mark says that an input is read next.
+func (h *History) Offset(m *codec.FeedbackMark, i int) int64 { return h.rangeAt(m, i).next }
+
 // Heart returns a heart at the start of the logs.
 func (h *History) Heart(limits codec.Limits) *loop.Joiner {
 	return loop.NewJoiner(h.Partitions, limits, h.Seed, h.Epochs.Rules)
@@ -67,11 +70,13 @@ func (h *History) Restore(ctx context.Context, at int64, m *codec.FeedbackMark, 
 	if mark == nil {
 		mark = func(int64, *codec.FeedbackMark) {}
 	}
-	p := &past{History: h, ctx: ctx, at: at, from: m, fromAt: at, mark: mark}
-	if m.From >= 0 || m.FromCut < 0 {
-		if err := p.findFrom(m); err != nil {
-			return nil, err
-		}
+	p := &past{History: h, ctx: ctx, at: at, fromAt: at, mark: mark}
+	var err error
+	if p.from, err = h.From(ctx, m); err != nil {
+		return nil, err
+	}
+	if p.from != m {
+		p.fromAt = m.From
 	}
 	p.spans = h.Spans(ctx, func(i int) int64 { return h.rangeAt(p.from, i).next })
 	defer p.spans.Close()
@@ -95,30 +100,31 @@ type past struct {
 	mark   func(at int64, m *codec.FeedbackMark) // is told of each mark on the way
 }
 
-// findFrom reads the older mark.
-func (h *past) findFrom(m *codec.FeedbackMark) error {
-	if m.From < 0 {
-		h.from, h.fromAt = h.beginning(), -1
-		return nil
+// From returns the older mark from which a heart is restored, which may be the mark itself, or the logs' beginning.
+func (h *History) From(ctx context.Context, m *codec.FeedbackMark) (*codec.FeedbackMark, error) {
+	switch {
+	case m.From < 0 && m.FromCut < 0:
+		return h.beginning(), nil
+	case m.From < 0:
+		return m, nil
 	}
-	value, err := stream.Get(h.ctx, h.Log, h.Topics.Feedback, 0, m.From)
+	value, err := stream.Get(ctx, h.Log, h.Topics.Feedback, 0, m.From)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	from, err := codec.ParseFeedbackMark(value)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if loop.CutOf(&from) != m.FromCut {
-		return fmt.Errorf("%s[0]@%d: the mark says cut %d, and the last mark says %d: %w", h.Topics.Feedback, m.From,
+		return nil, fmt.Errorf("%s[0]@%d: the mark says cut %d, and the last mark says %d: %w", h.Topics.Feedback, m.From,
 			loop.CutOf(&from), m.FromCut, ErrHistory)
 	}
 	if len(from.Positions) != h.Partitions {
-		return fmt.Errorf("%s[0]@%d: a mark of %d partitions where there are %d: %w", h.Topics.Feedback, m.From,
+		return nil, fmt.Errorf("%s[0]@%d: a mark of %d partitions where there are %d: %w", h.Topics.Feedback, m.From,
 			len(from.Positions), h.Partitions, codec.ErrCorrupt)
 	}
-	h.from, h.fromAt = &from, m.From
-	return nil
+	return &from, nil
 }
 
 // feedback reads the log from Memory to the mark. On the way it notes cuts and marks, and epochs.

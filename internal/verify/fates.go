@@ -33,7 +33,6 @@ type fateCheck struct {
 	tails    []codec.LostTail // of all eras
 	begun    bool             // a mark was restored
 	lost     bool             // a cut took what is gone, and no mark was restored since
-	old      bool             // retention has dropped that
 	unread   bool             // a cut may be missing since the last one
 	ruleless bool             // the heart met a round whose rules are no longer kept
 
@@ -310,10 +309,10 @@ func (f *fateCheck) fail(ctx context.Context, r *stream.Record, err error) error
 				}
 			}
 		}
-		f.lost = true
-		if f.old = input >= 0 && f.dropped(ctx, input, offset); f.old {
+		if input >= 0 && f.heart != nil && f.dropped(ctx, input, f.history.Position(f.heart, input)) {
 			break
 		}
+		f.lost = true
 		behind := len(f.tails)
 		f.v.suspect(at(f.feedback, r, field, "the records that the log holds", err), nil, func() bool {
 			return slices.ContainsFunc(f.tails[behind:], func(x codec.LostTail) bool {
@@ -333,11 +332,8 @@ func (f *fateCheck) fail(ctx context.Context, r *stream.Record, err error) error
 	return nil
 }
 
-// dropped reports whether retention has dropped what a cut, which ends at an offset of an input, may have taken of it.
+// dropped reports whether retention has dropped records of an input from an offset on.
 func (f *fateCheck) dropped(ctx context.Context, input int, offset int64) bool {
-	if f.heart != nil {
-		offset = f.history.Position(f.heart, input)
-	}
 	first, _, err := f.v.Log.Bounds(ctx, f.history.Topic(input), input%f.v.partitions)
 	return err == nil && first > join.LogStart && first > offset
 }

@@ -83,15 +83,12 @@ func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.Feed
 	}
 	if err != nil {
 		f.v.count(&f.v.report.Marks, Tally{TooOld: 1})
-		if !follow.Newer(err) && !f.begun && f.shortened(ctx) {
+		if !follow.Newer(err) && f.gone(ctx, m) || f.lost && !opens { // of the same
 			return nil
-		}
-		if f.old || f.lost && !opens {
-			return nil // of the same
 		}
 		return f.fail(ctx, r, err)
 	}
-	f.heart, f.lost, f.old, f.met = heart, false, false, m.Cut
+	f.heart, f.lost, f.met = heart, false, m.Cut
 	f.copies.close()
 	if f.spans != nil {
 		f.spans.Close()
@@ -118,15 +115,18 @@ func (f *fateCheck) forgot(m *codec.FeedbackMark) bool {
 	return f.feedback.cut() && m.N >= least && (f.first == 0 || f.first > least)
 }
 
-// shortened reports whether a log has lost its beginning to retention: then marks may go back to what
-// is gone.
-func (f *fateCheck) shortened(ctx context.Context) bool {
-	cut := f.feedback.cut()
-	for i := range 2 * f.v.partitions {
-		first, _, err := f.v.Log.Bounds(ctx, f.history.Topic(i), i%f.v.partitions)
-		cut = cut || err == nil && first > 1
+// gone reports whether retention has dropped what a mark goes back to.
+func (f *fateCheck) gone(ctx context.Context, m *codec.FeedbackMark) bool {
+	from, err := f.history.From(ctx, m)
+	if f.feedback.cut() && (err != nil || m.Memory < f.feedback.first) {
+		return true
 	}
-	return cut
+	for i := range 2 * f.v.partitions {
+		if err == nil && f.dropped(ctx, i, f.history.Offset(from, i)) {
+			return true
+		}
+	}
+	return false
 }
 
 // opens takes note of a new era: differences that it tells of are none.

@@ -72,6 +72,23 @@ func TestVerifyWhileDropping(t *testing.T) {
 	}
 }
 
+// TestChangedBehindDropped: that retention has dropped the first outcomes excuses no change of a later one.
+func TestChangedBehindDropped(t *testing.T) {
+	w := liveWorld(t, 1, 3, 25)
+	all := w.records(w.ts.Outcomes, 0)
+	w.drop(w.ts.Outcomes, 0, len(all)/10)
+	whole, err := w.run(w.log)
+	w.no(err)
+	for i := len(all) / 10; i < len(all); i += 7 {
+		undo := w.edit(w.ts.Outcomes, 0, all[i].Offset, func(r *stream.Record) { r.Value = append(r.Value, 0) })
+		r, err := w.run(w.log)
+		if w.no(err); r.Differences == 0 && r.Cuts != whole.Cuts {
+			t.Errorf("%d was changed: %s", all[i].Offset, r.text())
+		}
+		undo()
+	}
+}
+
 // eagerLog drops contexts of partition 0 before they are read.
 type eagerLog struct {
 	stream.Log

@@ -339,19 +339,35 @@ func (l firstKept) Bounds(_ context.Context, topic string, partition int) (first
 	return l.of[stream.Place{Topic: topic, Partition: partition}], 100, nil
 }
 
-// TestShortened: each partition of decisions and outcomes may have lost its beginning, and the feedback.
-func TestShortened(t *testing.T) {
+// Read says that retention has dropped what is read.
+func (l firstKept) Read(context.Context, string, int, int64) (stream.Reader, error) {
+	return nil, stream.ErrTruncated
+}
+
+// TestGone: retention may have dropped what a mark goes back to, in each partition of decisions and outcomes and in the
+// feedback: of the logs' beginning anything, and of the mark itself what lies behind its positions.
+func TestGone(t *testing.T) {
+	begins := codec.FeedbackMark{From: -1, FromCut: -1, Memory: -1}
+	itself := codec.FeedbackMark{From: -1, FromCut: 5, Memory: 4, Positions: []codec.Position{{Decisions: 6, Outcomes: 7},
+		{Decisions: 8, Outcomes: 9}}}
+	before := codec.FeedbackMark{From: 4, Memory: 4}
 	for _, c := range []struct {
+		m         codec.FeedbackMark
 		topic     string
 		partition int
 		first     int64
 		want      bool
-	}{{"d", 0, 2, true}, {"d", 1, 2, true}, {"o", 0, 2, true}, {"o", 1, 2, true}, {"o", 1, 1, false},
-		{"f", 0, 2, true}} {
+	}{
+		{begins, "d", 0, 3, true}, {begins, "d", 1, 3, true}, {begins, "o", 0, 3, true}, {begins, "o", 1, 3, true},
+		{begins, "o", 1, 2, false}, {begins, "f", 0, 2, true}, {begins, "f", 0, 1, false},
+		{itself, "d", 0, 7, true}, {itself, "d", 1, 9, true}, {itself, "o", 0, 8, true}, {itself, "o", 1, 10, true},
+		{itself, "d", 0, 6, false}, {itself, "d", 1, 8, false}, {itself, "o", 0, 7, false}, {itself, "o", 1, 9, false},
+		{itself, "f", 0, 5, true}, {itself, "f", 0, 4, false}, {before, "f", 0, 4, true}, {before, "f", 0, 1, false},
+	} {
 		log := firstKept{of: map[stream.Place]int64{{Topic: c.topic, Partition: c.partition}: c.first}}
 		v := &verification{Config: Config{Log: log}, partitions: 2, topics: join.Topics{Decisions: "d", Outcomes: "o"}}
 		feedback := &logCursor{first: log.of[stream.Place{Topic: "f"}]}
-		if got := v.newFates(feedback, nil).shortened(t.Context()); got != c.want {
+		if got := v.newFates(feedback, nil).gone(t.Context(), &c.m); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
