@@ -41,6 +41,8 @@ func TestCheckWarm(t *testing.T) {
 		"keep":                {codec.Epoch{Version: 3, Model: logged("3", keep), Continues: 2}, before, ""},
 		"keep, a new learner": {codec.Epoch{Version: 3, Model: logged("3", keep)}, before, "continues"},
 		"keep, the first":     {codec.Epoch{Version: 3, Model: logged("3", keep)}, nil, ""},
+		"keep, one":           {codec.Epoch{Version: 2, Model: logged("2", keep), Continues: 1}, before[:1], ""},
+		"keep, none":          {codec.Epoch{Version: 2, Model: logged("2", keep)}, before[:1], "continues"},
 		"keep, gone":          {codec.Epoch{Version: 3, Model: logged("3", keep), Continues: 2}, nil, ""},
 		"keep, another":       {codec.Epoch{Version: 3, Model: logged("3", keep), Continues: 1}, before, "continues"},
 		"keep and warm": {codec.Epoch{Version: 3, Model: logged("3", keep), Continues: 2, WarmTo: 1},

@@ -120,8 +120,8 @@ func (e *Epochs) AddSnapshot(s *Snapshot) (loop.Epoch, error) { return e.define(
 // addEpoch takes one epoch record, whose class records were taken before, and returns the model at work with a fresh
 // learner. Of an epoch that is known already it returns the number only.
 func (e *Epochs) addEpoch(rec *codec.Epoch) (loop.Epoch, error) {
+	defer clear(e.parts)
 	if d := e.byNum[rec.Epoch]; d != nil {
-		clear(e.parts)
 		return loop.Epoch{Number: rec.Epoch, Rules: d.Rules}, nil
 	}
 	files := map[string][]byte{}
@@ -132,7 +132,6 @@ func (e *Epochs) addEpoch(rec *codec.Epoch) (loop.Epoch, error) {
 		}
 		files[f.Name] = b
 	}
-	clear(e.parts)
 	return e.define(rec, files)
 }
 

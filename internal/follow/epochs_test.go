@@ -138,12 +138,12 @@ func TestLastEpoch(t *testing.T) {
 	if e.Last.Rec.Epoch != 2 || e.Rules(3) != nil || e.Rules(1) == nil {
 		t.Errorf("the last is %d", e.Last.Rec.Epoch)
 	}
-	first, goesOn := record(4), record(5)
-	goesOn.Rec.Continues = 4
-	if first.Lineage() != 4 || goesOn.Lineage() != 4 {
+	first, goesOn := record(1), record(5)
+	goesOn.Rec.Continues = 1
+	if first.Lineage() != 1 || goesOn.Lineage() != 1 {
 		t.Errorf("lineages %d, %d", first.Lineage(), goesOn.Lineage())
 	}
-	if ep, err := read(e, goesOn.Records()); err != nil || ep.Since != 4 {
+	if ep, err := read(e, goesOn.Records()); err != nil || ep.Since != 1 {
 		t.Errorf("%+v, %v", ep, err)
 	}
 }
@@ -200,6 +200,7 @@ func TestFollows(t *testing.T) {
 // TestGoOn: a model whose oracle got a later version goes on as its learner began.
 func TestGoOn(t *testing.T) {
 	const was, is = "oracle: {kind: auto, version: 1}\n", "oracle: {kind: auto, version: 2}\n"
+	const more, other = "max_features: 9\n" + was, "oracle: {kind: linear, version: 1}\n"
 	for _, c := range []struct {
 		model, earlier, logged string
 		version                int64
@@ -209,6 +210,10 @@ func TestGoOn(t *testing.T) {
 		{is, was, was, 2, false, false}, // a new learner begins
 		{is, was, was, 2, true, true},
 		{is, was, is, 1, false, false},
+		{is, was, other, 1, false, false},
+		{is, more, was, 2, true, true}, // but for the oracle the new version counts
+		{was, more, was, 2, true, false},
+		{was, was, was, 1, false, true},
 		{is, "", was, 1, false, false},
 	} {
 		last := record(1)
@@ -217,7 +222,7 @@ func TestGoOn(t *testing.T) {
 		if c.earlier != "" {
 			s.Earlier = []byte(c.earlier)
 		}
-		if s.goOn(last); (string(s.Model) == was) != c.goesOn || c.goesOn && s.Earlier != nil {
+		if s.goOn(last); (string(s.Model) == c.earlier && s.Earlier == nil) != c.goesOn {
 			t.Errorf("%+v: %q", c, s.Model)
 		}
 	}

@@ -14,14 +14,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hindsight/internal/join"
+	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
+	"hindsight/pkg/oracle"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
 )
 
 func follow(t *testing.T, log stream.Log) (*Follower, string, error) {
+	t.Helper()
+	return followBy(t, log, build)
+}
+
+func followBy(t *testing.T, log stream.Log, build Build) (*Follower, string, error) {
 	t.Helper()
 	var told strings.Builder
 	metrics := watch.NewMetrics(prometheus.NewRegistry(), watch.NewHealth("decider"))
@@ -63,7 +71,7 @@ func TestFollowerGoesOn(t *testing.T) {
 		t.Fatalf("learned %d, rounds %v", f.Replica().LearnedThrough(), f.Rounds())
 	}
 	f.ChunkBytes = 100
-	for i := range keepSnapshots + 2 {
+	for i := range keepSnapshots + 3 {
 		s := f.Snapshot()
 		must(t, f.WriteSnapshot(t.Context(), s, fmt.Sprint("n", i)))
 	}
@@ -231,6 +239,113 @@ func TestLostFeedback(t *testing.T) {
 		!strings.Contains(err.Error(), "feedback 11…11") {
 		t.Error(err)
 	}
+	put(t, log, topics.Feedback, feedbackOf(14, 1, .5), markOf(&codec.FeedbackMark{N: 14}))
+	must(t, on.In.Await(t.Context()))
+	if err := on.TakeHead(t.Context()); !errors.Is(err, stream.ErrTruncated) ||
+		!strings.Contains(err.Error(), "feedback 13…13") {
+		t.Error(err)
+	}
+	must(t, log.Truncate(topics.Feedback, 0, first+2+13)) // the mark is left
+	if _, _, err := follow(t, log); !errors.Is(err, stream.ErrTruncated) ||
+		!strings.Contains(err.Error(), "feedback 11…14") {
+		t.Error(err)
+	}
+}
+
+func markOf(m *codec.FeedbackMark) stream.Record {
+	return stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, m)}
+}
+
+// TestForeignFeedback: what somebody else wrote into the feedback log is told with its place, and passed over.
+func TestForeignFeedback(t *testing.T) {
+	for _, kind := range []string{"", codec.TypeClass, codec.TypeEpoch, codec.TypeMark, "x"} {
+		log, topics := learnedLog(t, 5)
+		_, at, err := log.Bounds(t.Context(), topics.Feedback, 0)
+		must(t, err)
+		put(t, log, topics.Feedback, stream.Record{Type: kind, Value: []byte("x")}, feedbackOf(6, 1, .5))
+		f, told, err := follow(t, log)
+		must(t, err)
+		tells := kind != codec.TypeMark && kind != "x" // these are for others to tell
+		if f.Replica().LearnedThrough() != 6 || tells != strings.Contains(told, fmt.Sprint("partition=0 offset=", at)) {
+			t.Errorf("of type %q: learned %d, told %q", kind, f.Replica().LearnedThrough(), told)
+		}
+	}
+}
+
+// TestVoidSnapshot: a snapshot is not gone on from if a mark says that what it learned is no longer in the log.
+func TestVoidSnapshot(t *testing.T) {
+	eras, known := []codec.EraStart{{Era: 1, N: 5}}, []codec.EpochRef{{Epoch: 1}}
+	for name, c := range map[string]struct {
+		mark codec.FeedbackMark
+		void bool
+	}{
+		"all is there":   {codec.FeedbackMark{Era: 1, Eras: eras, Epochs: known}, false},
+		"of its era":     {codec.FeedbackMark{}, false},
+		"feedback lost":  {codec.FeedbackMark{Era: 1, Eras: []codec.EraStart{{Era: 1, N: 4}}, Epochs: known}, true},
+		"its epoch lost": {codec.FeedbackMark{Era: 1, Eras: eras}, true},
+	} {
+		log, topics := learnedLog(t, 5)
+		f, _, err := follow(t, log)
+		must(t, err)
+		must(t, f.WriteSnapshot(t.Context(), f.Snapshot(), "n"))
+		_, end, err := log.Bounds(t.Context(), topics.Feedback, 0)
+		must(t, err)
+		must(t, log.DropTail(topics.Feedback, 0, end-1))
+		put(t, log, topics.Feedback, markOf(&c.mark), feedbackOf(5, 1, 1))
+		read := 0
+		must(t, ReadSnapshots(t.Context(), log, topics, func(*Snapshot, error) error {
+			read++
+			return nil
+		}))
+		best, err := f.bestSnapshot(t.Context())
+		if must(t, err); (best == nil) != c.void || (read == 0) != c.void || f.broken != 0 {
+			t.Errorf("%s: %d are read, goes on from %v, %d damaged", name, read, best != nil, f.broken)
+		}
+	}
+}
+
+// guesses is a class of two functions.
+type guesses struct{}
+
+func (guesses) Size() int                                  { return 2 }
+func (guesses) Eval(dst []float64, _ *oracle.Input, _ int) { dst[0], dst[1] = .2, .8 }
+
+// TestEarlierSnapshot: a snapshot of a program whose learners kept less is gone on from only where the first feedback
+// is gone.
+func TestEarlierSnapshot(t *testing.T) {
+	watched := func(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
+		ep, err := build(rec, nil)
+		must(t, err)
+		h, err := oracle.NewHedge(guesses{}, oracle.HedgeOptions{})
+		must(t, err)
+		models, err := learner.NewModels(guesses{}, learner.ModelsOptions{Alpha: .3})
+		must(t, err)
+		l := learner.NewDAFA(h, learner.Root{C: 20})
+		ep.Learner = l
+		return ep, l.Watch(models)
+	}
+	log, topics := learnedLog(t, 10)
+	f, _, err := followBy(t, log, watched)
+	must(t, err)
+	b, err := f.AppendEarlierState(nil)
+	must(t, err)
+	s, err := parseSnapshot(b)
+	must(t, err)
+	s.FeedbackFrom = f.safe
+	must(t, f.WriteSnapshot(t.Context(), &s, "n"))
+	const says = "learning again from the first feedback"
+	again, told, err := followBy(t, log, watched)
+	if must(t, err); !strings.Contains(told, says) || !bytes.Equal(state(t, again), state(t, f)) {
+		t.Errorf("the state differs; told %q", told)
+	}
+	first, _, err := log.Bounds(t.Context(), topics.Feedback, 0)
+	must(t, err)
+	must(t, log.Truncate(topics.Feedback, 0, first+5))
+	on, told, err := followBy(t, log, watched)
+	if must(t, err); on.Replica().LearnedThrough() != 10 || strings.Contains(told, says) ||
+		bytes.Equal(state(t, on), state(t, f)) {
+		t.Errorf("learned %d, told %q", on.Replica().LearnedThrough(), told)
+	}
 }
 
 // TestEraOfFollower: feedback that was learned and that the log has lost cannot be unlearned.
@@ -246,10 +361,12 @@ func TestEraOfFollower(t *testing.T) {
 			true},
 		{codec.FeedbackMark{Era: 1, Eras: []codec.EraStart{{Era: 1, N: 5}}}, true},
 	} {
-		log, _ := learnedLog(t, 5)
+		log, topics := learnedLog(t, 5)
 		f, _, err := follow(t, log)
 		must(t, err)
-		err = f.beginEra(&c.mark)
+		put(t, log, topics.Feedback, markOf(&c.mark))
+		must(t, f.In.Await(t.Context()))
+		err = f.TakeHead(t.Context())
 		if errors.Is(err, ErrVoid) != c.void || err == nil && f.Replica().Era() != c.mark.Era {
 			t.Errorf("%+v: %v", c.mark, err)
 		}
@@ -361,7 +478,8 @@ func TestContinue(t *testing.T) {
 	must(t, e.Find(t.Context(), []codec.EpochRef{{Epoch: 1, Offset: stream.Earliest}}))
 	must(t, e.Continue(2, 12, codec.Paused, "admin"))
 	got := &e.Last.Rec
-	if got.Epoch != 2 || got.Through != 12 || got.Continues != 1 || got.Mode != codec.Paused || got.Cause != "admin" {
+	if got.Epoch != 2 || got.Through != 12 || got.Continues != 1 || got.Mode != codec.Paused || got.Cause != "admin" ||
+		got.WarmFrom|got.WarmTo|got.WarmEpoch != 0 {
 		t.Errorf("%+v", got)
 	}
 	put(t, log, topics.Feedback, e.Last.Records()...)
@@ -373,41 +491,152 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// TestRollback: a learner that starts from the state after feedback 7 is the one that had learned 7.
+// TestRollback: a learner that starts from the state after a feedback is the one that had learned it, whatever came
+// before: late feedback of earlier learners, a pause, another rollback.
 func TestRollback(t *testing.T) {
-	learnerOf := func(f *Follower) []byte {
+	log, topics := learnedLog(t, 4)
+	e := NewLoggedEpochs(log, topics, build, slog.New(slog.DiscardHandler))
+	must(t, e.Find(t.Context(), []codec.EpochRef{{Epoch: 1, Offset: stream.Earliest}}))
+	f, _, err := follow(t, log)
+	must(t, err)
+	var states [][]byte // by the feedback learned last
+	n := int64(4)
+	take := func(records ...stream.Record) []byte {
+		put(t, log, topics.Feedback, records...)
+		for range records {
+			for len(f.In.Batch) == 0 {
+				must(t, f.In.Await(t.Context()))
+			}
+			must(t, f.TakeHead(t.Context()))
+		}
 		b, err := f.heart.Epoch().Learner.AppendBinary(nil)
 		must(t, err)
 		return b
 	}
-	short, _ := learnedLog(t, 7)
-	then, _, err := follow(t, short)
-	must(t, err)
-	log, topics := learnedLog(t, 12)
-	e := NewLoggedEpochs(log, topics, build, slog.New(slog.DiscardHandler))
-	must(t, e.Find(t.Context(), []codec.EpochRef{{Epoch: 1, Offset: stream.Earliest}}))
-	s := &Source{Name: "m", Version: 2, Model: []byte("model 1\n"), Files: map[string][]byte{"f": []byte("x")},
-		Order: []string{"f"}, Warm: model.Warm{Through: 7}}
-	rec := s.Record(2, 1, "", 12)
-	must(t, e.Plan(t.Context(), s, &rec, nil))
-	put(t, log, topics.Feedback, e.Last.Records()...)
-	now, _, err := follow(t, log)
-	if must(t, err); !bytes.Equal(learnerOf(now), learnerOf(then)) {
-		t.Error("it differs")
+	learn := func(epochs ...int64) {
+		for _, epoch := range epochs {
+			n++
+			states = append(states, take(feedbackOf(n, epoch, float64(n%5)/8)))
+		}
 	}
-	must(t, e.Continue(3, 12, codec.Paused, "admin"))
-	put(t, log, topics.Feedback, e.Last.Records()...)
-	put(t, log, topics.Feedback, feedbackOf(13, 2, .5), feedbackOf(14, 3, .5), feedbackOf(15, 1, .5))
-	s.Version, s.Warm = 3, model.Warm{Through: 12}
-	rec = s.Record(4, 1, "", 15)
-	must(t, e.Plan(t.Context(), s, &rec, nil))
-	if rec.WarmEpoch != 1 || rec.WarmFrom != 1 || rec.WarmTo != 12 {
-		t.Errorf("%+v", rec)
+	plan := func(epoch int64, warm model.Warm) (codec.Epoch, []byte) {
+		s := &Source{Name: "m", Version: epoch, Model: []byte("model 1\n"), Warm: warm}
+		rec := s.Record(epoch, 1, "", n)
+		must(t, e.Plan(t.Context(), s, &rec, nil))
+		return rec, take(e.Last.Records()...)
 	}
-	s.Model = []byte("oracle: {kind: linear}\n")
-	rec = s.Record(4, 1, "", 15)
+	plan(2, model.Warm{})
+	learn(2, 1, 2, 2) // feedback 5 to 8
+	must(t, e.Continue(3, n, codec.Paused, "admin"))
+	take(e.Last.Records()...)
+	learn(3, 2)
+	must(t, e.Continue(4, n, codec.Live, "admin"))
+	take(e.Last.Records()...)
+	learn(4, 1, 2)
+	plan(5, model.Warm{Through: 9})
+	learn(5, 4, 5)
+	for i, then := range states {
+		rec, now := plan(int64(6+i), model.Warm{Through: int64(5 + i)})
+		if !bytes.Equal(now, then) {
+			t.Errorf("%+v: the learner differs", rec)
+		}
+	}
+	s := &Source{Name: "m", Version: 99, Model: []byte("oracle: {kind: linear}\n"), Warm: model.Warm{Through: 12}}
+	rec := s.Record(99, 1, "", n)
 	if err := e.Plan(t.Context(), s, &rec, nil); !errors.Is(err, ErrModel) {
 		t.Error(err)
+	}
+	first, _, err := log.Bounds(t.Context(), topics.Feedback, 0)
+	must(t, err)
+	must(t, log.Truncate(topics.Feedback, 0, first+2+3)) // one class, one epoch
+	for _, n := range []int64{1, 3, 4} {
+		s, rec := &Source{Warm: model.Warm{Through: n}}, codec.Epoch{Epoch: 100, Through: 16}
+		if err := e.Plan(t.Context(), s, &rec, nil); !errors.Is(err, ErrModel) ||
+			!strings.Contains(err.Error(), "no longer kept, the first that is kept is 4") {
+			t.Errorf("back to %d: %v", n, err)
+		}
+	}
+	if rec, now := plan(101, model.Warm{Through: 9}); !bytes.Equal(now, states[4]) {
+		t.Errorf("%+v: the learner differs", rec)
+	}
+	if rec, _ := plan(102, model.Warm{Refit: true}); rec.WarmFrom != 4 || rec.WarmTo != 16 || rec.WarmEpoch != 0 {
+		t.Errorf("%+v", rec)
+	}
+	put(t, log, topics.Feedback, record(103).Records()...)
+	must(t, log.Truncate(topics.Feedback, 0, first+2+4+1+1)) // an epoch, feedback 5
+	late := e.Last
+	late.Rec.Epoch, late.Rec.Through = 104, 16
+	put(t, log, topics.Feedback, late.Records()...)
+	if err := f.catchUp(t.Context()); !errors.Is(err, stream.ErrTruncated) ||
+		!strings.Contains(err.Error(), "starts from feedback 4…16 and 4 is gone") {
+		t.Error(err)
+	}
+}
+
+// TestKeep: a model goes on with the learner at work if it makes the same one, and is refused otherwise.
+func TestKeep(t *testing.T) {
+	const hedge, linear = "oracle: {kind: hedge, class: f}\n", "oracle: linear\n"
+	for name, c := range map[string]struct {
+		was, is, file string // lines of the models, and the file of the new one
+		says          string
+	}{
+		"the same":        {"", "", "x", ""},
+		"another window":  {"", "window: 9 rounds\n", "x", ""},
+		"another file":    {"", "", "y", ""},
+		"early":           {linear, linear + "early: median\n", "x", ""},
+		"no longer early": {linear + "early: median\n", linear, "x", `early differs: it has "early:`},
+		"more features": {"max_features: 8\n", "max_features: 9\n", "x",
+			`version 1 (epoch 1), of which max_features differs: it has "max_features: 8`},
+		"another class": {hedge, hedge, "y", "another class file"},
+		"the class":     {hedge, hedge, "x", ""},
+		"unfit":         {"", "# unfit\n", "x", "does not fit this model"},
+	} {
+		lines := func(version, lines string) []byte {
+			return []byte("name: m\nversion: " + version + "\nmissing: impute\n" + lines)
+		}
+		build := func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
+			ep, err := build(rec, files)
+			if strings.Contains(string(rec.Model), "unfit") {
+				ep.Learner = learner.NewUniform()
+			}
+			return ep, err
+		}
+		d := record(1, "f", "x")
+		d.Rec.Model = lines("1", c.was)
+		d.Rec.SHA256 = hexSum(d.Rec.LoggedModel())
+		log, topics := logOf(t, append(d.Records(), feedbackOf(1, 1, .5), feedbackOf(2, 1, 0))...)
+		f, _, err := followBy(t, log, build)
+		must(t, err)
+		e := NewLoggedEpochs(log, topics, build, slog.New(slog.DiscardHandler))
+		s := &Source{Name: "m", Version: 1, Model: d.Rec.Model, Order: []string{"f"}, Files: d.Files,
+			Warm: model.Warm{Keep: true}}
+		rec := s.Record(1, 1, "", 0)
+		must(t, e.planKeep(s, &rec)) // there is none to go on with
+		must(t, e.Find(t.Context(), []codec.EpochRef{{Epoch: 1, Offset: stream.Earliest}}))
+		for n := int64(2); n < 4; n++ {
+			s.Version, s.Model, s.Files = n, lines(fmt.Sprint(n), c.is), map[string][]byte{"f": []byte(c.file)}
+			rec = s.Record(n, 1, "", n)
+			err := e.Plan(t.Context(), s, &rec, nil)
+			if c.says != "" {
+				if !errors.Is(err, ErrModel) || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("%s: %v", name, err)
+				}
+				break
+			}
+			if err != nil || rec.Continues != 1 {
+				t.Errorf("%s: goes on with %d, %v", name, rec.Continues, err)
+			}
+			was, err := f.heart.Epoch().Learner.AppendBinary(nil)
+			must(t, err)
+			put(t, log, topics.Feedback, e.Last.Records()...)
+			must(t, f.catchUp(t.Context()))
+			now, err := f.heart.Epoch().Learner.AppendBinary(nil)
+			if must(t, err); !bytes.Equal(was, now) || f.heart.Epoch().Number != n {
+				t.Errorf("%s: another learner in epoch %d", name, f.heart.Epoch().Number)
+			}
+			put(t, log, topics.Feedback, feedbackOf(n+1, n, .5))
+			must(t, f.catchUp(t.Context()))
+		}
 	}
 }
 

@@ -119,9 +119,6 @@ func warmUp(ctx context.Context, log stream.Log, topic string, end int64, rec *c
 	pause func() error,
 ) (warmed, error) {
 	done := warmed{epochs: map[int64]bool{}}
-	if rec.WarmTo == 0 {
-		return done, nil
-	}
 	p, err := readPast(ctx, log, topic, end, pause)
 	if err != nil {
 		return done, err
