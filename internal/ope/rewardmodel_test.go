@@ -209,6 +209,34 @@ func TestRidgesBegin(t *testing.T) {
 		near(t, "first prediction", Figure(v), means[lossActions+a])
 	}
 	near(t, "an action without a regression", Figure(dst[lossActions-1]), 7)
+	l.Context = func(*oracle.Input, int) []int32 { return nil }
+	if r.fit(&fitted{actions: lossActions, means: means}) {
+		t.Error("regressions that no row knows help")
+	}
+}
+
+// TestRidgesHelp: regressions are compared with the means of the row's own part.
+func TestRidgesHelp(t *testing.T) {
+	l := newLossLog(400, 0).seen()
+	means := make([]float64, 2*lossActions)
+	for i := range means {
+		means[i] = l.mean(i%lossActions, 0)
+	}
+	f := &fitted{actions: lossActions, means: means, deal: &dealing{model: rewardModel{Folds: 2}, n: 400}}
+	for _, bad := range []bool{false, true} {
+		r, err := newRidges(&l.Sample, Range{0, 1}, means)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for a := range means[lossActions:] {
+			if bad {
+				means[lossActions+a] = 9 // of the second part
+			}
+		}
+		if r.fit(f) != bad {
+			t.Errorf("the means of the second part are bad: %v, and regressions help: %v", bad, !bad)
+		}
+	}
 }
 
 // TestCrossFit: what a model says of a row does not depend on the row's own reward, and on
