@@ -432,7 +432,8 @@ func TestPlan(t *testing.T) {
 		"too far":  {model.Warm{Through: 13}, [3]int64{}, "the feedback log ends at 12"},
 	} {
 		log, topics := learnedLog(t, 12)
-		e := NewLoggedEpochs(log, topics, build, slog.New(slog.DiscardHandler))
+		var told strings.Builder
+		e := NewLoggedEpochs(log, topics, build, slog.New(slog.NewTextHandler(&told, nil)))
 		must(t, e.Find(t.Context(), []codec.EpochRef{{Epoch: 1, Offset: stream.Earliest}}))
 		s := &Source{Name: "m", Version: 2, Model: []byte("model 1\n"), Files: map[string][]byte{"f": []byte("x")},
 			Order: []string{"f"}, Warm: c.warm}
@@ -447,6 +448,10 @@ func TestPlan(t *testing.T) {
 		if got := [3]int64{rec.WarmFrom, rec.WarmTo, rec.WarmEpoch}; err != nil || got != c.want ||
 			rec.SHA256 != hexSum(rec.LoggedModel()) || (paused > 0) != (c.want[1] > 0) {
 			t.Errorf("%s: %v, %v, paused %d times", name, got, err, paused)
+		}
+		if says := fmt.Sprintf("learned=%d passed_over=0", c.want[1]); strings.Contains(told.String(), says) !=
+			(c.want[1] > 0) {
+			t.Errorf("%s: told %q", name, told.String())
 		}
 		d := e.Last
 		put(t, log, topics.Feedback, d.Records()...)
