@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"hindsight/internal/scan"
 )
@@ -145,7 +146,7 @@ const detectBytes = 64 << 10
 // Detect returns the format of a log by its first bytes, decompressed.
 func detect(head []byte) (string, error) {
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
-	if len(head) == 0 {
+	if len(head) < detectBytes-utf8.UTFMax && isBlank(head) {
 		return "", errEmpty
 	}
 	switch c := head[0]; {

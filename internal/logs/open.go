@@ -34,15 +34,25 @@ func Files(path string) ([]string, error) {
 		return []string{path}, nil
 	}
 	var out []string
+	path += string(filepath.Separator) // it may be a link
 	err = filepath.WalkDir(path, func(name string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		hidden := name != path && strings.HasPrefix(d.Name(), ".")
+		is, hidden := d.Type(), name != path && strings.HasPrefix(d.Name(), ".")
+		if !hidden && is&os.ModeSymlink != 0 {
+			to, err := os.Stat(name)
+			if err != nil {
+				return err
+			}
+			if is = to.Mode().Type(); to.IsDir() {
+				return fmt.Errorf("%s: a link to a folder is not followed: name that folder, or link its files", name)
+			}
+		}
 		switch {
 		case hidden && d.IsDir():
 			return filepath.SkipDir
-		case !hidden && d.Type().IsRegular():
+		case !hidden && is.IsRegular():
 			out = append(out, name)
 		}
 		return nil

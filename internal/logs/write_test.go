@@ -262,7 +262,7 @@ func TestPlaces(t *testing.T) {
 	z.Close()
 	dir := t.TempDir()
 	for name, b := range map[string][]byte{"1": text, "2.gz": zipped.Bytes(), "sub/3.zst": zstded.Bytes(),
-		".hidden": []byte("?"), "4": text} {
+		".hidden": []byte("?")} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -270,7 +270,13 @@ func TestPlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := Open(dir, Options{})
+	rest, link := t.TempDir(), filepath.Join(t.TempDir(), "logs")
+	blank := filepath.Join(rest, "blank")
+	if err := errors.Join(os.WriteFile(blank, []byte("\n \r\n"), 0o644), os.Symlink(blank, filepath.Join(dir, "0")),
+		os.Symlink(filepath.Join(dir, "1"), filepath.Join(dir, "4")), os.Symlink(dir, link)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(link, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,8 +284,14 @@ func TestPlaces(t *testing.T) {
 	if err != nil || len(all) != 3 || all[0].ID != "a" || all[1].ID != "b" || all[2].ID != "c" {
 		t.Errorf("%v %+v", err, all)
 	}
-	if a := r.Account(); a.Files != 4 || a.Duplicates != 1 || a.Bytes != 4*int64(len(text)) {
+	if a := r.Account(); a.Files != 5 || a.Duplicates != 1 || a.Bytes != 4*int64(len(text)) {
 		t.Errorf("%+v", a)
+	}
+	if err := os.Symlink(rest, filepath.Join(dir, "more")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Files(link); err == nil || !strings.Contains(err.Error(), "more: a link to a folder is not followed") {
+		t.Errorf("a folder with a link to another: %v", err)
 	}
 	cut := zipped.Bytes()[:zipped.Len()-6]
 	for _, format := range []string{JSONL, Msgpack} {
@@ -294,7 +306,7 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestWithoutFormat(t *testing.T) {
-	for _, c := range []struct{ text, want string }{{"", "empty"}, {"a,b\n1,2\n", "columns must be named"},
+	for _, c := range []struct{ text, want string }{{"", "empty"}, {"\n\n", "empty"}, {"a,b\n1,2\n", "columns must be named"},
 		{"hello", "--format"}} {
 		if _, err := Open(Stdin, Options{Stdin: strings.NewReader(c.text)}); err == nil ||
 			!strings.Contains(err.Error(), c.want) {
