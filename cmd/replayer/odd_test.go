@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ func TestOddData(t *testing.T) {
 		{"named.csv", "at,item\n1,red\n", "name its columns by --action-column, --reward-column or --loss-column, " +
 			"--features and others: there are at, item"},
 		{"semicolons.csv", "label;n_x\na;0,5\n", "0,5"},
+		{"range.json", round("1e308", "0.5") + round("-1e308", "0.5"), "its rewards lie in [-1e+308, 1e+308], which is too wide"},
 		{"wide.csv", "\xff\xfel\x00", "iconv -f UTF-16"},
 	} {
 		path := filepath.Join(t.TempDir(), c.name)
@@ -27,6 +29,31 @@ func TestOddData(t *testing.T) {
 			c.want) || !strings.Contains(got.stderr, c.name) {
 			t.Errorf("%s: exit code %d: %s", c.name, got.code, got.stderr)
 		}
+	}
+}
+
+func round(reward, propensity string) string {
+	return `{"actions":["red","blue"],"action":"red","reward":` + reward + `,"propensity":` + propensity + "}\n"
+}
+
+// Rewards that all are one large number have a range. Weights that are larger than any number are null, and a flag says so.
+func TestLargeNumbers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "large.json")
+	text := strings.Repeat(round("1e17", "0.5"), 5) + round("1e17", "5e-324")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := object(t, "backtest", "--data", path, "--policy", "logging", "--policy", "uniform", "--json")
+	policies := need(t, got, "policies").([]any)
+	if dr := need(t, policies[0].(map[string]any), "estimates.dr.value"); dr != 1e17 {
+		t.Errorf("the mean of 1e17 is %v", dr)
+	}
+	uniform := policies[1].(map[string]any)
+	flags := need(t, uniform, "flags").([]any)
+	if need(t, uniform, "max_weight") != nil || !slices.ContainsFunc(flags, func(f any) bool {
+		return strings.HasPrefix(f.(string), "weights are so large")
+	}) {
+		t.Errorf("largest weight %v, flags %v", uniform["max_weight"], flags)
 	}
 }
 

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"fmt"
 	"math"
 
 	"hindsight/internal/logs"
@@ -51,6 +52,11 @@ func (l *eventLoader) finish() (*Table, error) {
 	}
 	if b.Scale = l.o.Range; b.Scale == (loop.Range{}) {
 		b.Scale = b.valueRange()
+		if math.IsInf(b.Scale.Max-b.Scale.Min, 1) {
+			return nil, fmt.Errorf("%s: its %ss lie in [%v, %v], which is too wide: correct them, or name a range by "+
+				"--model FILE with, for example, %[2]s: {min: 0, max: 1, clip: true}", b.Name, b.Kind, b.Scale.Min,
+				b.Scale.Max)
+		}
 	}
 	return b, nil
 }
@@ -67,7 +73,7 @@ func (b *Table) valueRange() loop.Range {
 	case low >= 0 && high <= 1 || low > high:
 		return loop.Range{Min: 0, Max: 1}
 	case low == high:
-		high++
+		high = max(high+1, math.Nextafter(high, math.Inf(1)))
 	}
 	return loop.Range{Min: low, Max: high}
 }

@@ -169,7 +169,7 @@ func (d *Door) judge(ctx context.Context, e *evaluation, scale loop.Range) (out 
 			return nil, nil, err
 		}
 		dr, r := v.Estimates.Get("dr"), policyResult{policySpec: x, rows: v.Rows, nonZero: v.NonZero, events: v.Events,
-			weight: v.MeanWeight, ips: float64(v.Estimates.Get("ips").Value)}
+			weight: float64(v.MeanWeight), ips: float64(v.Estimates.Get("ips").Value)}
 		r.reward, r.interval = dr.Value, [2]ope.Figure{dr.Low, dr.High}
 		if losses { // which are rewards seen from the other end
 			ends := ope.Figure(options.Range.Min + options.Range.Max)

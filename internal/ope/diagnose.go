@@ -17,8 +17,8 @@ type Evaluation struct {
 	NonZero int     `json:"non_zero"` // of them, those whose outcome is not 0
 	// (Σw)²/Σw², of rows that stand for several events (Σcw)²/Σ(cw)²; null if no row matches
 	ESS          Figure    `json:"ess"`
-	MaxWeight    float64   `json:"max_weight"`
-	MeanWeight   float64   `json:"mean_weight"` // about 1 if propensities are right and support is complete
+	MaxWeight    Figure    `json:"max_weight"`
+	MeanWeight   Figure    `json:"mean_weight"` // about 1 if propensities are right and support is complete
 	MeanWeightSE Figure    `json:"mean_weight_se"`
 	Overlap      float64   `json:"overlap"`      // mean min(w,1): 1 less the total variation between the policies
 	Support      float64   `json:"support"`      // share of the policy's choices that the log played at all
@@ -59,14 +59,15 @@ func (l *look) diagnose(o Options) *Evaluation {
 		}
 		sum += c * w
 		square += c * w * c * w
-		e.MaxWeight = max(e.MaxWeight, w)
+		e.MaxWeight = max(e.MaxWeight, Figure(w))
 		e.Overlap += c * min(w, 1) / n
 	}
-	e.MeanWeight = sum / n
+	mean := sum / n
+	e.MeanWeight = Figure(mean)
 	e.ESS = Figure(ratio(sum*sum, square))
 	deviation := 0.0
 	for t := range s.all() {
-		d := l.c(t) * (l.w(t) - e.MeanWeight)
+		d := l.c(t) * (l.w(t) - mean)
 		deviation += d * d
 	}
 	e.MeanWeightSE = Figure(math.Sqrt(ratio(deviation, n-1) / n))
@@ -125,13 +126,16 @@ func (e *Evaluation) flagWeights() {
 	ess := float64(e.ESS)
 	switch {
 	case e.Matched == 0: // said
+	case math.IsNaN(ess):
+		e.flag("weights are so large that their effective sample size is no number: propensities as small as the log's " +
+			"estimate nothing")
 	case ess < minESS:
 		e.flag("effective sample size %s is below %d (of %d rows): few rows carry the estimates", short(ess),
 			minESS, e.Rows)
 	case ess < minESSShare*float64(e.Rows):
 		e.flag("effective sample size %s is below 1%% of %d rows: few rows carry the estimates", short(ess), e.Rows)
 	}
-	off, se := e.MeanWeight-1, float64(e.MeanWeightSE)
+	off, se := float64(e.MeanWeight)-1, float64(e.MeanWeightSE)
 	if math.IsNaN(se) || math.Abs(off) <= max(printed, maxOff*se) {
 		return
 	}
@@ -141,10 +145,10 @@ func (e *Evaluation) flagWeights() {
 	}
 	const why = "propensities are wrong, or the policy plays where the log does not"
 	if se <= rounding {
-		e.flag("mean weight %s is %s 1 in every row: %s", short(e.MeanWeight), side, why)
+		e.flag("mean weight %s is %s 1 in every row: %s", short(float64(e.MeanWeight)), side, why)
 		return
 	}
-	e.flag("mean weight %s is %s standard errors %s 1: %s", short(e.MeanWeight), short(math.Abs(off)/se), side, why)
+	e.flag("mean weight %s is %s standard errors %s 1: %s", short(float64(e.MeanWeight)), short(math.Abs(off)/se), side, why)
 }
 
 // flagModel says which estimators are wrong about the policy that made the log, whose mean is known exactly.

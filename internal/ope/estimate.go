@@ -192,7 +192,7 @@ func (l *look) estimate(ev *Evaluation, lambda lambdas, o Options) (Estimates, e
 	for i := range all {
 		m, e := &all[i], &out[i]
 		value, se := m.value(&sum), spreads[i]
-		if m.cuts(ev.MaxWeight, lambda) || ev.Matched == 0 {
+		if m.cuts(float64(ev.MaxWeight), lambda) || ev.Matched == 0 {
 			*e = Normal(m.name, value, math.NaN())
 			e.Bias = l.bias(m, u, &sum)
 		} else {

@@ -23,7 +23,7 @@ func TestEventsByHand(t *testing.T) {
 	value := func(name string) Figure { return e.Estimates.Get(name).Value }
 	near(t, "events", Figure(e.Events), 7)
 	near(t, "ESS", e.ESS, 13*13/(.25+4.5*4.5+36+4))
-	near(t, "mean weight", Figure(e.MeanWeight), 13./7)
+	near(t, "mean weight", e.MeanWeight, 13./7)
 	near(t, "overlap", Figure(e.Overlap), (.5+3+1+2)/7)
 	near(t, "IPS", value("ips"), 6.5/7)
 	near(t, "SNIPS", value("snips"), 6.5/13)
@@ -77,7 +77,7 @@ func TestEventsAreRows(t *testing.T) {
 			same(t, e.Name, e.Value, want.Estimates[i].Value, 1)
 		}
 		same(t, "events", Figure(got.Events), Figure(want.Rows), 1)
-		same(t, "mean weight", Figure(got.MeanWeight), Figure(want.MeanWeight), 1)
+		same(t, "mean weight", got.MeanWeight, want.MeanWeight, 1)
 		same(t, "overlap", Figure(got.Overlap), Figure(want.Overlap), 1)
 		same(t, "support", Figure(got.Support), Figure(want.Support), 1)
 		last := len(got.Course.SoFar) - 1

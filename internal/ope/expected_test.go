@@ -126,7 +126,7 @@ func figureOf(t testing.TB, e *Evaluation, column string) float64 {
 	case "ESS":
 		return float64(e.ESS)
 	case "max w":
-		return e.MaxWeight
+		return float64(e.MaxWeight)
 	case "IPS se":
 		return float64(e.Estimates.Get("ips").SE)
 	}

@@ -41,7 +41,7 @@ func TestByHand(t *testing.T) {
 		return v
 	}
 	near(t, "ESS", e.ESS, 81/(.25+2.25+36+1))
-	near(t, "mean weight", Figure(e.MeanWeight), 9./4)
+	near(t, "mean weight", e.MeanWeight, 9./4)
 	near(t, "overlap", Figure(e.Overlap), 3.5/4)
 	near(t, "IPS", get("ips").Value, 6.5/4)
 	near(t, "SNIPS", get("snips").Value, 6.5/9)

@@ -30,12 +30,12 @@ func Judged(e *judge.Evaluations, screen bool) *Page {
 	}
 	estimates.Columns = append(estimates.Columns, column{Name: chosenColumn})
 	for _, p := range e.Policies {
-		mean := words.Figure(p.MeanWeight, 3)
+		mean := words.Figure(float64(p.MeanWeight), 3)
 		if p.MeanWeightSE > words.RoundedAway {
 			mean += "±" + words.Figure(float64(p.MeanWeightSE), 2)
 		}
 		weights.row(clip(p.Policy), "", words.Count(int64(p.Matched)), words.Figure(float64(p.ESS), 3),
-			words.Figure(p.MaxWeight, 3), mean, words.Figure(p.Overlap, 2))
+			words.Figure(float64(p.MaxWeight), 3), mean, words.Figure(p.Overlap, 2))
 		row := []string{clip(p.Policy), ""}
 		for _, v := range p.Estimates {
 			row = append(row, words.WithError(v.Value, v.SE)+v.Mark())

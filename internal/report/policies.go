@@ -124,8 +124,8 @@ func (b *builder) health() section {
 	}
 	for i, p := range b.Policies {
 		t.row(p.Policy, words.Count(int64(p.Matched)), words.Digits(float64(p.ESS)),
-			percent(float64(b.Standings[i].ESS)), words.Digits(p.MaxWeight),
-			mean{ope.Figure(p.MeanWeight), p.MeanWeightSE}.String(), words.Digits(p.Overlap), words.Percent(p.Support))
+			percent(float64(b.Standings[i].ESS)), words.Digits(float64(p.MaxWeight)),
+			mean{p.MeanWeight, p.MeanWeightSE}.String(), words.Digits(p.Overlap), words.Percent(p.Support))
 		if len(p.Flags) > 0 {
 			t.mark(bad)
 		}
