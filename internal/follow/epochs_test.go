@@ -315,6 +315,10 @@ func TestLoggedEpochs(t *testing.T) {
 	if s := all.Renewed(&Source{Name: "m", Version: 1}, refs[1].Offset+1); s != nil {
 		t.Errorf("one that began before: %+v", s)
 	}
+	delete(all.offsets, 2)
+	if s := all.Renewed(&Source{Name: "m", Version: 1}, 0); s != nil {
+		t.Errorf("one that is not in the log: %+v", s)
+	}
 	at := 0
 	overtaken := fresh()
 	overtaken.log = &dropping{Log: log, drop: func() {

@@ -256,6 +256,40 @@ func markOf(m *codec.FeedbackMark) stream.Record {
 	return stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, m)}
 }
 
+// TestBestSnapshot: a follower goes on from the snapshot that learned most, of several the last, and knows the highest
+// round that the last mark and snapshots tell of.
+func TestBestSnapshot(t *testing.T) {
+	log, topics := learnedLog(t, 3)
+	f, _, err := follow(t, log)
+	must(t, err)
+	early := f.Snapshot()
+	for n := int64(4); n < 9; n++ {
+		put(t, log, topics.Feedback, feedbackOf(n, 1, .5))
+	}
+	must(t, f.catchUp(t.Context()))
+	for _, s := range []*Snapshot{early, f.Snapshot(), f.Snapshot(), early} {
+		must(t, f.WriteSnapshot(t.Context(), s, fmt.Sprint("n", len(f.kept))))
+	}
+	written := f.kept
+	for _, c := range []struct {
+		mark codec.FeedbackMark
+		told int64
+	}{
+		{codec.FeedbackMark{}, 8},
+		{codec.FeedbackMark{Positions: []codec.Position{{Partition: 0, Round: 10}, {Partition: 1, Round: 99}}}, 10},
+		{codec.FeedbackMark{Positions: []codec.Position{{Round: 7, Done: []codec.Run{{From: 9, To: 12}}}}}, 12},
+		{codec.FeedbackMark{Positions: []codec.Position{{Round: 7, Done: []codec.Run{{From: 3, To: 4}}}}}, 8},
+	} {
+		put(t, log, topics.Feedback, markOf(&c.mark))
+		again := New(log, "m", build, 1)
+		best, err := again.bestSnapshot(t.Context())
+		if must(t, err); best.Through != 8 || best.Offset != written[2] || !slices.Equal(again.kept, written) ||
+			again.Told(0) != c.told {
+			t.Errorf("%+v: from offset %d of %v, told of round %d", c.mark, best.Offset, again.kept, again.Told(0))
+		}
+	}
+}
+
 // TestForeignFeedback: what somebody else wrote into the feedback log is told with its place, and passed over.
 func TestForeignFeedback(t *testing.T) {
 	for _, kind := range []string{"", codec.TypeClass, codec.TypeEpoch, codec.TypeMark, "x"} {
@@ -430,6 +464,7 @@ func TestPlan(t *testing.T) {
 		"rollback": {model.Warm{Through: 7}, [3]int64{1, 7, 1}, ""},
 		"the end":  {model.Warm{Through: 12}, [3]int64{1, 12, 1}, ""},
 		"too far":  {model.Warm{Through: 13}, [3]int64{}, "the feedback log ends at 12"},
+		"scaled":   {model.Warm{Refit: true}, [3]int64{}, "version 1 (epoch 1) are on another scale: reward: differs"},
 	} {
 		log, topics := learnedLog(t, 12)
 		var told strings.Builder
@@ -437,6 +472,9 @@ func TestPlan(t *testing.T) {
 		must(t, e.Find(t.Context(), []codec.EpochRef{{Epoch: 1, Offset: stream.Earliest}}))
 		s := &Source{Name: "m", Version: 2, Model: []byte("model 1\n"), Files: map[string][]byte{"f": []byte("x")},
 			Order: []string{"f"}, Warm: c.warm}
+		if name == "scaled" {
+			s.Model = []byte("name: m\nversion: 2\nreward: {min: 0, max: 9}\n")
+		}
 		rec, paused := s.Record(2, 1, "", 12), 0
 		err := e.Plan(t.Context(), s, &rec, func() error { paused++; return nil })
 		if c.says != "" {
@@ -588,6 +626,7 @@ func TestKeep(t *testing.T) {
 		"the same":        {"", "", "x", ""},
 		"another window":  {"", "window: 9 rounds\n", "x", ""},
 		"another file":    {"", "", "y", ""},
+		"more actions":    {"actions: [a, b]\n", "actions: [a, b, c]\n", "x", ""},
 		"early":           {linear, linear + "early: median\n", "x", ""},
 		"no longer early": {linear + "early: median\n", linear, "x", `early differs: it has "early:`},
 		"more features": {"max_features: 8\n", "max_features: 9\n", "x",
@@ -631,7 +670,8 @@ func TestKeep(t *testing.T) {
 			if err != nil || rec.Continues != 1 {
 				t.Errorf("%s: goes on with %d, %v", name, rec.Continues, err)
 			}
-			was, err := f.heart.Epoch().Learner.AppendBinary(nil)
+			before := f.heart.Epoch().Learner
+			was, err := before.AppendBinary(nil)
 			must(t, err)
 			put(t, log, topics.Feedback, e.Last.Records()...)
 			must(t, f.catchUp(t.Context()))
@@ -639,8 +679,34 @@ func TestKeep(t *testing.T) {
 			if must(t, err); !bytes.Equal(was, now) || f.heart.Epoch().Number != n {
 				t.Errorf("%s: another learner in epoch %d", name, f.heart.Epoch().Number)
 			}
+			if copied := n == 2 && name == "more actions"; copied != (f.heart.Epoch().Learner != before) {
+				t.Errorf("%s: it is a copy in epoch %d: %v", name, n, !copied)
+			}
 			put(t, log, topics.Feedback, feedbackOf(n+1, n, .5))
 			must(t, f.catchUp(t.Context()))
+		}
+		last := e.Last
+		back := func() error { // to the learner of epoch 1
+			rec = s.Record(9, 1, "", rec.Through)
+			defer e.Undo(last)
+			return e.Plan(t.Context(), s, &rec, nil)
+		}
+		s.Warm = model.Warm{Through: 2}
+		refused := slices.Contains([]string{"more features", "more actions", "another class"}, name)
+		if err := back(); errors.Is(err, ErrModel) != refused || err != nil && !strings.Contains(err.Error(),
+			"warm: 2 is a state of version 1 (epoch 1), ") {
+			t.Errorf("%s: back: %v", name, err)
+		}
+		if name != "the same" {
+			continue
+		}
+		s.Earlier, s.Model = s.Model, append(s.Model, "oracle: {kind: auto, version: 2}\n"...)
+		if err := back(); err != nil || !bytes.Equal(rec.Model, s.Earlier) {
+			t.Errorf("%q: %v", rec.Model, err)
+		}
+		s.Earlier = nil
+		if err := back(); !errors.Is(err, ErrModel) || !strings.Contains(err.Error(), "oracle: differs") {
+			t.Error(err)
 		}
 	}
 }
