@@ -711,6 +711,61 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// noticing is a learner whose oracle notices a change with every third round.
+type noticing struct{ *learner.DAFA }
+
+func (n noticing) Oracle() oracle.Regressor { return noticed{n.DAFA.Oracle(), n} }
+
+type noticed struct {
+	oracle.Regressor
+	of noticing
+}
+
+func (n noticed) Changes() (oracle.Changes, bool) {
+	c := oracle.Changes{Count: n.of.Learned() / 3, Last: []oracle.Change{{Action: "a", Outcome: "sale"}, {}}}
+	return c, true
+}
+
+// TestChangesAreTold: each change that the oracle notices is told once by the follower that warns.
+func TestChangesAreTold(t *testing.T) {
+	log, _ := learnedLog(t, 8)
+	for _, warns := range []bool{true, false} {
+		var told strings.Builder
+		f := New(log, "m", func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
+			ep, err := build(rec, files)
+			ep.Learner = noticing{ep.Learner.(*learner.DAFA)}
+			return ep, err
+		}, 1)
+		f.warns, f.logger = warns, slog.New(slog.NewTextHandler(&told, nil))
+		must(t, f.open(t.Context()))
+		t.Cleanup(f.Close)
+		for n, want := range []int{3: 1, 6: 2, 8: 0} {
+			says := fmt.Sprintf("feedback=%d action=all outcome=loss changes=%d ", n, want)
+			if strings.Contains(told.String(), says) != (warns && want > 0) {
+				t.Errorf("after feedback %d: %s", n, told.String())
+			}
+		}
+		if n := strings.Count(told.String(), "level=WARN"); n != 2 && warns || n > 0 && !warns {
+			t.Errorf("warns %v: told %d times", warns, n)
+		}
+	}
+}
+
+// TestMatches: the rounds of an apprentice, and no others, tell how probably the learner would do the same.
+func TestMatches(t *testing.T) {
+	log, topics := learnedLog(t, 3)
+	var x codec.Feedback
+	r := feedbackOf(4, 1, .5)
+	must(t, codec.ParseFeedback(&x, r.Value))
+	x.Mode = codec.Apprentice
+	put(t, log, topics.Feedback, stream.Record{Value: codec.AppendFeedback(nil, &x)}, feedbackOf(5, 1, .5))
+	f, _, err := follow(t, log)
+	must(t, err)
+	if m := f.scope.View().Match; m.Rounds != 1 || !(m.Rate > 0 && m.Rate < 1) {
+		t.Errorf("%+v", m)
+	}
+}
+
 // TestRestoredEra: a follower that begins at a snapshot is in its era.
 func TestRestoredEra(t *testing.T) {
 	log, s, got := learnedSnapshot(t)
