@@ -37,7 +37,7 @@ func (d *decisionCheck) begin(ctx context.Context) error {
 		return nil
 	}
 	switch from, snap := v.models.start(); {
-	case from != nil && from.through == 0:
+	case from != nil && from.epoch == 1:
 		v.report.Start = "the beginning"
 	case from != nil:
 		v.report.Start = fmt.Sprintf("epoch %d, after feedback %d", from.epoch, from.through)
@@ -109,9 +109,6 @@ func (d *decisionCheck) follow(ctx context.Context, to place) (lost bool, err er
 	rep := d.audit.Replica()
 	if d.anyEra {
 		rep.BeginEra(to.era)
-	}
-	if rep.Era() > to.era {
-		return true, nil
 	}
 	for d.dead == nil {
 		r, err := d.feedback.head(ctx)

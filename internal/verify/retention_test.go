@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,11 +148,15 @@ func TestVerifyOvertaken(t *testing.T) {
 }
 
 // TestVerifyTruncated: a log that says that records are dropped, though it keeps as many as before, ends with its
-// error; the last of too many attempts says what it found.
+// error, unless a record differs: it may have named them. The last of too many attempts says what it found.
 func TestVerifyTruncated(t *testing.T) {
 	w := liveWorld(t, 1, 1, 10)
 	log := &hookedLog{Log: w.log, broken: w.ts.Contexts, err: stream.ErrTruncated}
 	if r, err := w.run(log); !errors.Is(err, stream.ErrTruncated) {
+		t.Errorf("%v %+v", err, r)
+	}
+	w.edit(w.ts.Snapshots, 0, w.records(w.ts.Snapshots, 0)[0].Offset, func(r *stream.Record) { r.Key = []byte("key") })
+	if r, err := w.run(log); err != nil || r.ExitCode() != Different {
 		t.Errorf("%v %+v", err, r)
 	}
 	v := verification{report: Report{First: &Difference{Topic: "d", Partition: 1, Offset: 7, Field: "n", Want: "1",
@@ -311,6 +316,84 @@ func (w *world) retain(kept int64) {
 					break
 				}
 			}
+		}
+	}
+}
+
+// TestVerifyClockGone: where the clock of a log went back, what is taken after that has the log time of a record before
+// it. Retention may drop that record: then what is kept is no difference.
+func TestVerifyClockGone(t *testing.T) {
+	w, _ := cutWorld(t)
+	decided := map[int64]bool{}
+	for _, r := range w.records(w.ts.Decisions, 0) {
+		var d codec.Decision
+		if r.Type == "" && codec.ParseDecision(&d, r.Value) == nil {
+			decided[d.Source] = true
+		}
+	}
+	for _, topic := range []string{w.ts.Contexts, w.ts.Decisions} {
+		recs := w.records(topic, 0)
+		for n := 1; n < len(recs); n += len(recs) / 7 {
+			if topic == w.ts.Contexts && !decided[recs[n].Offset] {
+				continue // a reject tells of its log time
+			}
+			kept := slices.Clone(recs[n:])
+			kept[0].Time -= 3
+			w.no(w.log.Edit(topic, 0, func([]stream.Record) []stream.Record { return kept }))
+			if r := w.verify(); r.Differences > 0 {
+				t.Errorf("%s from %d on: %+v", topic, n, r.First)
+			}
+		}
+		w.no(w.log.Edit(topic, 0, func([]stream.Record) []stream.Record { return recs }))
+	}
+}
+
+// TestVerifyRulesGone: behind the first mark that can be restored a decider may decide yet by an epoch that is gone, and
+// so are its rules: the cut that takes its decision is too old, and so are those behind it, to the next mark.
+func TestVerifyRulesGone(t *testing.T) {
+	w := newWorld(t, 1, 7)
+	w.use(3)
+	w.rounds(30)
+	w.idle()
+	w.name(worldModels[4])
+	w.openJoiner() // its deciders have not learned of the epoch
+	for range 3 {
+		w.ask()
+	}
+	_, err := w.d[0].StepContexts(w.ctx, 3)
+	w.no(err)
+	w.rounds(20)
+	w.idle()
+	last := len(w.records(w.ts.Feedback, 0))
+	w.rounds(10)
+	w.dropAll(w.ts.Snapshots, 1)
+	w.drop(w.ts.Feedback, 0, 5) // the first epoch
+	checked := int64(0)
+	for _, r := range w.records(w.ts.Feedback, 0)[last-5:] {
+		if r.Type == codec.TypeCut {
+			checked++
+		}
+	}
+	r := w.verify()
+	if c := r.Cuts; r.Differences > 0 || checked == 0 || c.Checked != checked || c.TooOld != c.Records-checked {
+		t.Errorf("%d cuts behind the last mark\n%s", checked, r.text())
+	}
+}
+
+// TestBeginAtEpoch: the beginning of a log is its first epoch. What was decided before another is too old, though no
+// feedback had come.
+func TestBeginAtEpoch(t *testing.T) {
+	for _, c := range []struct {
+		startPoint
+		from place
+		said string
+	}{{startPoint{epoch: 1}, place{}, "the beginning"}, {startPoint{epoch: 2}, place{0, 0, 2}, "epoch 2, after feedback 0"},
+		{startPoint{epoch: 3, through: 7}, place{0, 7, 3}, "epoch 3, after feedback 7"}} {
+		v := &verification{models: modelReader{starts: []startPoint{c.startPoint}, firstN: c.through + 1}}
+		v.models.v = v
+		d := &decisionCheck{v: v, feedback: &logCursor{first: 9}}
+		if err := d.begin(t.Context()); err != nil || d.from != c.from || v.report.Start != c.said {
+			t.Errorf("%+v: %v, %+v, %s", c, err, d.from, v.report.Start)
 		}
 	}
 }

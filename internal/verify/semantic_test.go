@@ -232,6 +232,12 @@ var semantic = []planted{
 		r.Key = []byte("key")
 		return refusedContext("", func(*codec.Reject) {})(w, r)
 	}, ofRejects},
+	{"refused: a partition below 0", "partition", func(w *world, r *stream.Record) bool {
+		x, err := codec.ParseReject(r.Value)
+		x.Partition = -1
+		r.Value = codec.AppendReject(nil, &x)
+		return r.Type == "" && err == nil && w.repeatedRejects()[r.Offset] // the other copy stays
+	}, ofRejects},
 	{"refused: a mark", "type", func(_ *world, r *stream.Record) bool {
 		r.Type = codec.TypeMark
 		return true
@@ -245,6 +251,10 @@ var semantic = []planted{
 		s.Bytes[len(s.Bytes)-3] ^= 1
 		s.SHA256 = fmt.Sprintf("%x", sha256.Sum256(s.Bytes))
 	}), ofSnapshots},
+	{"snapshot: a mark", "type", func(_ *world, r *stream.Record) bool {
+		r.Type = codec.TypeMark
+		return true
+	}, ofSnapshots},
 	{"snapshot: a key", "key", func(_ *world, r *stream.Record) bool {
 		r.Key = []byte("key")
 		return r.Type == ""

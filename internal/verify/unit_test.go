@@ -21,10 +21,9 @@ func TestRejectCutOff(t *testing.T) {
 	for kept, ok := range map[int]bool{codec.MaxRejectBytes: true, codec.MaxRejectBytes + 1: true,
 		codec.MaxRejectBytes - 1: false, len(record) - 1: true, len(record): false} {
 		for size, ok := range map[int]bool{len(record): ok, len(record) - 1: false, len(record) + 1: false} {
-			x := rejectIndex{seed: maphash.MakeSeed()}
-			info := rejectInfo{kept: kept, size: size, bytes: maphash.Bytes(x.seed, record[:kept]),
-				id: maphash.String(x.seed, "")}
-			if field, _, _ := x.compare(&info, &stream.Record{Value: record}); (field == "") != ok {
+			x := rejectIndex{seed: maphash.MakeSeed(), all: map[rejectKey]*rejectInfo{}}
+			x.add(nil, rejectKey{}, &stream.Record{}, &codec.Reject{Bytes: record[:kept], Size: size})
+			if field, _, _ := x.compare(x.find(rejectKey{}), &stream.Record{Value: record}); (field == "") != ok {
 				t.Errorf("%d bytes kept of %d, said to be %d: %q", kept, len(record), size, field)
 			}
 		}
@@ -413,6 +412,33 @@ func TestTurns(t *testing.T) {
 		}
 		if turn != c.turn || left != " "+c.left {
 			t.Errorf("%+v: turn %d, left%s", c, turn, left)
+		}
+	}
+}
+
+// TestCopyOfNoPartition: feedback before the first mark that can be restored is of one of the model's partitions.
+func TestCopyOfNoPartition(t *testing.T) {
+	for partition, want := range map[int]string{-1: "partition", 0: "round", 1: "round", 2: "partition"} {
+		k := copyCheck{f: &fateCheck{feedback: &logCursor{}}, lanes: make([]copyLane, 2)}
+		got := ""
+		err := k.check(t.Context(), &stream.Record{}, &codec.Feedback{Partition: partition, Round: -1},
+			func(field string, _, _ any) { got += field })
+		if err != nil || got != want {
+			t.Errorf("partition %d: %q, %v", partition, got, err)
+		}
+	}
+}
+
+// TestMarkWithoutCuts: a mark of a joiner that logs no cuts may stand before those of one that does, and not behind.
+func TestMarkWithoutCuts(t *testing.T) {
+	for begun, want := range map[bool]int64{false: 0, true: 1} {
+		v := &verification{found: map[site]Difference{}, partitions: 1}
+		f := v.newFates(&logCursor{}, nil)
+		f.begun = begun
+		r := stream.Record{Type: codec.TypeMark, Offset: 7, Value: codec.AppendFeedbackMark(nil, &codec.FeedbackMark{N: 3})}
+		if err := f.takeMark(t.Context(), &r); err != nil || v.report.Differences != want ||
+			v.report.Marks != (Tally{Records: 1, TooOld: 1}) || f.marks[7] != (markPlace{-1, 3, 0}) {
+			t.Errorf("behind cuts %v: %v, %+v, %v", begun, err, v.report, f.marks)
 		}
 	}
 }
