@@ -116,7 +116,7 @@ func (a *Assigned) check() (string, error) {
 		return "assigned.by", err
 	}
 	if len(a.Law) == 0 {
-		if a.Propensity != 0 && !(a.Propensity > 0 && a.Propensity <= 1) {
+		if !(a.Propensity >= 0 && a.Propensity <= 1) {
 			return "assigned.propensity", errPossible
 		}
 		return "", nil

@@ -313,9 +313,6 @@ func (r *reader) list(rec *record, f *field, v reflect.Value) {
 		v.SetBytes(append([]byte{}, r.bytes()...))
 		return
 	}
-	if v.IsNil() {
-		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
-	}
 	for s := r.open(tokList); r.more(&s); {
 		i := v.Len()
 		v.Grow(1)
