@@ -139,16 +139,17 @@ func TestNumbersOfMarks(t *testing.T) {
 	}
 }
 
-// TestLearnedOfMarks: a mark of decisions says no more feedback than the log has, unless none can be read, or an era
-// has made it void.
+// TestLearnedOfMarks: a mark of decisions says no more feedback than the log has, unless none can be read or
+// retention has dropped all, or an era has made it void.
 func TestLearnedOfMarks(t *testing.T) {
 	for _, c := range []struct {
-		last, through, era int64
-		ok                 bool
-	}{{10, 10, 0, true}, {10, 11, 0, false}, {0, 11, 0, true}, {10, 11, 1, true}} {
+		first, firstN, last, through, era int64
+		ok                                bool
+	}{{1, 1, 10, 10, 0, true}, {1, 1, 10, 11, 0, false}, {1, 0, 0, 11, 0, true}, {1, 1, 10, 11, 1, true},
+		{9, 0, 10, 11, 0, true}, {9, 3, 10, 11, 0, false}, {1, 0, 10, 11, 0, false}} {
 		v := &verification{found: map[site]Difference{}, rejects: &rejectIndex{}, partitions: 1}
-		v.models.lastN = c.last
-		d := &decisionCheck{v: v, audit: follow.New(nil, "m", nil, 1)}
+		v.models.firstN, v.models.lastN = c.firstN, c.last
+		d := &decisionCheck{v: v, audit: follow.New(nil, "m", nil, 1), feedback: &logCursor{first: c.first}}
 		if c.era > 0 {
 			d.eras.Eras = []codec.EraStart{{Era: c.era, N: c.last}}
 		}

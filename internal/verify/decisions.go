@@ -125,7 +125,7 @@ func (d *decisionCheck) decision(ctx context.Context, l *decisionLane) error {
 		l.wrong("id", "a new id", "that of round "+i64(n))
 	}
 	monotone := l.follows(p)
-	tooOld, lost := d.dead == errNoStart || p.before(d.from), false
+	tooOld, lost := d.dead == errNoStart || p.before(d.from) || d.hungry(p), false
 	if monotone && !tooOld {
 		var err error
 		if lost, err = d.follow(ctx, p); err != nil {
@@ -148,6 +148,11 @@ func (d *decisionCheck) decision(ctx context.Context, l *decisionLane) error {
 		return nil
 	}
 	return d.decide(l, src, id)
+}
+
+// hungry reports whether what was learned up to a place is gone: the log keeps no feedback, and began before it.
+func (d *decisionCheck) hungry(p place) bool {
+	return d.feedback.cut() && d.v.models.firstN == 0 && p.through > d.from.through
 }
 
 // decide lets the heart decide again and compares.

@@ -64,8 +64,8 @@ func TestBeginAtSnapshot(t *testing.T) {
 	}
 }
 
-// TestErasOfMarks: a mark tells of a loss if it says so, or if its era is later than the last that is known: of a log
-// that has lost its beginning none is before the first mark.
+// TestErasOfMarks: a mark tells of a loss if it says so, or if its era is later than the last that is known. That of the
+// first mark of a log that has lost its beginning may have begun at any time before.
 func TestErasOfMarks(t *testing.T) {
 	mark := func(era, lost int64) codec.FeedbackMark {
 		return codec.FeedbackMark{Era: era, Lost: lost, Limits: codec.Limits{Heart: 1}}
@@ -76,15 +76,17 @@ func TestErasOfMarks(t *testing.T) {
 		want  int
 	}{
 		{1, []codec.FeedbackMark{mark(0, 0)}, 0}, {1, []codec.FeedbackMark{mark(1, 0)}, 1},
-		{9, []codec.FeedbackMark{mark(1, 0)}, 0}, {9, []codec.FeedbackMark{mark(1, 0), mark(1, 0)}, 0},
-		{9, []codec.FeedbackMark{mark(1, 0), mark(2, 0)}, 1}, {9, []codec.FeedbackMark{mark(0, 3)}, 1},
+		{9, []codec.FeedbackMark{mark(0, 0)}, 0}, {9, []codec.FeedbackMark{mark(1, 0)}, 1},
+		{9, []codec.FeedbackMark{mark(1, 0), mark(1, 0)}, 1}, {9, []codec.FeedbackMark{mark(1, 0), mark(2, 0)}, 2},
+		{9, []codec.FeedbackMark{mark(0, 3)}, 1},
 	} {
-		d := &decisionCheck{v: &verification{}, feedback: &logCursor{first: c.first}}
+		d := &decisionCheck{v: &verification{}, feedback: &logCursor{first: c.first}, since: 5}
 		for i := range c.marks {
 			d.mark(&stream.Record{}, &c.marks[i])
 		}
-		if got := len(d.v.losses.all); got != c.want {
-			t.Errorf("%+v: %d losses", c, got)
+		all := d.v.losses.all
+		if got := len(all); got != c.want || got > 0 && (all[0].since == 0) != (c.first > 1) {
+			t.Errorf("%+v: losses %+v", c, all)
 		}
 	}
 }

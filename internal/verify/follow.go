@@ -165,9 +165,12 @@ func (d *decisionCheck) learn(ctx context.Context, r *stream.Record) error {
 
 // mark takes note of what a mark says of eras.
 func (d *decisionCheck) mark(r *stream.Record, m *codec.FeedbackMark) {
-	known := d.eras.Limits.Heart > 0 || !d.feedback.cut()
-	if d.anyEra = false; m.Lost > 0 || known && m.Era > d.eras.Era {
-		d.v.losses.add(d.since, r.Time)
+	since := d.since
+	if d.eras.Limits.Heart == 0 && d.feedback.cut() { // nobody knows when the era began
+		since = 0
+	}
+	if d.anyEra = false; m.Lost > 0 || m.Era > d.eras.Era {
+		d.v.losses.add(since, r.Time)
 	}
 	d.eras = *m
 }

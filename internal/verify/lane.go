@@ -231,6 +231,6 @@ func (l *decisionLane) checkLearned(r *stream.Record, m *codec.DecisionMark) {
 	l.v.suspect(at(l.decisions, r, "learned_through", "the number of a feedback in the log", m.LearnedThrough), nil,
 		func() bool {
 			last := max(l.v.models.lastN, d.audit.Replica().LearnedThrough())
-			return is.through <= last || last == 0 || d.eras.Voids(is.era, is.through)
+			return is.through <= last || last == 0 || d.hungry(is) || d.eras.Voids(is.era, is.through)
 		})
 }

@@ -90,6 +90,25 @@ func TestChangedBehindDropped(t *testing.T) {
 	}
 }
 
+// TestFeedbackDropped: that retention has dropped feedback, though decisions that learned it are kept, or marks that tell
+// of lost tails, is no difference.
+func TestFeedbackDropped(t *testing.T) {
+	failed := failedWorld(t, 2, 104)
+	failed.drop(failed.ts.Decisions, 0, 40)
+	for _, w := range []*world{warmWorld(t), failed} {
+		all := w.records(w.ts.Feedback, 0)
+		for i := len(all) / 2; i < len(all); i++ {
+			if all[i].Type == codec.TypeMark || all[i].Type == codec.TypeCut && all[i-1].Type == "" {
+				w.no(w.log.Truncate(w.ts.Feedback, 0, all[i].Offset))
+				if r, err := w.run(w.log); err != nil || r.ExitCode() != TooOld {
+					t.Errorf("from %d on: %v %s", all[i].Offset, err, r.text())
+				}
+			}
+		}
+		w.no(w.log.Edit(w.ts.Feedback, 0, func([]stream.Record) []stream.Record { return all }))
+	}
+}
+
 // eagerLog drops contexts of partition 0 before they are read.
 type eagerLog struct {
 	stream.Log
