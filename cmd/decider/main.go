@@ -177,6 +177,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 			return err
 		}
 	}
+	c.retention.announce(ctx, env.Logger, e.Log, source)
 	partitions, err := topics.Ensure(ctx, e.Log, source.Name, c.partitions,
 		topics.Retention{Age: time.Duration(c.retention)})
 	if err != nil {

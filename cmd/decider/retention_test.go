@@ -1,8 +1,17 @@
 package main
 
 import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"hindsight/internal/modelfile"
+	"hindsight/internal/topics"
+	"hindsight/pkg/stream/mem"
 )
 
 func TestRetentionInDays(t *testing.T) {
@@ -17,6 +26,37 @@ func TestRetentionInDays(t *testing.T) {
 		var r retention
 		if err := r.Set(text); err == nil {
 			t.Errorf("%q: %v", text, &r)
+		}
+	}
+}
+
+// A new log that would drop what the model waits for is told. An old one keeps what it was created with.
+func TestRetentionBelowWindow(t *testing.T) {
+	for text, want := range map[string]bool{"window: 8d": true, "window: 7d": true, "window: 6d": false,
+		"window: 900 rounds": false, "unit: {sticky: 30d}": true, "": false,
+		"outcomes: {q: {window: 8d}}\nreward: q": true} {
+		path := filepath.Join(t.TempDir(), "m.yaml")
+		if err := os.WriteFile(path, []byte("name: m\n"+text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		source, err := modelfile.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		log, week := mem.New(mem.Options{}), retention(7*24*time.Hour)
+		warned := func(r retention) bool {
+			var b bytes.Buffer
+			r.announce(t.Context(), slog.New(slog.NewTextHandler(&b, nil)), log, source)
+			return strings.Contains(b.String(), "retention=168h0m0s")
+		}
+		if got := warned(week); got != want || warned(0) {
+			t.Errorf("%q: warned %v, for ever %v", text, got, warned(0))
+		}
+		if err := topics.Create(t.Context(), log, "m", 1, topics.Retention{}); err != nil {
+			t.Fatal(err)
+		}
+		if warned(week) {
+			t.Errorf("%q: an old log that keeps its records for ever", text)
 		}
 	}
 }
