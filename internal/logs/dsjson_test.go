@@ -230,4 +230,13 @@ func TestDsjsonDepth(t *testing.T) {
 			}
 		}
 	}
+	for _, more := range []string{"", "["} { // objects in lists, of which two levels are passed-1 or one more
+		text := `{"_label_cost":0,"a":[1],"p":[1],"c":{"_multi":[{"f":` + more + strings.Repeat(`[{"f":`, passed/2-1) +
+			"[null]" + strings.Repeat("}]", passed/2-1) + strings.Repeat("]", len(more)) + `}]}}`
+		r := openText(t, text, Options{Format: Dsjson})
+		_, err := readAll(t, r)
+		if a := r.Account(); err != nil || (a.Malformed > 0) != (more != "") {
+			t.Errorf("objects in lists, and %q: %+v, %v", more, a, err)
+		}
+	}
 }

@@ -40,6 +40,9 @@ func goldenRecords(t *testing.T, format, text string, columns []string) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
+	if s := r.Schema(); s != nil {
+		out.WriteString("schema" + golden.Fields(s, "File", "Format"))
+	}
 	records, err := readAll(t, r)
 	for i := range records {
 		if n, ok := r.EventOf(records[i].ID); ok {

@@ -28,6 +28,7 @@ func TestParseMapping(t *testing.T) {
 		"time-column: a\ntime_column: b\n": "m.yaml:2:1: time_column is there twice",
 		"time-column: [a]\n":               "m.yaml:1:14: time-column: expected the name of a column",
 		"time-column:\naction-column: x\n": "m.yaml:1:13: time-column: expected the name of a column",
+		"time-column: ''\n":                "m.yaml:1:14: time-column: expected the name of a column",
 		"action-column: x\nfeatures: {}\n": "m.yaml:2:11: features: expected a list",
 		"features:\n- a\n- [b]\n":          "m.yaml:3:3: features: expected the name of a column",
 		"time-column: a\n\tb: c\n":         "m.yaml:2:1: not YAML: ",
@@ -46,6 +47,9 @@ func TestParseMapping(t *testing.T) {
 	if (&Mapping{FeaturePrefix: "x"}).IsZero() || (&Mapping{Features: []string{"x"}}).IsZero() ||
 		!(&Mapping{}).IsZero() {
 		t.Error("IsZero")
+	}
+	if !(&Mapping{Features: m.Features}).OnlyFeatures() || m.OnlyFeatures() || (&Mapping{}).OnlyFeatures() {
+		t.Error("OnlyFeatures")
 	}
 }
 

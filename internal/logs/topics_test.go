@@ -94,7 +94,8 @@ func TestTopics(t *testing.T) {
 				{Name: "b", Features: []codec.Feature{{Name: "f", Kind: codec.Bool, Value: 1}}}},
 			Baseline: []codec.Share{{Name: "b", P: 1}}}
 		d := codec.Decision{Partition: p, N: 1, ID: id, Epoch: 1, Actions: []string{"a", "b"},
-			Propensities: []float64{.25, .75}, Action: 1, Context: codec.AppendContext(nil, &c), Mode: mode}
+			Propensities: []float64{.25, .75}, Action: 1, Context: codec.AppendContext(nil, &c), Mode: mode,
+			LearnedThrough: 3}
 		if unknown > 0 {
 			d.Unknown = unknown.Fill(d.Propensities, d.Action, .75)
 		}
@@ -132,7 +133,7 @@ func TestTopics(t *testing.T) {
 	first, told, second, shown := all[0], all[1], all[2], all[3]
 	if first.ID != "first" || first.Time != 2 || first.Chosen != 1 || first.Propensity != .75 ||
 		first.Propensities[0] != .25 || first.Features[0].Value != 7 || first.Actions[1].Features[0].Name != "f" ||
-		!slices.Equal(first.Baseline, []int{1}) {
+		!slices.Equal(first.Baseline, []int{1}) || !first.Learned {
 		t.Errorf("%+v", first)
 	}
 	if told.Kind != Outcome || told.ID != "first" || told.Action != "b" || told.Value != 1 || told.OutcomeTime != 3 ||
@@ -140,7 +141,7 @@ func TestTopics(t *testing.T) {
 		t.Errorf("%+v\n%+v\n%+v", told, second, shown)
 	}
 	// What another system decided is in estimates if its propensity is known.
-	if whole, rest := all[4], all[5]; whole.ID != "assigned" || len(whole.Propensities) != 2 || rest.ID != "rest" ||
+	if whole, rest := all[4], all[5]; whole.ID != "assigned" || len(whole.Propensities) != 2 || whole.Learned || rest.ID != "rest" ||
 		rest.Propensity != .75 || len(rest.Propensities) > 0 {
 		t.Errorf("%+v\n%+v", whole, rest)
 	}
@@ -152,5 +153,15 @@ func TestTopics(t *testing.T) {
 	}
 	if !strings.Contains(rejects.String(), "nonsense") {
 		t.Errorf("%s", rejects.String())
+	}
+	for _, c := range []struct{ from, to, events int64 }{{2, second.Time, 1}, {3, second.Time, 0}, {2, second.Time + 1, 2}} {
+		o := Options{From: c.from, To: c.to}
+		r, err := OpenTopics(t.Context(), l, "m.decisions", "m.outcomes", "m.rejects", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readAll(t, r); err != nil || r.Account().Events != c.events {
+			t.Errorf("from %d to %d: %+v, %v", c.from, c.to, r.Account(), err)
+		}
 	}
 }
