@@ -10,6 +10,8 @@ import (
 
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
+	"hindsight/internal/model"
+	"hindsight/internal/random"
 	"hindsight/internal/testkit/golden"
 	"hindsight/pkg/codec"
 )
@@ -24,9 +26,10 @@ func TestGoldenTables(t *testing.T) {
 	})
 }
 
-// goldenTable describes the table of a log. Options are dedup=N, min=X, max=X and actions=A,B.
+// goldenTable describes the table of a log. Options are dedup=N, min=X, max=X, clip, reward=BOOL, long=FEATURE,
+// ngrams=COLUMN, time=COLUMN, came=COLUMN and actions=A,B.
 func goldenTable(format, text string, options []string) string {
-	o := Options{Dedup: 10}
+	o := Options{Dedup: 10, Heap: 1}
 	in := logs.Options{Stdin: strings.NewReader(text), Format: format, Dedup: 10, Inactive: true, Typed: true}
 	if format == logs.Bandit {
 		in.Mapping = logs.Mapping{Action: "who", Reward: "paid", ID: "id", Propensity: "p",
@@ -47,6 +50,17 @@ func goldenTable(format, text string, options []string) string {
 			o.Range.Clip = true
 		case "actions":
 			o.Actions = strings.Split(value, ",")
+		case "reward":
+			is := value == "true"
+			o.Reward = &is
+		case "long":
+			o.Long = func(feature string) bool { return feature == value }
+		case "time":
+			in.Mapping.Time = value
+		case "came":
+			in.Mapping.OutcomeTime = value
+		case "ngrams":
+			in.Mapping.Features = append(in.Mapping.Features, value+":ngrams")
 		}
 	}
 	r, err := logs.Open(logs.Stdin, in)
@@ -65,6 +79,18 @@ func goldenTable(format, text string, options []string) string {
 	fmt.Fprint(&out, "table", golden.Fields(b, "Intake"))
 	fmt.Fprintln(&out, "features", b.Features(), b.OutcomeNames(), "fits", b.Fits(), "sets", b.Sets(), "ids",
 		b.HasIDs())
+	m, err := model.Parse("m.yaml", []byte("name: m\nversion: 1\n"))
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	b.Fit(m)
+	fmt.Fprintf(&out, "a model %v %v %v %d %d %v %s\n", m.Reward, m.Range, m.Actions, m.MaxActions, m.MaxFeatures,
+		m.Features, m.Oracle.Kind)
+	accepting, err := b.Accepting(0, random.New(1, "accept"))
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	fmt.Fprintf(&out, "accepting %.3f, t has words: %v\n", accepting.Accept, b.Words("t"))
 	var c codec.Context
 	for t := range b.Action {
 		if fmt.Fprint(&out, t); b.HasIDs() {
@@ -74,7 +100,15 @@ func goldenTable(format, text string, options []string) string {
 		fmt.Fprintf(&out, " %v %v eligible %v slot %d weight %v stands %v", c.Features, c.Actions, b.Eligible(nil, t),
 			b.Slot(t), b.Weight(t), b.Stands(t))
 		if b.Props != nil {
-			fmt.Fprintf(&out, " kept %.3f", b.Kept(t))
+			fmt.Fprintf(&out, " kept %.3f accepted %v of weight %.3f", b.Kept(t), accepting.Played(t, b.Slot(t)),
+				accepting.Weight(t))
+		}
+		names := b.Features()
+		if b.Events() {
+			names = []string{"x"}
+		}
+		for _, name := range names {
+			fmt.Fprintf(&out, " %s %q", name, b.Text(t, name))
 		}
 		for a := range b.Eligible(nil, t) {
 			fmt.Fprintf(&out, " %v:%v", b.Played(t, a), b.Loss(t, a))

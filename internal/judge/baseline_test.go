@@ -20,7 +20,7 @@ func TestBaseline(t *testing.T) {
 	}
 	const same, other = `,"c":{"_multi":[{"_tag":"x"},{"_tag":"y"}]}`, `,"c":{"_multi":[{"_tag":"y"},{"_tag":"z"}]}`
 	text := line("late", "9", `,"_ba":[2,1]`, other) + line("asleep", "1", `,"_ba":[2]`, `,"_skipLearn":true`+same) +
-		line("none", "3", ``, same) + line("woken", "2", `,"_ba":[2]`, `,"_skipLearn":true`+same) +
+		line("none", "3", ``, same) + line("woken", "2", `,"_ba":[1]`, `,"_skipLearn":true`+other) +
 		`{"EventId":"woken","RewardValue":1,"Observations":[{"ActionTaken":true}]}` + "\n"
 	log := readEvents(t, text, dataset.Options{}, logs.Options{})
 	if log.Intake.Baselines != 2 || log.Len() != 3 || !log.HasBaseline() || targetLog(t).HasBaseline() {
