@@ -47,6 +47,11 @@ func TestBaseline(t *testing.T) {
 			t.Errorf("%v: %+v", err, e)
 		}
 	}
+	all := judged(t, log.Pick([]int32{0, 2}))
+	if e, err := all.Evaluate("baseline", all.Options()); err != nil || strings.Contains(strings.Join(e.Flags, "\n"),
+		"baseline") {
+		t.Errorf("all rows name one: %v: %+v", err, e)
+	}
 	if err := judged(t, targetLog(t)).Check("baseline"); err == nil || !strings.Contains(err.Error(),
 		"no event of this log names a baseline") {
 		t.Errorf("a log without baselines: %v", err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/dataset"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 )
@@ -61,14 +62,33 @@ func TestChooseInterval(t *testing.T) {
 	if got := judged(t, targetLog(t)).interval; !strings.Contains(got.Why, "cannot be tested without the times") {
 		t.Errorf("%+v", got)
 	}
+	for _, c := range []struct {
+		constant bool
+		intake   *dataset.Intake
+		why      string
+	}{
+		{true, nil, "one probability, and a file is looked at once; every"},
+		{true, &dataset.Intake{Account: logs.Account{Format: logs.Topics}}, "one probability, and the log of a live " +
+			"system can be looked at again and again; every"},
+		{false, nil, "the log does not say that the policy that made it was fixed; every"},
+		{false, &dataset.Intake{Learned: 1, Account: logs.Account{Events: 600}}, "1 of its 600 decisions are of a " +
+			"learner that learned from it; every"},
+	} {
+		o := intervalLog(t, c.constant, false, false)
+		o.log.Intake = c.intake
+		normal := strings.Contains(c.why, "at once")
+		if got := o.chooseInterval(); !strings.Contains(got.Why, c.why) || (got.Right == NormalInterval) != normal {
+			t.Errorf("%+v: %+v", c.intake, got)
+		}
+	}
 }
 
 // TestLateLosses: losses of outcomes that took longer than the mean are on the scale of the rewards, reversed.
 func TestLateLosses(t *testing.T) {
-	log, err := readLog("t.csv", strings.NewReader("a,r,p,at,seen\nx,2,.5,100,101\ny,6,.5,100,110\nx,3,.5,100,102\n"),
+	log, err := readLog("t.csv", strings.NewReader("a,r,p,at,seen\nx,2,.5,100,101\ny,8,.5,100,110\nx,3,.5,100,102\n"),
 		logOptions{Options: logs.Options{
 			Mapping: logs.Mapping{Action: "a", Reward: "r", Propensity: "p", Time: "at", OutcomeTime: "seen"},
-			Range:   loop.Range{Min: 2, Max: 6}}})
+			Range:   loop.Range{Min: 2, Max: 6, Clip: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,14 +1,17 @@
 package judge
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"hindsight/internal/logs"
+	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/ope"
+	"hindsight/internal/replay"
 )
 
 // TestPolicyJournalKeeps: what a log says of a policy is found again, with the flags that the log raises; nothing is
@@ -43,6 +46,15 @@ func TestPolicyJournalKeeps(t *testing.T) {
 		if last := made.Flags[len(made.Flags)-1]; !strings.HasPrefix(last, "1 rows without an outcome are left out") {
 			t.Errorf("%s: flags %q", spec, made.Flags)
 		}
+	}
+	anonymous := o.learner
+	o.learner = func(kind, spec string) (*Progressive, error) {
+		p, err := anonymous(kind, spec)
+		p.MadeOf("digest")
+		return p, err
+	}
+	if _, err := o.Evaluate("learner:greedy", opt); err != nil || kept("learner:greedy") == nil {
+		t.Errorf("a learner that says what it is made of is not found: %v", err)
 	}
 	if _, err := o.Kept("always:w", opt); err == nil {
 		t.Error("a policy that there is not is looked for")
@@ -107,5 +119,38 @@ func TestPolicyJournalKey(t *testing.T) {
 			t.Errorf("%s and %s have the same key", name, was)
 		}
 		seen[k] = name
+	}
+	m := logs.Mapping{Action: "a", Reward: "r", Propensity: "p", Features: []string{"x"}}
+	whole, tail := parseLog(t, log, m), replay.Tail(parseLog(t, strings.Replace(log, "x\n", "x\nu,1,0.5,1\n", 1), m), 1)
+	if whole.Digest() != tail.Digest() || judged(t, whole).digest() == judged(t, tail).digest() {
+		t.Error("rows of other places, by which tables go, have the same digest")
+	}
+}
+
+// TestFrozen: a learner that was trained elsewhere is judged by what it does, and learns nothing.
+func TestFrozen(t *testing.T) {
+	log := targetLog(t)
+	o := judged(t, log)
+	for _, kind := range []string{"greedy", "uniform"} {
+		l, err := model.ParseLearner(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, files := replay.ModelFor(log, "m", l, loop.Window{Rounds: 200})
+		built, err := m.Build(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.learner = func(string, string) (*Progressive, error) {
+			return NewFrozen(loop.Epoch{Number: 1, Rules: m.Rules(), Learner: built}, "m", nil, log), nil
+		}
+		e, err := o.Evaluate("snapshot", o.Options())
+		if err != nil || built.Learned() != 0 {
+			t.Fatalf("%s: %v, %d rounds learned", kind, err, built.Learned())
+		}
+		if same, err := o.Evaluate("uniform", o.Options()); err != nil || kind == "uniform" &&
+			math.Abs(float64(e.Estimates.Get("dr").Value-same.Estimates.Get("dr").Value)) > 1e-12 {
+			t.Errorf("%v: %v, %v", err, e.Estimates.Get("dr"), same.Estimates.Get("dr"))
+		}
 	}
 }

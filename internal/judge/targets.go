@@ -81,9 +81,6 @@ func (o *OffPolicy) uniformly(epsilon float64) ope.Policy {
 	var eligible []int32
 	return func(dst []float64, t int) {
 		eligible = o.log.Eligible(eligible[:0], o.row(t))
-		if epsilon == 1 {
-			clear(dst)
-		}
 		for _, a := range eligible {
 			dst[a] = epsilon/float64(len(eligible)) + (1-epsilon)*dst[a]
 		}
