@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"strings"
@@ -16,6 +17,31 @@ var update = flag.Bool("update", false, "write what testdata/records.golden shou
 func TestGoldenRecords(t *testing.T) {
 	golden.Blocks(t, *update, "testdata/records.golden", func(words []string, log string) string {
 		return goldenRecords(t, words[1], log, words[2:])
+	})
+}
+
+// TestGoldenWritten: what is written of our events in the formats that are text, to the byte.
+func TestGoldenWritten(t *testing.T) {
+	golden.Blocks(t, *update, "testdata/written.golden", func(words []string, log string) string {
+		var out strings.Builder
+		r, err := Open(Stdin, Options{Format: JSONL, Inactive: true, Stdin: strings.NewReader(log)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := NewWriter(&out, words[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = r.Each(func(rec *Record) error {
+			if err := w.Write(rec); err != nil {
+				fmt.Fprintln(&out, err)
+			}
+			return nil
+		})
+		if err = errors.Join(err, w.Close()); err != nil || r.Account().Malformed > 0 {
+			t.Fatal(err, r.Account().Errors())
+		}
+		return out.String()
 	})
 }
 

@@ -61,6 +61,23 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
+// TestLongExample: an example with such a line is malformed to its end, and the next is read.
+func TestLongExample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a line of more than 64 MiB")
+	}
+	const example = "1:0.5:0.5 |a y\n|a z\n"
+	r, err := Open(Stdin, Options{Format: CBADF, Stdin: &oneLine{left: scan.MaxLineBytes + 1,
+		then: strings.NewReader("\n" + example + "\n" + example)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := readAll(t, r)
+	if a := r.Account(); err != nil || len(all) != 1 || all[0].Line != 5 || a.Malformed != 1 || a.Read != 2 {
+		t.Errorf("%v: %+v", err, a)
+	}
+}
+
 // TestZstdWindow: zstd data that refers back over 128 MiB at most is read; what wants more memory
 // than that is refused before it has it.
 func TestZstdWindow(t *testing.T) {

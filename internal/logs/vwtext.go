@@ -257,10 +257,7 @@ func (d *vwText) example(r *Record) (class, string, error) {
 
 // adfLine reads line n of an example.
 func (d *vwText) adfLine(r *Record, line []byte, n int) error {
-	label, rest, ok := bytes.Cut(line, []byte("|"))
-	if !ok {
-		rest = nil // an action without features
-	}
+	label, rest, _ := bytes.Cut(line, []byte("|")) // nothing is an action without features
 	l, err := parseLabel(label)
 	switch {
 	case err != nil:
