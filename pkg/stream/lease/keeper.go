@@ -189,20 +189,21 @@ func (k *Keeper) waitFree(ctx context.Context, key string) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		limited, cancel := context.WithTimeout(ctx, k.TTL()/2)
-		e, err := k.store.Get(limited, key)
-		cancel()
-		if err != nil || k.over(e) {
+		if e, err := k.get(ctx, key); err != nil || k.over(e) {
 			return nil // gone, or not to be asked: Create says which
 		}
 	}
 }
 
-func (k *Keeper) holderOf(ctx context.Context, key string) string {
+func (k *Keeper) get(ctx context.Context, key string) (Entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, k.TTL()/2)
 	defer cancel()
+	return k.store.Get(ctx, key)
+}
+
+func (k *Keeper) holderOf(ctx context.Context, key string) string {
 	var v value
-	e, _ := k.store.Get(ctx, key) // an error leaves nothing to read
+	e, _ := k.get(ctx, key) // an error leaves nothing to read
 	if json.Unmarshal(e.Value, &v) != nil {
 		return "another process"
 	}
