@@ -9,40 +9,53 @@ import (
 // ErrStop ends a [Scan] early without an error.
 var ErrStop = errors.New("stop")
 
+// mostScans is how often a scan begins where retention drops its first records before they come.
+const mostScans = 10
+
 // Scan calls f for the records of a partition from an offset to before end, as far
 // as they exist now. from may be before the first record kept, or Earliest. An error
 // of f ends the scan and is returned with its place.
 func Scan(ctx context.Context, log Log, topic string, partition int, from, end int64, f func(*Record) error) error {
-	first, next, err := log.Bounds(ctx, topic, partition)
-	if err != nil {
-		return err
+	for try := 1; ; try++ {
+		first, next, err := log.Bounds(ctx, topic, partition)
+		if err != nil {
+			return err
+		}
+		begun, err := scan(ctx, log, Place{topic, partition}, max(from, first), min(end, next), f)
+		if begun || from >= first || try == mostScans || !errors.Is(err, ErrTruncated) {
+			return err
+		}
 	}
-	end = min(end, next)
-	if from = max(from, first); from >= end {
-		return nil
+}
+
+// scan is Scan of records that are kept. It reports whether it called f.
+func scan(ctx context.Context, log Log, p Place, from, end int64, f func(*Record) error) (begun bool, err error) {
+	if from >= end {
+		return false, nil
 	}
-	r, err := log.Read(ctx, topic, partition, from)
+	r, err := log.Read(ctx, p.Topic, p.Partition, from)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer r.Close()
 	var batch []Record
 	for r.Position() < end {
 		if batch, err = r.Next(ctx, batch[:0]); err != nil {
-			return err
+			return begun, err
 		}
 		for i := range batch {
 			if batch[i].Offset >= end {
-				return nil
+				return begun, nil
 			}
+			begun = true
 			if err := f(&batch[i]); errors.Is(err, ErrStop) {
-				return nil
+				return true, nil
 			} else if err != nil {
-				return Place{topic, partition}.Fail("read", batch[i].Offset, err)
+				return true, p.Fail("read", batch[i].Offset, err)
 			}
 		}
 	}
-	return nil
+	return begun, nil
 }
 
 // Get returns the bytes of one record, which belong to the caller.

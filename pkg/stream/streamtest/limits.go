@@ -2,6 +2,7 @@ package streamtest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 
@@ -204,5 +205,62 @@ func testTrimUnderReader(s *suite) {
 		if want > end {
 			s.Fatal("the reader went past records that it had not read")
 		}
+	}
+}
+
+// trimming is a log that drops records when it is asked for bounds and for readers.
+type trimming struct {
+	stream.Log
+	drop func()
+}
+
+func (l *trimming) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
+	defer l.drop()
+	return l.Log.Bounds(ctx, topic, partition)
+}
+
+func (l *trimming) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
+	defer l.drop()
+	return l.Log.Read(ctx, topic, partition, from)
+}
+
+// A scan from before the first record begins with the first that is still there; one of records that were there when it
+// began is told that they are gone.
+func testTrimUnderScan(s *suite) {
+	const topic = "shop.snapshots"
+	s.check(s.Log.Create(s.ctx, topic, 1, stream.TopicOptions{Trimmable: true}))
+	var got acks
+	a := s.writer(topic, &got)
+	s.fill(a, "x", 50)
+	offsets, _ := s.get(&got)
+	at := 0
+	trim := func() {
+		at++
+		s.check(s.Log.Trim(s.ctx, topic, 0, offsets[at]))
+	}
+	trim()
+	for _, from := range []int64{stream.Earliest, offsets[0]} {
+		before, first := at, int64(-1)
+		l := &trimming{Log: s.Log, drop: func() {
+			if at < before+6 { // some tries fail
+				trim()
+			}
+		}}
+		s.check(stream.Scan(s.ctx, l, topic, 0, from, offsets[49]+1, func(r *stream.Record) error {
+			first = r.Offset
+			return stream.ErrStop
+		}))
+		if first < offsets[before] || first > offsets[at] || at == before {
+			s.Errorf("the first record is at %d; trimmed from %d to %d", first, offsets[before], offsets[at])
+		}
+	}
+	l := &trimming{Log: s.Log, drop: trim}
+	none := func(*stream.Record) error { return nil }
+	if err := stream.Scan(s.ctx, l, topic, 0, offsets[at], offsets[49]+1, none); !errors.Is(err, stream.ErrTruncated) {
+		s.Errorf("a scan of records that were dropped when it had begun: %v", err)
+	}
+	if err := stream.Scan(s.ctx, l, topic, 0, stream.Earliest, offsets[49]+1, none); !errors.Is(err,
+		stream.ErrTruncated) || at > 40 {
+		s.Errorf("a scan of what is always dropped before it comes: %v, trimmed %d times", err, at)
 	}
 }

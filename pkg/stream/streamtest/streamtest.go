@@ -90,6 +90,7 @@ func TestLog(t *testing.T, open func(t testing.TB) *Harness) {
 		{"Transactions", testTransactions},
 		{"Trim", testTrim},
 		{"TrimUnderReader", testTrimUnderReader},
+		{"TrimUnderScan", testTrimUnderScan},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
