@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -179,12 +180,15 @@ func (v *verification) finishRejects(ctx context.Context) error {
 			return stream.ErrStop
 		})
 		kept, _, bounds := v.Log.Bounds(ctx, topic, key.partition)
-		if err == nil && bounds == nil && (key.offset < kept || v.losses.parts(info.time, behind)) {
+		if err = errors.Join(err, bounds); err != nil && !errors.Is(err, stream.ErrNotFound) {
+			return err
+		}
+		if err == nil && (key.offset < kept || v.losses.parts(info.time, behind)) {
 			v.report.Rejects.TooOld++
 			continue
 		}
 		v.differ(v.rejects.wrong(info, "", "offset", "a record of "+name,
 			fmt.Sprintf("none of log time %d at partition %d, offset %d", key.time, key.partition, key.offset)))
 	}
-	return ctx.Err()
+	return nil
 }

@@ -267,24 +267,27 @@ func (l *deafLog) Read(context.Context, string, int, int64) (stream.Reader, erro
 	return nil, l.read
 }
 
-// TestRejectOfUnreadable: a reject of a record that is gone is too old to be judged, if the log can be asked.
+// TestRejectOfUnreadable: where the log cannot be asked for the record that a reject tells of, nothing is said of the
+// reject: verifying ends with the error. A partition that does not exist holds no record.
 func TestRejectOfUnreadable(t *testing.T) {
 	broken := errors.New("broken")
 	for _, c := range []struct {
 		log    deafLog
 		offset int64
-		old    int64
+		err    error
+		differ int64
 	}{
-		{deafLog{bounds: []error{nil, nil}, read: broken}, 1, 0},
-		{deafLog{bounds: []error{broken, nil}}, 1, 0},
-		{deafLog{bounds: []error{nil, broken}}, 1000, 0},
+		{deafLog{bounds: []error{nil, nil}, read: broken}, 1, broken, 0},
+		{deafLog{bounds: []error{broken, nil}}, 1, broken, 0},
+		{deafLog{bounds: []error{nil, broken}}, 1000, broken, 0},
+		{deafLog{bounds: []error{stream.ErrNotFound, stream.ErrNotFound}}, 1, nil, 1},
 	} {
 		log := c.log
 		v := &verification{Config: Config{Log: &log}, found: map[site]Difference{},
 			rejects: &rejectIndex{c: &logCursor{}, all: map[rejectKey]*rejectInfo{{offset: c.offset}: {}}}}
 		v.losses.add(0, 0)
-		if err := v.finishRejects(t.Context()); err != nil || v.report.Rejects.TooOld != c.old ||
-			v.report.Differences != 1-c.old {
+		if err := v.finishRejects(t.Context()); !errors.Is(err, c.err) || v.report.Rejects.TooOld != 0 ||
+			v.report.Differences != c.differ {
 			t.Errorf("%+v: %v, %+v", c, err, v.report)
 		}
 	}
