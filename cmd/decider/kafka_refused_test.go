@@ -58,9 +58,10 @@ func TestKafkaRefuses(t *testing.T) {
 			nil},
 		{"requests beside a log that answers them", []string{"--log", "mem:", "--nats", "nats://h"}, 2,
 			[]string{"this log answers them itself"}, nil},
-		{"nobody there", at([]string{dead}), 1, []string{"connect to " + dead, "connection refused"}, nil},
+		{"nobody there", at([]string{dead}), 1, []string{"connect to " + dead, "connection refused",
+			"start the brokers"}, nil},
 		{"an unknown host", at([]string{"no-such-host.invalid:9092"}), 1, []string{"connect to " +
-			"no-such-host.invalid:9092", "no such host"}, nil},
+			"no-such-host.invalid:9092", "no such host", "give an address"}, nil},
 		{"wrong password", at(users, "--log", "kafka://shop:wrongsecret@"+users[0]), 1,
 			[]string{"authentication failed", "connect to " + users[0], "--kafka-password-file"}, nil},
 		{"wrong mechanism", at(users, "--kafka-user", "shop", "--kafka-password-file", password, "--kafka-sasl",

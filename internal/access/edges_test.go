@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -272,13 +273,15 @@ func TestTLSAsked(t *testing.T) {
 func TestAdvice(t *testing.T) {
 	other, secure, user := errors.New("other"), kafka.Options{TLS: &tls.Config{}},
 		kafka.Options{SASL: plain.Mechanism{}}
+	away, broken := &net.OpError{Op: "dial", Err: other}, &net.OpError{Op: "read", Err: other}
 	for _, c := range []struct {
 		err  error
 		o    kafka.Options
 		want string
 	}{{kafka.ErrAuthentication, secure, "--kafka-sasl"}, {kafka.ErrTLS, secure, "kafkas://"},
 		{kafka.ErrAuthorization, kafka.Options{}, "is --kafka-user missing?"}, {kafka.ErrAuthorization, secure, ""},
-		{kafka.ErrAuthorization, user, ""}, {other, kafka.Options{}, ""}} {
+		{kafka.ErrAuthorization, user, ""}, {other, kafka.Options{}, ""}, {away, user, "start the brokers, or give an"},
+		{broken, user, ""}} {
 		got := advise(c.err, c.o)
 		if !errors.Is(got, c.err) || !strings.Contains(got.Error(), c.want) || c.want == "" && got != c.err {
 			t.Errorf("%v: %v, want %q", c.err, got, c.want)

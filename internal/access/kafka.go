@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 
@@ -95,6 +96,7 @@ func (f *Kafka) dial(ctx context.Context, log, name string, logger *slog.Logger)
 
 // advise adds which flags to look at.
 func advise(err error, o kafka.Options) error {
+	var network *net.OpError
 	switch {
 	case errors.Is(err, kafka.ErrAuthentication):
 		return fmt.Errorf("%w; see --kafka-user, --kafka-password-file and --kafka-sasl", err)
@@ -102,6 +104,8 @@ func advise(err error, o kafka.Options) error {
 		return fmt.Errorf("%w; see kafkas://, --kafka-ca, --kafka-cert and --kafka-key", err)
 	case o.SASL == nil && o.TLS == nil && errors.Is(err, kafka.ErrAuthorization):
 		return fmt.Errorf("%w; is --kafka-user missing?", err)
+	case errors.As(err, &network) && network.Op == "dial":
+		return fmt.Errorf("%w; start the brokers, or give an address at which they take clients", err)
 	}
 	return err
 }
