@@ -45,7 +45,7 @@ func (r *reading) flags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 	r.env, r.warned, r.opened, r.access = env, map[string]bool{}, new(*replay.Rounds), a
 	f.StringVar(&r.rejects, "rejects", "", "file for every unused record, one JSON object per line")
 	f.BoolVar(&r.strict, "strict", false, "stop at the first malformed record (default: count and skip them)")
-	f.IntVar(&r.dedup, "dedup", recent.DefaultDedup, "number of ids remembered, to find repeats and the events of "+
+	f.IntVar(&r.dedup, "dedup", recent.DefaultIDs, "number of ids remembered, to find repeats and the events of "+
 		"outcomes")
 	daemon.Bounds{"dedup": {1, 1e9}}.Set(f)
 	if f.Lookup("name") == nil {

@@ -25,7 +25,7 @@ type Options struct {
 	Actions []string               // that a model lists, the only ones that may be; nil: any
 	Long    func(name string) bool // texts whose words count, for the schema of a model that is made for a log of arms
 	Heap    int                    // bytes of a column that stay in memory, others are in a file; 0: 1 MiB
-	// outcomes that may lie before their event; 0: [recent.DefaultDedup]. How many events an outcome may find says the
+	// outcomes that may lie before their event; 0: [recent.DefaultIDs]. How many events an outcome may find says the
 	// reader's
 	Dedup int
 }

@@ -20,7 +20,7 @@ type Options struct {
 	Format  string    // "": by the content of each file; else a name of [Formats], or of a log in CSV
 	Strict  bool      // stop at the first malformed record
 	Rejects io.Writer // gets a [Reject] a line for every record that is not handed on; nil: nobody does
-	Dedup   int       // ids of events, and as many observations, remembered to find repeats; 0: [DefaultDedup]
+	Dedup   int       // ids of events, and as many observations, remembered to find repeats; 0: [recent.DefaultIDs]
 	Stdin   io.Reader // what the path - reads; nil: the process's
 	// Inactive hands on events that were not activated, as events with the flag
 	// [Inactive]; they are counted as skipped all the same. Without it they are dropped.

@@ -3,8 +3,8 @@ package recent
 
 import "hash/maphash"
 
-// DefaultDedup is the number of ids that a reader remembers: about 25 bytes each.
-const DefaultDedup = 1 << 20
+// DefaultIDs is the number of ids that a reader remembers: about 25 bytes each.
+const DefaultIDs = 1 << 20
 
 // Recent remembers something of each of the last ids, as hashes of 96 bits under a fresh
 // seed: two ids among a million are taken for one with a probability of 2^-57. Ids of
@@ -27,10 +27,10 @@ type remembered[V any] struct {
 
 type idHash [3]uint32
 
-// NewRecent returns a memory of at most so many ids; of none or fewer: [DefaultDedup].
+// NewRecent returns a memory of at most so many ids; of none or fewer: [DefaultIDs].
 func New[V any](most int) *Memory[V] {
 	if most <= 0 {
-		most = DefaultDedup
+		most = DefaultIDs
 	}
 	return &Memory[V]{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, index: make([]uint32, 16),
 		most: most}
