@@ -168,7 +168,7 @@ func (j *Joiner) takeDecision(partition int, e *DecisionEvent, time int64) {
 				j.queue.push(inLine{n: n, partition: int32(partition)})
 			}
 		default:
-			j.admit(&e.D, e.Offset, time)
+			j.admit(&e.D, time)
 		}
 	}
 }
@@ -179,14 +179,14 @@ func (j *Joiner) has(partition int, n int64) bool {
 }
 
 // admit puts a new round in line.
-func (j *Joiner) admit(d *codec.Decision, offset, time int64) {
+func (j *Joiner) admit(d *codec.Decision, time int64) {
 	rules := j.rules(d.Epoch)
 	listed := rules != nil && equalTexts(rules.Actions, d.Actions)
 	p := j.pool.alloc(textBytes(d, listed))
 	p.rules = rules
 	p.copy(d, listed)
 	p.trim()
-	p.offset, p.time, p.cut = offset, time, j.cut
+	p.time, p.cut = time, j.cut
 	p.seq = j.front + int64(j.queue.len())
 	if rules != nil && len(rules.Named) > 0 {
 		p.begin(rules.Named)

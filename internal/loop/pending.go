@@ -11,15 +11,14 @@ import (
 // owns the bytes that its decision aliases.
 type pending struct {
 	roundFate
-	rules  *Rules
-	raw    []byte
-	d      codec.Decision
-	offset int64 // of the decision
-	time   int64 // log time of the decision, monotone in its partition
-	seq    int64 // in the line
-	size   int   // bytes that it counts for while it waits
-	slot   int32 // in the table of rounds; -1 for a repeated id
-	cut    int64 // that took the decision
+	rules *Rules
+	raw   []byte
+	d     codec.Decision
+	time  int64 // log time of the decision, monotone in its partition
+	seq   int64 // in the line
+	size  int   // bytes that it counts for while it waits
+	slot  int32 // in the table of rounds; -1 for a repeated id
+	cut   int64 // that took the decision
 
 	guess float64 // the loss that the last provisional record told
 
