@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -42,7 +43,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	r := &runner{dir: dir, limit: *limit, short: *short}
+	r := &runner{dir: dir, limit: *limit, short: *short, out: os.Stdout}
 	err = r.runAll(*planted, *only, pflag.Args(), *seed, *each)
 	if err = errors.Join(err, os.RemoveAll(dir)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -59,11 +60,16 @@ type runner struct {
 	dir   string
 	limit time.Duration
 	short bool
+	out   io.Writer
 
 	planted, alive int
 }
 
 func (r *runner) runAll(planted, only string, packages []string, seed uint64, each int) error {
+	same, err := readEquivalent(equivalent)
+	if err != nil {
+		return err
+	}
 	if planted != "" {
 		byHand, err := readPlanted(planted)
 		if err != nil {
@@ -80,7 +86,7 @@ func (r *runner) runAll(planted, only string, packages []string, seed uint64, ea
 	}
 	for _, p := range packages {
 		p, more, _ := strings.Cut(p, ",")
-		all, err := faults(p)
+		all, err := faults(p, same)
 		if err != nil {
 			return err
 		}
@@ -95,13 +101,13 @@ func (r *runner) runAll(planted, only string, packages []string, seed uint64, ea
 				return err
 			}
 		}
-		fmt.Printf("%s: %d planted, %d alive\n", p, r.planted-planted, r.alive-alive)
+		fmt.Fprintf(r.out, "%s: %d planted, %d alive\n", p, r.planted-planted, r.alive-alive)
 	}
 	return nil
 }
 
 // plant plants a fault, runs the tests and counts the fault. A fault made by rule that does not
-// compile, or that vet reports, is not counted; one written by hand that cannot be planted is alive.
+// compile, or that vet reports, is not counted; one written by hand that does not apply, or compile, is alive.
 func (r *runner) plant(f *fault) error {
 	start := time.Now()
 	found, built, late := false, false, false
@@ -122,13 +128,19 @@ func (r *runner) plant(f *fault) error {
 	r.planted++
 	word := "found"
 	switch {
+	case f.to == 0:
+		word = "ALIVE (does not apply: its text is not there, or twice)"
+	case !built:
+		word = "ALIVE (does not compile)"
 	case !found:
 		word = "ALIVE"
-		r.alive++
 	case late:
 		word = "found by the limit"
 	}
-	fmt.Printf("%s %s (%.0f s)\n", word, f, time.Since(start).Seconds())
+	if !found {
+		r.alive++
+	}
+	fmt.Fprintf(r.out, "%s %s (%.0f s)\n", word, f, time.Since(start).Seconds())
 	return nil
 }
 
@@ -148,8 +160,35 @@ func (r *runner) test(f *fault, overlay string) (found, built, late bool) {
 	return err != nil && built, built, late
 }
 
-// faults returns all that the rules make of a package, or of one file.
-func faults(pkg string) (all []*fault, err error) {
+// readEquivalent returns the entries of a list of equivalents. It fails if an entry means no place, or is there twice.
+func readEquivalent(list string) (same map[string]bool, err error) {
+	same = map[string]bool{}
+	made := map[string]bool{}
+	read := map[string]bool{}
+	for line := range strings.Lines(list) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if file, _, _ := strings.Cut(line, " "); !read[file] {
+			read[file] = true
+			all, failed := sites(file)
+			err = errors.Join(err, failed)
+			for _, f := range all {
+				made[f.entry()] = true
+			}
+		}
+		if !made[line] || same[line] {
+			err = errors.Join(err, fmt.Errorf("equivalent.txt: no rule makes this, or it is there twice: %s", line))
+		}
+		same[line] = true
+	}
+	return same, err
+}
+
+// faults returns all that the rules make of a package, or of one file, but for those after which the program does the
+// same.
+func faults(pkg string, same map[string]bool) (all []*fault, err error) {
 	names := []string{pkg}
 	if !strings.HasSuffix(pkg, ".go") {
 		if names, err = filepath.Glob(filepath.Join(pkg, "*.go")); err != nil {
@@ -165,7 +204,7 @@ func faults(pkg string) (all []*fault, err error) {
 			return nil, err
 		}
 		for _, f := range f {
-			if !strings.Contains(equivalent, "\n"+f.change()+"\n") {
+			if !same[f.entry()] {
 				all = append(all, f)
 			}
 		}

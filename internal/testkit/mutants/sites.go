@@ -15,10 +15,12 @@ import (
 type fault struct {
 	file     string
 	line     int
+	function string
 	from, to int // bytes that are replaced; none: the text to replace is not in the file, or there twice
 	with     string
 	was      string // the replaced text, shortened
 	in       string // the first line that it stands in
+	nth      int    // of those of the function that are alike, from 1
 	name     string // of a fault written by hand
 	tests    string // packages whose tests are run, with commas between
 	run      string // pattern of their names; empty: all
@@ -28,19 +30,24 @@ func (f *fault) String() string {
 	if f.name != "" {
 		return fmt.Sprintf("%s: %s (%s)", f.file, f.name, f.run)
 	}
-	return fmt.Sprintf("%s:%d: %s", f.file, f.line, f.change())
+	return fmt.Sprintf("%s:%d %s", f.file, f.line, f.change())
 }
 
-// change names what a rule does to a file, wherever the line stands by now. Where the line has more than the
-// text that is replaced it is named, too.
+// entry is the line of equivalent.txt that means this fault of a rule and no other, wherever it stands in its function.
+func (f *fault) entry() string { return f.file + " " + f.change() }
+
+// change names what a rule does in a function. Where the line has more than the text that is replaced it is named, too.
 func (f *fault) change() string {
 	with := strings.Join(strings.Fields(f.with), " ")
 	if with == "" {
 		with = "nothing"
 	}
-	change := fmt.Sprintf("%s: %s becomes %s", filepath.Base(f.file), f.was, with)
+	change := fmt.Sprintf("%s: %s becomes %s", f.function, f.was, with)
 	if f.in != f.was {
 		change += " in " + f.in
+	}
+	if f.nth > 1 {
+		change += fmt.Sprintf(" (%d)", f.nth)
 	}
 	return change
 }
@@ -74,9 +81,13 @@ func sites(name string) ([]*fault, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &search{name: name, text: text, fset: fset}
+	s := &search{name: filepath.ToSlash(filepath.Clean(name)), text: text, fset: fset, alike: map[string]int{}}
 	for _, d := range tree.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil && f.Name.Name != "String" && f.Name.Name != "Error" {
+			s.function = f.Name.Name
+			if f.Recv != nil {
+				s.function = strings.TrimPrefix(s.slice(f.Recv.List[0].Type), "*") + "." + s.function
+			}
 			ast.Inspect(f.Body, s.visit)
 		}
 	}
@@ -84,10 +95,12 @@ func sites(name string) ([]*fault, error) {
 }
 
 type search struct {
-	name  string
-	text  []byte
-	fset  *token.FileSet
-	found []*fault
+	name     string
+	text     []byte
+	fset     *token.FileSet
+	function string
+	alike    map[string]int
+	found    []*fault
 }
 
 func (s *search) put(from, to token.Pos, with string) {
@@ -100,8 +113,11 @@ func (s *search) put(from, to token.Pos, with string) {
 	if n := bytes.IndexByte(s.text[a.Offset:], '\n'); n >= 0 {
 		ends = a.Offset + n
 	}
-	s.found = append(s.found, &fault{file: s.name, line: a.Line, from: a.Offset, to: b.Offset, with: with, was: was,
-		in: strings.TrimSpace(string(s.text[begins:ends])), tests: "./" + filepath.Dir(s.name)})
+	f := &fault{file: s.name, line: a.Line, function: s.function, from: a.Offset, to: b.Offset, with: with, was: was,
+		in: strings.TrimSpace(string(s.text[begins:ends])), tests: "./" + filepath.Dir(s.name)}
+	s.alike[f.change()]++
+	f.nth = s.alike[f.change()]
+	s.found = append(s.found, f)
 }
 
 // visit notes the faults of a node. What only words a message is left alone.
