@@ -65,7 +65,7 @@ func (c *convert) run(ctx context.Context, path string) (err error) {
 	if c.to != "" && !slices.Contains(logs.WriteFormats(), c.to) {
 		return daemon.Usagef("--to %s: expected one of %s", c.to, strings.Join(logs.WriteFormats(), ", "))
 	}
-	o, done, err := c.source.reading.options()
+	o, done, err := c.source.reading.options(path)
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"hindsight/internal/daemon"
 	"hindsight/internal/report"
 )
 
@@ -18,7 +20,7 @@ func TestOddData(t *testing.T) {
 		{"named.csv", "at,item\n1,red\n", "name its columns by --action-column, --reward-column or --loss-column, " +
 			"--features and others: there are at, item"},
 		{"semicolons.csv", "label;n_x\na;0,5\n", "0,5"},
-		{"range.json", round("1e308", "0.5") + round("-1e308", "0.5"), "its rewards lie in [-1e+308, 1e+308], which is too wide"},
+		{"range.json", round("1e308", "0.5") + round("-1e308", "0.5"), "[-1e+308, 1e+308], which is too wide"},
 		{"wide.csv", "\xff\xfel\x00", "iconv -f UTF-16"},
 	} {
 		path := filepath.Join(t.TempDir(), c.name)
@@ -36,7 +38,8 @@ func round(reward, propensity string) string {
 	return `{"actions":["red","blue"],"action":"red","reward":` + reward + `,"propensity":` + propensity + "}\n"
 }
 
-// Rewards that all are one large number have a range. Weights that are larger than any number are null, and a flag says so.
+// Rewards that all are one large number have a range. Weights that are larger than any number are null, and a flag
+// says so.
 func TestLargeNumbers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large.json")
 	text := strings.Repeat(round("1e17", "0.5"), 5) + round("1e17", "5e-324")
@@ -71,5 +74,31 @@ func TestInputsOfFolder(t *testing.T) {
 	got, err := report.ReadInput("data", dir)
 	if err != nil || len(got) != 2 || got[0].Name != "a.json" || got[1].Name != "sub/b.json" {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// No result is written over the log that it is made from, by whatever name, and whether it is a file or one of a folder.
+func TestResultOverLog(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "log.json"), filepath.Join(t.TempDir(), "link")
+	text := strings.Repeat(round("1", "0.5"), 3)
+	if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Link(path, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"convert", path, "--to", "jsonl", "--out", path},
+		{"convert", dir, "--to", "jsonl", "--out", link},
+		{"convert", path, "--rejects", path},
+		{"backtest", "--data", path, "--rejects", link},
+		{"backtest", "--data", dir, "--report", path},
+		{"fit", "--data", path, "--out", path},
+		{"worst", "--data", path, "--out", link},
+	} {
+		got := execute(t.Context(), args...)
+		b, err := os.ReadFile(path)
+		if got.code != daemon.WrongUsage || !strings.Contains(got.stderr, "would be overwritten") || string(b) != text {
+			t.Errorf("%q: exit code %d, %q; %d bytes of %d are left (%v)", args, got.code, got.stderr, len(b), len(text),
+				err)
+		}
 	}
 }

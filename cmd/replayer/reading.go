@@ -35,6 +35,7 @@ type reading struct {
 	access *logAccess  // to topics
 	env    *daemon.Env // whose standard error gets what should be known of the log and the model
 
+	set    *pflag.FlagSet  // of the verb
 	opened **replay.Rounds // the data, read once
 	warned map[string]bool // warnings told, by their text
 }
@@ -42,7 +43,7 @@ type reading struct {
 // flags adds those of every verb that reads a log, and those of the servers that may hold it. What
 // should be known of the log is told on env's standard error.
 func (r *reading) flags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
-	r.env, r.warned, r.opened, r.access = env, map[string]bool{}, new(*replay.Rounds), a
+	r.env, r.set, r.warned, r.opened, r.access = env, f, map[string]bool{}, new(*replay.Rounds), a
 	f.StringVar(&r.rejects, "rejects", "", "file for every unused record, one JSON object per line")
 	f.BoolVar(&r.strict, "strict", false, "stop at the first malformed record (default: count and skip them)")
 	f.IntVar(&r.dedup, "dedup", recent.DefaultIDs, "number of ids remembered, to find repeats and the events of "+
@@ -53,8 +54,30 @@ func (r *reading) flags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 	}
 }
 
-// options returns how records are read; done closes the file of rejects.
-func (r *reading) options() (o logs.Options, done func() error, err error) {
+// spare reports a file to write that is one of those to read.
+func (r *reading) spare(data string) error {
+	files, _ := logs.Files(data)
+	for _, name := range []string{"rejects", "out", "report"} {
+		flag := r.set.Lookup(name)
+		if flag == nil {
+			continue
+		}
+		to, err := os.Stat(flag.Value.String())
+		if err == nil && slices.ContainsFunc(files, func(file string) bool {
+			from, err := os.Stat(file)
+			return err == nil && os.SameFile(from, to)
+		}) {
+			return daemon.Usagef("--%s %s: the log that is read would be overwritten: name another file", name, flag.Value)
+		}
+	}
+	return nil
+}
+
+// options returns how the records of a log are read; done closes the file of rejects.
+func (r *reading) options(data string) (o logs.Options, done func() error, err error) {
+	if err := r.spare(data); err != nil {
+		return o, nil, err
+	}
 	o = logs.Options{Strict: r.strict, Dedup: r.dedup, Stdin: r.env.Stdin}
 	if r.rejects == "" {
 		return o, func() error { return nil }, nil
@@ -108,7 +131,7 @@ func (s *source) readOnce(ctx context.Context) (*replay.Rounds, error) {
 }
 
 func (s *source) openData(ctx context.Context) (env *replay.Rounds, err error) {
-	o, done, err := s.reading.options()
+	o, done, err := s.reading.options(s.data)
 	if err != nil {
 		return nil, err
 	}
