@@ -41,8 +41,8 @@ func (r retention) announce(ctx context.Context, logger *slog.Logger, log stream
 		return
 	}
 	if needed := time.Duration(max(m.Window.Nanos, m.Sticky)); needed >= time.Duration(r) {
-		logger.Warn("the new log drops records that the model still needs, and a restart then refuses to start, or forgets "+
-			"them: give a new log a --retention that is longer than the model's window and unit.sticky, or 0",
+		logger.Warn("the new log drops records that the model still needs, and a restart then refuses to start, or "+
+			"forgets them: give a new log a --retention that is longer than the model's window and unit.sticky, or 0",
 			"retention", r.String(), "needed", needed.String())
 	}
 }

@@ -77,7 +77,7 @@ func TestInputsOfFolder(t *testing.T) {
 	}
 }
 
-// No result is written over the log that it is made from, by whatever name, and whether it is a file or one of a folder.
+// No result is written over the log that it is made from, by whatever name, be it a file or one of a folder.
 func TestResultOverLog(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "log.json"), filepath.Join(t.TempDir(), "link")
@@ -97,8 +97,8 @@ func TestResultOverLog(t *testing.T) {
 		got := execute(t.Context(), args...)
 		b, err := os.ReadFile(path)
 		if got.code != daemon.WrongUsage || !strings.Contains(got.stderr, "would be overwritten") || string(b) != text {
-			t.Errorf("%q: exit code %d, %q; %d bytes of %d are left (%v)", args, got.code, got.stderr, len(b), len(text),
-				err)
+			t.Errorf("%q: exit code %d, %q; %d bytes of %d are left (%v)", args, got.code, got.stderr, len(b),
+				len(text), err)
 		}
 	}
 }

@@ -67,7 +67,8 @@ func (r *reading) spare(data string) error {
 			from, err := os.Stat(file)
 			return err == nil && os.SameFile(from, to)
 		}) {
-			return daemon.Usagef("--%s %s: the log that is read would be overwritten: name another file", name, flag.Value)
+			return daemon.Usagef("--%s %s: the log that is read would be overwritten: name another file", name,
+				flag.Value)
 		}
 	}
 	return nil

@@ -306,8 +306,8 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestWithoutFormat(t *testing.T) {
-	for _, c := range []struct{ text, want string }{{"", "empty"}, {"\n\n", "empty"}, {"a,b\n1,2\n", "columns must be named"},
-		{"hello", "--format"}} {
+	for _, c := range []struct{ text, want string }{{"", "empty"}, {"\n\n", "empty"},
+		{"a,b\n1,2\n", "columns must be named"}, {"hello", "--format"}} {
 		if _, err := Open(Stdin, Options{Stdin: strings.NewReader(c.text)}); err == nil ||
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: %v", c.text, err)

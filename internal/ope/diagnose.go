@@ -127,8 +127,8 @@ func (e *Evaluation) flagWeights() {
 	switch {
 	case e.Matched == 0: // said
 	case math.IsNaN(ess):
-		e.flag("weights are so large that their effective sample size is no number: propensities as small as the log's " +
-			"estimate nothing")
+		e.flag("weights are so large that their effective sample size is no number: propensities as small as the " +
+			"log's estimate nothing")
 	case ess < minESS:
 		e.flag("effective sample size %s is below %d (of %d rows): few rows carry the estimates", short(ess),
 			minESS, e.Rows)
@@ -148,7 +148,7 @@ func (e *Evaluation) flagWeights() {
 		e.flag("mean weight %s is %s 1 in every row: %s", short(float64(e.MeanWeight)), side, why)
 		return
 	}
-	e.flag("mean weight %s is %s standard errors %s 1: %s", short(float64(e.MeanWeight)), short(math.Abs(off)/se), side, why)
+	e.flag("mean weight %s is %s standard errors %s 1: %s", short(off+1), short(math.Abs(off)/se), side, why)
 }
 
 // flagModel says which estimators are wrong about the policy that made the log, whose mean is known exactly.

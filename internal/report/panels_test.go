@@ -119,7 +119,8 @@ func distinct() *Results {
 	}
 	for i, p := range r.Policies {
 		d := float64(i)
-		p.ESS, p.MaxWeight, p.MeanWeight, p.Overlap = ope.Figure(91.37+d), ope.Figure(33.19+d), ope.Figure(.9713-d/31), .3719+d/17
+		p.ESS, p.MaxWeight, p.MeanWeight, p.Overlap = ope.Figure(91.37+d), ope.Figure(33.19+d),
+			ope.Figure(.9713-d/31), .3719+d/17
 		p.Estimates = ope.Estimates{ope.Normal("ips", .1283+d/19, .0213), ope.Normal("dr", .1173+d/7, .0117),
 			ope.Normal("cips10", .1371+d/5, .0319)}
 	}

@@ -79,7 +79,10 @@ func WithError[F ~float64](value, se F) string {
 	if math.IsNaN(s) {
 		return Figure(v, 3)
 	}
-	decimals := min(max(0, 1-int(math.Floor(math.Log10(s)))), 9)
+	decimals := max(0, 1-int(math.Floor(math.Log10(s))))
+	if decimals > 9 || max(math.Abs(v), s) >= 1e15 {
+		return Figure(v, 3) + "±" + Short(s)
+	}
 	return fmt.Sprintf("%.*f±%.*f", decimals, v, decimals, s)
 }
 
