@@ -257,7 +257,7 @@ func (d *vwText) example(r *Record) (class, string, error) {
 
 // adfLine reads line n of an example.
 func (d *vwText) adfLine(r *Record, line []byte, n int) error {
-	label, rest, _ := bytes.Cut(line, []byte("|")) // nothing is an action without features
+	label, rest, _ := bytes.Cut(line, []byte("|")) // an action may have no features
 	l, err := parseLabel(label)
 	switch {
 	case err != nil:
