@@ -71,6 +71,11 @@ func TestEpochRecords(t *testing.T) {
 	if len(records) != 3+1+1+1 {
 		t.Fatalf("%d records", len(records))
 	}
+	damaged := slices.Clone(records)
+	c, err := codec.ParseClass(records[1].Value)
+	must(t, err)
+	c.Bytes[9] ^= 1
+	damaged[1].Value = codec.AppendClass(nil, &c)
 	for name, c := range map[string]struct {
 		records []stream.Record
 		ok      bool
@@ -82,6 +87,7 @@ func TestEpochRecords(t *testing.T) {
 		"second missing":  {append(slices.Clone(records[:1]), records[2:]...), false},
 		"last missing":    {append(slices.Clone(records[:2]), records[3:]...), false},
 		"file missing":    {append(slices.Clone(records[:3]), records[4:]...), false},
+		"damaged":         {damaged, false},
 		"one chunk twice": {append(slices.Clone(records[:2]), records[1:]...), false},
 	} {
 		e := NewEpochs(build)
@@ -338,6 +344,19 @@ func TestLoggedEpochs(t *testing.T) {
 	put(t, log, topics.Snapshots, stream.Record{Value: codec.AppendSnapshot(nil, &chunks(&s, "x", 1<<20)[0])})
 	if kept := fresh(); kept.Find(t.Context(), refs) != nil || kept.Rules(1) == nil || kept.Rules(2) == nil {
 		t.Error("an epoch whose record is dropped is not read from a snapshot")
+	}
+	if kept := fresh(); kept.Find(t.Context(), refs[:1]) != nil || kept.Rules(1) == nil {
+		t.Error("the only epoch is not read from a snapshot")
+	}
+	bad := record(3)
+	bad.Rec.Model = []byte("bad")
+	bad.Rec.SHA256 = hexSum(bad.Rec.Model)
+	_, end, err := log.Bounds(t.Context(), topics.Feedback, 0)
+	must(t, err)
+	put(t, log, topics.Feedback, bad.Records()...)
+	if err := fresh().Find(t.Context(), []codec.EpochRef{{Epoch: 3, Offset: end}}); err == nil ||
+		!strings.Contains(err.Error(), "epoch 3: bad model") {
+		t.Errorf("an epoch that cannot be built: %v", err)
 	}
 	if fresh().Renewed(&Source{Name: "m"}, 0) != nil {
 		t.Error("a log without a model renews it")

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -120,12 +121,13 @@ func TestSnapshotRecords(t *testing.T) {
 		good    int
 		bad     bool
 	}{
-		"whole":      {func() []codec.Snapshot { return cut("n") }, 1, false},
-		"one":        {func() []codec.Snapshot { return chunks(s, "n", len(s.Bytes)) }, 1, false},
-		"first lost": {func() []codec.Snapshot { return cut("n")[1:] }, 0, false},
-		"last lost":  {func() []codec.Snapshot { return cut("n")[:2] }, 0, false},
-		"one lost":   {func() []codec.Snapshot { return slices.Delete(cut("n"), 1, 2) }, 0, false},
-		"anew":       {func() []codec.Snapshot { return append(cut("n")[:2], cut("n")...) }, 1, false},
+		"whole":       {func() []codec.Snapshot { return cut("n") }, 1, false},
+		"one":         {func() []codec.Snapshot { return chunks(s, "n", len(s.Bytes)) }, 1, false},
+		"a byte more": {func() []codec.Snapshot { return chunks(s, "n", len(s.Bytes)-1) }, 1, false},
+		"first lost":  {func() []codec.Snapshot { return cut("n")[1:] }, 0, false},
+		"last lost":   {func() []codec.Snapshot { return cut("n")[:2] }, 0, false},
+		"one lost":    {func() []codec.Snapshot { return slices.Delete(cut("n"), 1, 2) }, 0, false},
+		"anew":        {func() []codec.Snapshot { return append(cut("n")[:2], cut("n")...) }, 1, false},
 		"side by side": {func() []codec.Snapshot {
 			a, b := cut("a"), cut("b")
 			return []codec.Snapshot{a[0], b[0], a[1], b[1], b[2], a[2]}
@@ -276,7 +278,7 @@ func TestBestSnapshot(t *testing.T) {
 		told int64
 	}{
 		{codec.FeedbackMark{}, 8},
-		{codec.FeedbackMark{Positions: []codec.Position{{Partition: 0, Round: 10}, {Partition: 1, Round: 99}}}, 10},
+		{codec.FeedbackMark{Positions: []codec.Position{{Partition: 1, Round: 99}, {Partition: 0, Round: 10}}}, 10},
 		{codec.FeedbackMark{Positions: []codec.Position{{Round: 7, Done: []codec.Run{{From: 9, To: 12}}}}}, 12},
 		{codec.FeedbackMark{Positions: []codec.Position{{Round: 7, Done: []codec.Run{{From: 3, To: 4}}}}}, 8},
 	} {
@@ -296,7 +298,12 @@ func TestForeignFeedback(t *testing.T) {
 		log, topics := learnedLog(t, 5)
 		_, at, err := log.Bounds(t.Context(), topics.Feedback, 0)
 		must(t, err)
-		put(t, log, topics.Feedback, stream.Record{Type: kind, Value: []byte("x")}, feedbackOf(6, 1, .5))
+		foreign := stream.Record{Type: kind, Value: []byte("x")}
+		put(t, log, topics.Feedback, slices.Repeat([]stream.Record{foreign}, 40)...)
+		if n, err := lastFeedback(t.Context(), log, topics.Feedback); n != 5 || err != nil {
+			t.Errorf("behind records of type %q: feedback %d, %v", kind, n, err)
+		}
+		put(t, log, topics.Feedback, feedbackOf(6, 1, .5))
 		f, told, err := follow(t, log)
 		must(t, err)
 		tells := kind != codec.TypeMark && kind != "x" // these are for others to tell
@@ -334,6 +341,9 @@ func TestVoidSnapshot(t *testing.T) {
 		best, err := f.bestSnapshot(t.Context())
 		if must(t, err); (best == nil) != c.void || (read == 0) != c.void || f.broken != 0 {
 			t.Errorf("%s: %d are read, goes on from %v, %d damaged", name, read, best != nil, f.broken)
+		}
+		if told, err := f.Announced(t.Context(), 0, 5); err != nil || told != (name == "feedback lost") {
+			t.Errorf("%s: the loss of feedback 5 is announced: %v, %v", name, told, err)
 		}
 	}
 }
@@ -374,6 +384,12 @@ func TestEarlierSnapshot(t *testing.T) {
 	}
 	first, _, err := log.Bounds(t.Context(), topics.Feedback, 0)
 	must(t, err)
+	for at, whole := range map[int64]bool{join.LogStart: true, join.LogStart + 1: false} {
+		f := New(&beginning{log, at}, "m", watched, 1)
+		if over, err := f.passOver(t.Context(), &s); over != whole || err != nil {
+			t.Errorf("a log that begins at %d: passed over %v, %v", at, over, err)
+		}
+	}
 	must(t, log.Truncate(topics.Feedback, 0, first+5))
 	on, told, err := followBy(t, log, watched)
 	if must(t, err); on.Replica().LearnedThrough() != 10 || strings.Contains(told, says) ||
@@ -473,10 +489,13 @@ func TestPlan(t *testing.T) {
 		s := &Source{Name: "m", Version: 2, Model: []byte("model 1\n"), Files: map[string][]byte{"f": []byte("x")},
 			Order: []string{"f"}, Warm: c.warm}
 		if name == "scaled" {
+			put(t, log, topics.Feedback, feedbackOf(13, 0, .5)) // of an epoch whose record is gone
 			s.Model = []byte("name: m\nversion: 2\nreward: {min: 0, max: 9}\n")
 		}
-		rec, paused := s.Record(2, 1, "", 12), 0
-		err := e.Plan(t.Context(), s, &rec, func() error { paused++; return nil })
+		last, err := lastFeedback(t.Context(), log, topics.Feedback)
+		must(t, err)
+		rec, paused := s.Record(2, 1, "", last), 0
+		err = e.Plan(t.Context(), s, &rec, func() error { paused++; return nil })
 		if c.says != "" {
 			if !errors.Is(err, ErrModel) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%s: %v", name, err)
@@ -763,6 +782,42 @@ func TestMatches(t *testing.T) {
 	must(t, err)
 	if m := f.scope.View().Match; m.Rounds != 1 || !(m.Rate > 0 && m.Rate < 1) {
 		t.Errorf("%+v", m)
+	}
+}
+
+// beginning is a log whose first offset is another.
+type beginning struct {
+	stream.Log
+	first int64
+}
+
+func (l *beginning) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
+	_, next, err = l.Log.Bounds(ctx, topic, partition)
+	return l.first, next, err
+}
+
+// TestTakeFrom: who begins at an epoch record knows nothing of what came before: a learner that goes on is one that
+// learned nothing.
+func TestTakeFrom(t *testing.T) {
+	log, _ := logOf(t)
+	d := record(3, "f", "x")
+	d.Rec.Continues, d.Rec.Through = 1, 5
+	records := d.Records()
+	f := New(log, "m", build, 3)
+	must(t, f.Take(t.Context(), &records[0]))
+	must(t, f.TakeFrom(t.Context(), &records[1], 5))
+	for n, c := range []struct{ epoch, learned int64 }{{2, 0}, {3, 1}} {
+		r := feedbackOf(int64(6+n), c.epoch, .5)
+		must(t, f.Take(t.Context(), &r))
+		if now := f.heart.Epoch(); now.Number != 3 || now.Learner.Learned() != c.learned {
+			t.Errorf("after feedback %d: %d learned in epoch %d", 6+n, now.Learner.Learned(), now.Number)
+		}
+	}
+	if f.AdoptRounds([]int64{9, 8}); !slices.Equal(f.Rounds(), []int64{7, 8, 0}) {
+		t.Errorf("rounds %v", f.Rounds())
+	}
+	if f.TakeFrom(t.Context(), &records[0], 5) == nil {
+		t.Error("a class record begins an epoch")
 	}
 }
 

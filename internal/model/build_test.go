@@ -119,6 +119,17 @@ func TestEpoch(t *testing.T) {
 		!strings.HasPrefix(err.Error(), "epoch 3:1:1: unknown key") {
 		t.Errorf("a broken record: %v", err)
 	}
+	for _, c := range []struct {
+		holdOut, cause string
+		want           float64
+	}{{"0", codec.PromotionCause(7), .25}, {"0.5", codec.PromotionCause(7), .5}, {"0.125", "", .125}} {
+		m := mustParse(t, "hold_out: "+c.holdOut+"\ncandidates: [learner]\npromote: {of: learner, only: switch, "+
+			"share: 0.75}")
+		e, err := Epoch(&codec.Epoch{Epoch: 1, Model: m.Canonical(), Cause: c.cause}, nil)
+		if err != nil || e.Rules.HoldOut != c.want {
+			t.Errorf("%+v: %+v, %v", c, e.Rules, err)
+		}
+	}
 }
 
 // TestEpochOfClassListsItsActions: of other actions the class knows nothing, so a

@@ -61,6 +61,15 @@ func TestEarly(t *testing.T) {
 		if l.(*learner.DAFA).Provisional() != 0 {
 			t.Error("a new learner has provisional rounds")
 		}
+		of, err := plain.Build(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fast, err := l.AppendBinary(nil)
+		slow, wrong := of.AppendBinary(nil)
+		if err != nil || wrong != nil || len(fast) < len(slow) || fast[1] == slow[1] {
+			t.Errorf("%s: it has a state of %d bytes, without early %d", text, len(fast), len(slow))
+		}
 	}
 	for text, want := range map[string]string{
 		"early: soon":                                `expected none, or median, or some of after, silence, found "soon"`,
