@@ -102,11 +102,13 @@ func TestSoak(t *testing.T) {
 	if last["hindsight_learned_rounds"] < float64(s.outcomes.Load())/2 {
 		t.Errorf("%v rounds learned of %d outcomes", last["hindsight_learned_rounds"], s.outcomes.Load())
 	}
-	out, most, err := output(auditor) // without its progress
+	var told bytes.Buffer
+	auditor.Stderr = &told
+	out, most, err := output(auditor)
 	var exit *exec.ExitError
 	switch tooOld := errors.As(err, &exit) && exit.ExitCode() == verify.TooOld && retention > 0 && length > retention; {
 	case err != nil && !tooOld:
-		t.Errorf("replayer verify: %v\n%s", err, out)
+		t.Errorf("replayer verify: %v\n%s%s", err, out, told.Bytes()[max(0, told.Len()-4<<10):])
 	default:
 		t.Logf("replayer verify: exit code %d, at most %d MB of memory\n%s", auditor.ProcessState.ExitCode(),
 			most>>20, out)
