@@ -203,6 +203,7 @@ func TestRejectsAndStrict(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	if lines := strings.Split(rejects.String(), "\n"); len(lines) != 4 || !strings.Contains(lines[0], `"line":2`) ||
+		!strings.Contains(lines[0], `"malformed"`) ||
 		!strings.Contains(lines[1], "checkpoint") || !strings.Contains(lines[2], `"line":4`) {
 		t.Errorf("%s", rejects.String())
 	}

@@ -44,6 +44,9 @@ func TestParseMapping(t *testing.T) {
 	if !reflect.DeepEqual(m, Mapping{Time: "a", OutcomeTime: "b", Loss: "l", Features: []string{"x"}}) {
 		t.Errorf("flags over a file: %+v", m)
 	}
+	if m.Override(Mapping{ID: "i"}); m.Loss != "l" || m.ID != "i" {
+		t.Errorf("flags without a loss: %+v", m)
+	}
 	if (&Mapping{FeaturePrefix: "x"}).IsZero() || (&Mapping{Features: []string{"x"}}).IsZero() ||
 		!(&Mapping{}).IsZero() {
 		t.Error("IsZero")

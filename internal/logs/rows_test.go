@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,6 +39,24 @@ func TestTableRecords(t *testing.T) {
 	if !slices.Equal(q.Features, want) || second.observed() || second.OutcomeTime != scan.NoTime ||
 		!slices.Equal(second.Features, []codec.Feature{{Name: "x", Kind: codec.Text, Text: "u"}}) {
 		t.Errorf("%+v %+v", q.Features, second)
+	}
+}
+
+// TestOtherHeader: a second file must have the header of the first.
+func TestOtherHeader(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"1.csv": "label,n_x\na,1\n", "2.csv": "label,n_y\nb,1\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := Open(dir, Options{Labelled: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = readAll(t, r)
+	if got := fmt.Sprint(err, r.Account().Errors()); !strings.Contains(got, "2.csv:1: the header differs from that of") {
+		t.Error(got)
 	}
 }
 
