@@ -18,8 +18,15 @@ import (
 // runServer starts a server on dir; stop stops it.
 func runServer(t *testing.T, dir string, port int) (s *server.Server, stop func()) {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, NoSigs: true, NoLog: true,
-		JetStream: true, StoreDir: dir, JetStreamMaxStore: 1 << 30, JetStreamMaxMemory: 1 << 20})
+	return startServer(t, &server.Options{Port: port, JetStream: true, StoreDir: dir, JetStreamMaxStore: 1 << 30,
+		JetStreamMaxMemory: 1 << 20})
+}
+
+// startServer runs a server until the test ends, or stop is called.
+func startServer(t *testing.T, o *server.Options) (s *server.Server, stop func()) {
+	t.Helper()
+	o.Host, o.NoSigs, o.NoLog = "127.0.0.1", true, true
+	s, err := server.NewServer(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,6 +43,28 @@ func runServer(t *testing.T, dir string, port int) (s *server.Server, stop func(
 	}
 	t.Cleanup(stop)
 	return s, stop
+}
+
+// connect returns a connection of the test's own.
+func connect(t *testing.T, url string) *natsgo.Conn {
+	t.Helper()
+	c, err := natsgo.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// topicX returns a server and a log there with the empty topic x.
+func topicX(t *testing.T, o Options) (*server.Server, *Log) {
+	t.Helper()
+	s, _ := runServer(t, t.TempDir(), -1)
+	l := dialTest(t, s.ClientURL(), o).Log()
+	if err := l.Create(t.Context(), "x", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return s, l
 }
 
 func dialTest(t *testing.T, url string, o Options) *Client {
@@ -68,11 +97,7 @@ func silentStream(t *testing.T, o Options, fenced bool) (a *appender, f *fates, 
 	t.Helper()
 	s, _ := runServer(t, t.TempDir(), -1)
 	l := dialTest(t, s.ClientURL(), o).Log()
-	c, err := natsgo.Connect(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
+	c = connect(t, s.ClientURL())
 	sub, err := c.SubscribeSync("x.0")
 	if err != nil {
 		t.Fatal(err)
@@ -359,13 +384,9 @@ func TestOpenGivesUpPoliteness(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := natsgo.Connect(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := connect(t, s.ClientURL())
 	asked := 0
-	_, err = c.Subscribe("late.STREAM.INFO.x_0", func(m *natsgo.Msg) {
+	hear(t, c, "late.STREAM.INFO.x_0", func(m *natsgo.Msg) {
 		asked++
 		answer, err := c.Request(DefaultAPIPrefix+".STREAM.INFO.x_0", nil, 10*time.Second)
 		if err == nil {
@@ -380,12 +401,6 @@ func TestOpenGivesUpPoliteness(t *testing.T) {
 		}
 		_ = m.Respond(answer.Data) // out of date by one record
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Flush(); err != nil {
-		t.Fatal(err)
-	}
 	l := dialTest(t, s.ClientURL(), Options{APIPrefix: "late"}).Log()
 	a, tail, err := l.Open(ctx, "x", 0, stream.OpenOptions{})
 	if err != nil || asked != politeOpens+1 || tail.Open != politeOpens+2 {

@@ -44,11 +44,7 @@ func TestBoundsSettle(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			topic := fmt.Sprint("t", i)
-			player, err := natsgo.Connect(s.ClientURL())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer player.Close()
+			player := connect(t, s.ClientURL())
 			var infos, probes atomic.Int32
 			nth := func(n *atomic.Int32, of int) int { return min(int(n.Add(1)), of) - 1 }
 			play(t, player, "fake.STREAM.INFO."+topic+"_0", func() string {
@@ -80,13 +76,20 @@ func TestBoundsSettle(t *testing.T) {
 // play answers requests on a subject, one at a time.
 func play(t *testing.T, conn *natsgo.Conn, subject string, answer func() string) {
 	t.Helper()
-	_, err := conn.Subscribe(subject, func(m *natsgo.Msg) { _ = m.Respond([]byte(answer())) })
+	hear(t, conn, subject, func(m *natsgo.Msg) { _ = m.Respond([]byte(answer())) })
+}
+
+// hear has a function called with what is published on a subject, one message at a time.
+func hear(t *testing.T, conn *natsgo.Conn, subject string, f natsgo.MsgHandler) *natsgo.Subscription {
+	t.Helper()
+	sub, err := conn.Subscribe(subject, f)
+	if err == nil {
+		err = conn.Flush()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	return sub
 }
 
 // cluster is three servers and a stream on all of them.

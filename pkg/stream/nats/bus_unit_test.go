@@ -49,10 +49,7 @@ func TestWatcher(t *testing.T) {
 		}
 	}
 	s, _ := runServer(t, t.TempDir(), -1)
-	closed, err := natsgo.Connect(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	closed := connect(t, s.ClientURL())
 	closed.Close()
 	conn, forbidden := &natsgo.Conn{}, fmt.Errorf("%w: x", natsgo.ErrPermissionViolation)
 	for i, c := range []struct {
@@ -164,11 +161,7 @@ func TestOldServerIsLeft(t *testing.T) {
 // replies.
 func TestStopAnswers(t *testing.T) {
 	s, _ := runServer(t, t.TempDir(), -1)
-	asker, err := natsgo.Connect(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer asker.Close()
+	asker := connect(t, s.ClientURL())
 	for _, how := range []string{"stop", "close"} {
 		c := dialTest(t, s.ClientURL(), Options{})
 		begun, release := make(chan struct{}, 2), make(chan struct{})

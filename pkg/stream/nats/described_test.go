@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	natsgo "github.com/nats-io/nats.go"
-
 	"hindsight/pkg/stream"
 )
 
@@ -32,12 +30,7 @@ func TestDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	other, err := natsgo.Connect(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
-	js, err := other.JetStream()
+	js, err := connect(t, s.ClientURL()).JetStream()
 	if err != nil {
 		t.Fatal(err)
 	}

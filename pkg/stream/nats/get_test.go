@@ -15,11 +15,7 @@ import (
 func TestReadersLeaveNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // less than the server takes by itself
 	defer cancel()
-	s, _ := runServer(t, t.TempDir(), -1)
-	l := dialTest(t, s.ClientURL(), Options{}).Log()
-	if err := l.Create(ctx, "x", 1, stream.TopicOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, l := topicX(t, Options{})
 	if err := writeFrom(ctx, l, 0, 10); err != nil {
 		t.Fatal(err)
 	}
@@ -46,11 +42,7 @@ func TestReadersLeaveNothing(t *testing.T) {
 // told as such.
 func TestGet(t *testing.T) {
 	ctx := t.Context()
-	s, _ := runServer(t, t.TempDir(), -1)
-	l := dialTest(t, s.ClientURL(), Options{}).Log()
-	if err := l.Create(ctx, "x", 1, stream.TopicOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, l := topicX(t, Options{})
 	if err := writeFrom(ctx, l, 0, 10); err != nil {
 		t.Fatal(err)
 	}

@@ -14,11 +14,8 @@ import (
 // TestLeapFences: of a stream that is fenced by sequences, an earlier owner had sent a whole window of records
 // when another opened the log. None of them is stored, whatever sequence it expects.
 func TestLeapFences(t *testing.T) {
-	s, _ := runServer(t, t.TempDir(), -1)
-	l, ctx := dialTest(t, s.ClientURL(), Options{}).Log(), t.Context()
-	if err := l.Create(ctx, "x", 1, stream.TopicOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, l := topicX(t, Options{})
+	ctx := t.Context()
 	p, err := l.place("x", 0)
 	if err != nil {
 		t.Fatal(err)

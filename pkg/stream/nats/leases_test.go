@@ -123,7 +123,7 @@ func TestTwoMakeLeases(t *testing.T) {
 	ctx, s := t.Context(), natstest.Start(t, natstest.Options{})
 	first, conn := dialTest(t, s.URL(), Options{}), dialTest(t, s.URL(), Options{}).log.conn
 	var made atomic.Bool
-	if _, err := conn.Subscribe("late.>", func(m *natsgo.Msg) {
+	hear(t, conn, "late.>", func(m *natsgo.Msg) {
 		answer, err := conn.Request(DefaultAPIPrefix+strings.TrimPrefix(m.Subject, "late"), m.Data, 10*time.Second)
 		if err == nil && !made.Swap(true) {
 			_, err = first.Leases(ctx, "m_leases", time.Minute)
@@ -133,12 +133,7 @@ func TestTwoMakeLeases(t *testing.T) {
 			return
 		}
 		_ = m.Respond(answer.Data) // the first says that there is no bucket
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	})
 	store, err := dialTest(t, s.URL(), Options{APIPrefix: "late"}).Leases(ctx, "m_leases", time.Hour)
 	if err != nil || store.TTL() != time.Minute {
 		t.Fatal(store, err)

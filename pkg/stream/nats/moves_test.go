@@ -151,16 +151,7 @@ func TestStoreErrors(t *testing.T) {
 // TestPull holds what a reader asks for: two batches at most, more when one has come, and on demand nothing while
 // something is still to come. A message that is as large as may be fits.
 func TestPull(t *testing.T) {
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true,
-		MaxPayload: 8 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	defer s.Shutdown()
-	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the server does not start")
-	}
+	s, _ := startServer(t, &server.Options{Port: -1, MaxPayload: 8 << 20})
 	l := dialTest(t, s.ClientURL(), Options{Heartbeat: time.Second}).Log()
 	asked, err := l.readConn.SubscribeSync("pull")
 	if err != nil {
@@ -234,11 +225,7 @@ func TestDrain(t *testing.T) {
 // questions, each a while after the one before.
 func TestStuck(t *testing.T) {
 	s, _ := runServer(t, t.TempDir(), -1)
-	player, err := natsgo.Connect(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer player.Close()
+	player := connect(t, s.ClientURL())
 	last, questions := 0, 0
 	play(t, player, "fake.STREAM.INFO.x_0", func() string {
 		questions++
@@ -275,11 +262,8 @@ func TestStuck(t *testing.T) {
 // TestReaderGivesBack holds that a reader that is closed, that could not be made, or whose log is closed keeps nothing,
 // and that a closed one says so.
 func TestReaderGivesBack(t *testing.T) {
-	s, _ := runServer(t, t.TempDir(), -1)
-	l, ctx := dialTest(t, s.ClientURL(), Options{}).Log(), t.Context()
-	if err := l.Create(ctx, "x", 1, stream.TopicOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, l := topicX(t, Options{})
+	ctx := t.Context()
 	if _, err := l.ask(ctx, l.readConn, "x.0", nil); err != nil { // which subscribes to answers
 		t.Fatal(err)
 	}

@@ -46,11 +46,8 @@ func TestRefusalsOvertake(t *testing.T) {
 
 // An owner that has nothing on its way when appending is held goes on afterwards.
 func TestIdleOwnerIsHeld(t *testing.T) {
-	s, _ := runServer(t, t.TempDir(), -1)
-	l, ctx := dialTest(t, s.ClientURL(), Options{}).Log(), t.Context()
-	if err := l.Create(ctx, "x", 1, stream.TopicOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, l := topicX(t, Options{})
+	ctx := t.Context()
 	a, _, err := l.Open(ctx, "x", 0, stream.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)

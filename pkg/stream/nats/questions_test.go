@@ -18,26 +18,16 @@ import (
 // are told in order.
 func TestTopicsByPage(t *testing.T) {
 	s, _ := runServer(t, t.TempDir(), -1)
-	player, err := natsgo.Connect(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer player.Close()
+	player := connect(t, s.ClientURL())
 	l := dialTest(t, s.ClientURL(), Options{APIPrefix: "fake"}).Log()
 	for total, want := range map[int]int{5: 2, 9: 3} { // the server forgets some meanwhile
 		asked := 0
-		answers, err := player.Subscribe("fake.STREAM.NAMES", func(m *natsgo.Msg) {
+		answers := hear(t, player, "fake.STREAM.NAMES", func(m *natsgo.Msg) {
 			page := map[string]string{`{"offset":0}`: `"s_x_0","_x_0","x_0","b_x_0"`,
 				`{"offset":4}`: `"a_x_0"`}[string(m.Data)]
 			asked++
 			_ = m.Respond(fmt.Appendf(nil, `{"total":%d,"streams":[%s]}`, total, page))
 		})
-		if err == nil {
-			err = player.Flush()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
 		topics, err := l.Topics(t.Context())
 		if fmt.Sprint(topics) != "[a.x b.x s.x]" || err != nil || asked != want {
 			t.Errorf("%d streams: topics %v, asked %d times, %v", total, topics, asked, err)
@@ -51,7 +41,7 @@ func TestTwoCreate(t *testing.T) {
 	s, _ := runServer(t, t.TempDir(), -1)
 	first, player := dialTest(t, s.ClientURL(), Options{}).Log(), dialTest(t, s.ClientURL(), Options{}).Log().conn
 	partitions, inUse := 0, false
-	if _, err := player.Subscribe("late.>", func(m *natsgo.Msg) {
+	hear(t, player, "late.>", func(m *natsgo.Msg) {
 		subject := DefaultAPIPrefix + strings.TrimPrefix(m.Subject, "late")
 		if strings.Contains(subject, "STREAM.CREATE") && partitions > 0 {
 			if err := first.Create(t.Context(), "x", partitions, stream.TopicOptions{}); err != nil {
@@ -69,12 +59,7 @@ func TestTwoCreate(t *testing.T) {
 			return
 		}
 		_ = m.Respond(answer.Data)
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if err := player.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	})
 	l := dialTest(t, s.ClientURL(), Options{APIPrefix: "late"}).Log()
 	for _, n := range []int{1, 2} {
 		partitions = n
@@ -97,15 +82,7 @@ func TestTwoCreate(t *testing.T) {
 
 // TestNoJetStream: of a server that keeps no streams that is told.
 func TestNoJetStream(t *testing.T) {
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	defer s.Shutdown()
-	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the server does not start")
-	}
+	s, _ := startServer(t, &server.Options{Port: -1})
 	l := dialTest(t, s.ClientURL(), Options{}).Log()
 	if _, _, err := l.Bounds(t.Context(), "x", 0); !errors.Is(err, stream.ErrUnavailable) ||
 		!strings.Contains(err.Error(), "JetStream does not answer") {
@@ -117,19 +94,13 @@ func TestNoJetStream(t *testing.T) {
 // has taken is not known.
 func TestSilence(t *testing.T) {
 	s, _ := runServer(t, t.TempDir(), -1)
-	player, err := natsgo.Connect(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer player.Close()
+	player := connect(t, s.ClientURL())
 	asked := 0
-	if _, err := player.Subscribe("fake.STREAM.INFO.x_0", func(m *natsgo.Msg) {
+	hear(t, player, "fake.STREAM.INFO.x_0", func(m *natsgo.Msg) {
 		if asked++; asked == 2 {
 			_ = m.Respond([]byte(`{"state":{"last_seq":7}}`))
 		}
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	if _, err := player.SubscribeSync("x.0"); err != nil {
 		t.Fatal(err)
 	}
@@ -167,11 +138,7 @@ func TestSilence(t *testing.T) {
 // else at once.
 func TestReaderWaits(t *testing.T) {
 	s, _ := runServer(t, t.TempDir(), -1)
-	player, err := natsgo.Connect(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer player.Close()
+	player := connect(t, s.ClientURL())
 	var answers []string
 	play(t, player, "fake.STREAM.INFO.x_0", func() string {
 		answer := answers[0]
@@ -227,11 +194,7 @@ func TestTold(t *testing.T) {
 		}
 	}
 	s, _ := runServer(t, t.TempDir(), -1)
-	player, err := natsgo.Connect(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer player.Close()
+	player := connect(t, s.ClientURL())
 	answer := ""
 	play(t, player, "fake.STREAM.INFO.x_0", func() string { return answer })
 	l := dialTest(t, s.ClientURL(), Options{APIPrefix: "fake"}).Log()

@@ -208,11 +208,7 @@ func TestGapAtEnd(t *testing.T) {
 func TestConsumerLost(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	s, _ := runServer(t, t.TempDir(), -1)
-	l := dialTest(t, s.ClientURL(), Options{}).Log()
-	if err := l.Create(ctx, "x", 1, stream.TopicOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, l := topicX(t, Options{})
 	r, err := l.Read(ctx, "x", 0, stream.Earliest)
 	if err != nil {
 		t.Fatal(err)
@@ -243,11 +239,7 @@ func TestConsumerLost(t *testing.T) {
 func TestOnDemand(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	s, _ := runServer(t, t.TempDir(), -1)
-	l := dialTest(t, s.ClientURL(), Options{}).Log()
-	if err := l.Create(ctx, "x", 1, stream.TopicOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	_, l := topicX(t, Options{})
 	r, err := l.Read(ctx, "x", 0, stream.Earliest)
 	if err != nil {
 		t.Fatal(err)

@@ -72,22 +72,13 @@ func follow(ctx context.Context, l *Log, onDemand bool) error {
 // listen counts the heartbeats that readers hear.
 func listen(t *testing.T, url string) *atomic.Int64 {
 	t.Helper()
-	c, err := natsgo.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
+	c := connect(t, url)
 	heard := new(atomic.Int64)
-	if _, err := c.Subscribe("_INBOX.>", func(m *natsgo.Msg) {
+	hear(t, c, "_INBOX.>", func(m *natsgo.Msg) {
 		if m.Header.Get(headerStatus) == statusHeartbeat {
 			heard.Add(1)
 		}
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	})
 	return heard
 }
 
@@ -96,11 +87,7 @@ func listen(t *testing.T, url string) *atomic.Int64 {
 func TestNoGap(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	s, _ := runServer(t, t.TempDir(), -1)
-	l := dialTest(t, s.ClientURL(), Options{Heartbeat: hum}).Log()
-	if err := l.Create(ctx, "x", 1, stream.TopicOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	s, l := topicX(t, Options{Heartbeat: hum})
 	heard := listen(t, s.ClientURL())
 	var readers sync.WaitGroup
 	for i := range 3 {
@@ -209,11 +196,7 @@ func TestGapToldByLeader(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	s, _ := runServer(t, t.TempDir(), -1)
-	player, err := natsgo.Connect(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer player.Close()
+	player := connect(t, s.ClientURL())
 	const info = `{"config":{"num_replicas":3},"state":{"first_seq":%d,"last_seq":3},"cluster":{"leader":"%s",` +
 		`"replicas":[{"active":1},{"active":1}]}}`
 	infos := 0
@@ -227,14 +210,9 @@ func TestGapToldByLeader(t *testing.T) {
 		return `{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 3"},"stream":"x_0","seq":0}`
 	})
 	play(t, player, "fake.CONSUMER.CREATE.x_0", func() string { return `{"name":"c"}` })
-	if _, err := player.Subscribe("fake.CONSUMER.MSG.NEXT.x_0.c", func(m *natsgo.Msg) {
+	hear(t, player, "fake.CONSUMER.MSG.NEXT.x_0.c", func(m *natsgo.Msg) {
 		_ = m.RespondMsg(&natsgo.Msg{Header: natsgo.Header{headerStatus: {statusHeartbeat}, headerLastSeq: {"3"}}})
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if err := player.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	})
 	r, err := dialTest(t, s.ClientURL(), Options{APIPrefix: "fake"}).Log().Read(ctx, "x", 0, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -251,11 +229,7 @@ func TestStuckReplica(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	s, _ := runServer(t, t.TempDir(), -1)
-	player, err := natsgo.Connect(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer player.Close()
+	player := connect(t, s.ClientURL())
 	play(t, player, "fake.STREAM.INFO.x_0", func() string {
 		return `{"config":{"num_replicas":3},"state":{"first_seq":1,"last_seq":2},"cluster":{"leader":"a"}}`
 	})
@@ -264,19 +238,12 @@ func TestStuckReplica(t *testing.T) {
 		consumers++
 		return fmt.Sprintf(`{"name":"c%d"}`, consumers)
 	})
-	if _, err := player.Subscribe("fake.CONSUMER.MSG.NEXT.x_0.c1", func(m *natsgo.Msg) {
+	hear(t, player, "fake.CONSUMER.MSG.NEXT.x_0.c1", func(m *natsgo.Msg) {
 		for tick := time.Tick(50 * time.Millisecond); ctx.Err() == nil; <-tick {
 			_ = m.RespondMsg(&natsgo.Msg{Header: natsgo.Header{headerStatus: {statusHeartbeat}, headerLastSeq: {"1"}}})
 		}
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := player.Subscribe("fake.CONSUMER.MSG.NEXT.x_0.c2", func(*natsgo.Msg) { cancel() }); err != nil {
-		t.Fatal(err)
-	}
-	if err := player.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	})
+	hear(t, player, "fake.CONSUMER.MSG.NEXT.x_0.c2", func(*natsgo.Msg) { cancel() })
 	r, err := dialTest(t, s.ClientURL(), Options{APIPrefix: "fake"}).Log().Read(ctx, "x", 0, 2)
 	if err != nil {
 		t.Fatal(err)
