@@ -80,7 +80,7 @@ func TestInputsOfFolder(t *testing.T) {
 // No result is written over the log that it is made from, by whatever name, be it a file or one of a folder.
 func TestResultOverLog(t *testing.T) {
 	dir := t.TempDir()
-	path, link := filepath.Join(dir, "log.json"), filepath.Join(t.TempDir(), "link")
+	path, link := filepath.Join(dir, "data.csv"), filepath.Join(t.TempDir(), "link")
 	text := strings.Repeat(round("1", "0.5"), 3)
 	if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Link(path, link)); err != nil {
 		t.Fatal(err)
@@ -91,12 +91,14 @@ func TestResultOverLog(t *testing.T) {
 		{"convert", path, "--rejects", path},
 		{"backtest", "--data", path, "--rejects", link},
 		{"backtest", "--data", dir, "--report", path},
+		{"backtest", "--data", path, "--csv", dir},
 		{"fit", "--data", path, "--out", path},
 		{"worst", "--data", path, "--out", link},
 	} {
 		got := execute(t.Context(), args...)
 		b, err := os.ReadFile(path)
-		if got.code != daemon.WrongUsage || !strings.Contains(got.stderr, "would be overwritten") || string(b) != text {
+		if said := strings.Contains(got.stderr, ", which is read, would be"); got.code != daemon.WrongUsage || !said ||
+			string(b) != text {
 			t.Errorf("%q: exit code %d, %q; %d bytes of %d are left (%v)", args, got.code, got.stderr, len(b),
 				len(text), err)
 		}

@@ -20,6 +20,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/recent"
 	"hindsight/internal/replay"
+	"hindsight/internal/report"
 	"hindsight/pkg/codec"
 )
 
@@ -56,19 +57,24 @@ func (r *reading) flags(env *daemon.Env, f *pflag.FlagSet, a *logAccess) {
 
 // spare reports a file to write that is one of those to read.
 func (r *reading) spare(data string) error {
-	files, _ := logs.Files(data)
-	for _, name := range []string{"rejects", "out", "report"} {
+	read, _ := logs.Files(data)
+	for _, name := range []string{"rejects", "out", "report", "csv"} {
 		flag := r.set.Lookup(name)
-		if flag == nil {
+		if flag == nil || flag.Value.String() == "" {
 			continue
 		}
-		to, err := os.Stat(flag.Value.String())
-		if err == nil && slices.ContainsFunc(files, func(file string) bool {
-			from, err := os.Stat(file)
-			return err == nil && os.SameFile(from, to)
-		}) {
-			return daemon.Usagef("--%s %s: the log that is read would be overwritten: name another file", name,
-				flag.Value)
+		written := []string{flag.Value.String()}
+		if name == "csv" {
+			written = report.CSVFiles(written[0])
+		}
+		for _, path := range written {
+			if to, err := os.Stat(path); err == nil && slices.ContainsFunc(read, func(file string) bool {
+				from, err := os.Stat(file)
+				return err == nil && os.SameFile(from, to)
+			}) {
+				return daemon.Usagef("--%s %s: %s, which is read, would be overwritten: choose another name", name,
+					flag.Value, path)
+			}
 		}
 	}
 	return nil

@@ -47,6 +47,15 @@ func (r *Results) WriteCSV(dir string) error {
 	return nil
 }
 
+// CSVFiles returns what [Results.WriteCSV] writes into a folder.
+func CSVFiles(dir string) []string {
+	var names []string
+	for _, f := range new(Results).files() {
+		names = append(names, filepath.Join(dir, f.Name))
+	}
+	return names
+}
+
 // Save writes the file into a folder.
 func (f *csvFile) Save(dir string) error {
 	return whole.Write(filepath.Join(dir, f.Name), func(w io.Writer) error {
