@@ -264,18 +264,27 @@ func (in *injection) prepare() ([]byte, error) {
 	if err := errors.Join(os.MkdirAll(in.dir, 0o700), attach.Own(in.dir)); err != nil {
 		return nil, err
 	}
+	files := map[string][]byte{filepath.Join(in.dir, engine.ModelName): in.policy.model.File()}
+	for name, b := range in.policy.files {
+		files[filepath.Join(in.dir, filepath.Base(name))] = b
+	}
+	for path, b := range files {
+		if there, err := os.ReadFile(path); err == nil && !bytes.Equal(there, b) {
+			return nil, fmt.Errorf("%s exists, and would be overwritten; name a new folder", path)
+		}
+	}
 	path := filepath.Join(in.dir, engine.SeedName)
 	if err := daemon.WriteSeed(path, seed); errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("%s exists: the folder belongs to another system; name a new one", path)
 	} else if err != nil {
 		return nil, err
 	}
-	for name, b := range in.policy.files {
-		if err := os.WriteFile(filepath.Join(in.dir, filepath.Base(name)), b, 0o644); err != nil {
+	for path, b := range files {
+		if err := os.WriteFile(path, b, 0o644); err != nil {
 			return nil, err
 		}
 	}
-	return seed, os.WriteFile(filepath.Join(in.dir, engine.ModelName), in.policy.model.File(), 0o644)
+	return seed, nil
 }
 
 // remote reports whether the log lies with servers or brokers.

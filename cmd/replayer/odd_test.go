@@ -104,3 +104,18 @@ func TestResultOverLog(t *testing.T) {
 		}
 	}
 }
+
+// A folder that holds a model file of the user's is no new one: it keeps that file.
+func TestInjectKeepsFiles(t *testing.T) {
+	dir := t.TempDir()
+	path, text := filepath.Join(dir, "model.yaml"), "# mine\nname: m\noracle: linear\nwindow: 5\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := execute(t.Context(), "inject", "--rounds", "5", "--model", path, "--log", "embedded:"+dir)
+	b, err := os.ReadFile(path)
+	if _, seed := os.Stat(filepath.Join(dir, "seed")); got.code != daemon.Failed || string(b) != text || err != nil ||
+		!strings.Contains(got.stderr, "model.yaml exists, and would be overwritten") || seed == nil {
+		t.Errorf("exit code %d, %q; the file has %q (%v), the seed %v", got.code, got.stderr, b, err, seed)
+	}
+}
