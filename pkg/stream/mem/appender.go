@@ -25,7 +25,6 @@ type appender struct {
 	ack   stream.AckFunc
 
 	broken error // nothing more is stored; guarded by p.mu
-	lost   bool  // an acknowledgement was lost: later ones are unknown too; guarded by p.mu
 
 	ackMu sync.Mutex // held while ack runs, so that Close can wait for it
 
@@ -138,8 +137,7 @@ func (a *appender) store(r *stream.Record, fault Fault) (int64, error) {
 		a.broken = p.Fail("append", -1, stream.ErrFull)
 	}
 	if fault == NotStoredUnknown {
-		a.lost = true
-		if a.owner != 0 && a.broken == nil { // the chain of an owner's records is broken for good
+		if a.owner != 0 { // the chain of an owner's records is broken for good
 			a.broken = p.Fail("append", -1, stream.ErrUnknown)
 		}
 		return 0, p.Fail("append", -1, stream.ErrUnknown)
@@ -152,7 +150,7 @@ func (a *appender) store(r *stream.Record, fault Fault) (int64, error) {
 		a.broken = p.Fail("append", -1, err)
 		return 0, a.broken
 	}
-	if a.lost = a.lost || fault == StoredUnknown; a.lost {
+	if fault == StoredUnknown {
 		return 0, p.Fail("append", -1, stream.ErrUnknown)
 	}
 	return offset, nil

@@ -2,7 +2,6 @@ package mem
 
 import (
 	"context"
-	"slices"
 
 	"hindsight/pkg/stream"
 )
@@ -87,15 +86,13 @@ func (r *reader) take(dst, recs []stream.Record) []stream.Record {
 		return append(dst, recs...)
 	}
 	clear(r.scratch)
-	r.scratch = nil // of its own each time: what was returned keeps the bytes that were overwritten
 	need := 0
 	for i := range recs {
 		need += len(recs[i].Key) + len(recs[i].Value)
 	}
-	r.scratch = make([]byte, 0, need)
+	r.scratch = make([]byte, 0, need) // each time: what was returned keeps the bytes that were overwritten
 	for _, c := range recs {
 		c.Key, c.Value = r.own(c.Key), r.own(c.Value)
-		c.Headers = slices.Clone(c.Headers)
 		dst = append(dst, c)
 	}
 	return dst
