@@ -27,7 +27,7 @@ var (
 
 // authenticate logs in by SASL. Its errors never hold what was sent.
 func (cn *conn) authenticate(ctx context.Context, m sasl.Mechanism) error {
-	if err := cn.chooseMechanism(ctx, m.Name()); err != nil {
+	if err := cn.chooseMechanism(m.Name()); err != nil {
 		return err
 	}
 	host, port, err := net.SplitHostPort(cn.addr)
@@ -41,7 +41,7 @@ func (cn *conn) authenticate(ctx context.Context, m sasl.Mechanism) error {
 		return fmt.Errorf("%w: mechanism %s cannot start: %w", ErrAuthentication, m.Name(), err)
 	}
 	for done := false; !done; {
-		answer, err := cn.call(ctx, &saslauthenticate.Request{AuthBytes: message})
+		answer, err := cn.call(&saslauthenticate.Request{AuthBytes: message})
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // how some brokers say no
 			return fmt.Errorf("%w (mechanism %s): the broker closed the connection", ErrAuthentication, m.Name())
@@ -68,8 +68,8 @@ func refusal(r *saslauthenticate.Response) string {
 	return kafkago.Error(r.ErrorCode).Title()
 }
 
-func (cn *conn) chooseMechanism(ctx context.Context, name string) error {
-	m, err := cn.call(ctx, &saslhandshake.Request{Mechanism: name})
+func (cn *conn) chooseMechanism(name string) error {
+	m, err := cn.call(&saslhandshake.Request{Mechanism: name})
 	if err != nil {
 		return fmt.Errorf("agree on SASL mechanism %s: %w", name, err)
 	}

@@ -42,15 +42,12 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // batch is a batch of records that is being filled. Its memory is used again.
 type batch struct {
-	b     []byte // batchHead bytes to be set by seal, then the records
+	b     []byte // batchHead bytes, zero until seal, then the records
 	count int
 }
 
 func (b *batch) reset() {
-	if cap(b.b) < batchHead {
-		b.b = make([]byte, batchHead, 4<<10)
-	}
-	b.b, b.count = b.b[:batchHead], 0
+	b.b, b.count = append(b.b[:0], make([]byte, batchHead)...), 0
 }
 
 // add appends a record, with headers beside its own.
@@ -81,11 +78,9 @@ func (b *batch) add(r *stream.Record, more []stream.Header) {
 func (b *batch) seal(pid int64, epoch int16, sequence int32, now int64) {
 	h := b.b
 	be := binary.BigEndian
-	be.PutUint64(h, 0)
 	be.PutUint32(h[atLength:], uint32(len(h)-lengthBase))
 	be.PutUint32(h[atLength+4:], math.MaxUint32) // epoch of the leader: −1
 	h[atMagic] = 2
-	be.PutUint16(h[atAttributes:], 0)
 	be.PutUint32(h[atLastDelta:], uint32(b.count-1))
 	be.PutUint64(h[atBaseTime:], uint64(now))
 	be.PutUint64(h[atMaxTime:], uint64(now))

@@ -9,10 +9,12 @@ import (
 	"math"
 	"net"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/segmentio/kafka-go/protocol"
@@ -144,6 +146,92 @@ func TestFields(t *testing.T) {
 		len(b) > 0 ||
 		string(c) != "a" || len(d) > 0 || string(e) != "bc" || f.bad || len(f.bytes()) > 0 || !f.bad {
 		t.Errorf("%q %q %q %q %q, %+v", a, b, c, d, e, f)
+	}
+	for tags, left := range map[string]int{"\x00x": 1, "\x01\x07\x00x": 1, "\x02\x07\x02ab\x08\x01cx": 1,
+		"\x02\x07\x01a": 0, "\x01\x07\x03ab": 0} {
+		if f := (fields{b: []byte(tags)}); true {
+			if f.tags(); len(f.b) != left || f.bad != (left == 0) {
+				t.Errorf("tags %q: %+v", tags, f)
+			}
+		}
+	}
+}
+
+// TestPauses holds that pauses grow up to the longest, and end with their context and with the client.
+func TestPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Client{}
+		c.ctx, c.cancel = context.WithCancel(t.Context())
+		var all []time.Duration
+		for d := firstBackoff; len(all) < 8; {
+			began := time.Now()
+			if err := c.pause(t.Context(), &d); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, time.Since(began))
+		}
+		if fmt.Sprint(all) != "[5ms 10ms 20ms 40ms 80ms 160ms 250ms 250ms]" {
+			t.Errorf("pauses %v", all)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		d := time.Hour
+		if err := c.pause(ctx, &d); !errors.Is(err, context.Canceled) || d != time.Hour {
+			t.Errorf("of a context that has ended: %v, %v", err, d)
+		}
+		c.cancel()
+		if err := c.pause(t.Context(), &d); !errors.Is(err, stream.ErrClosed) || d != time.Hour {
+			t.Errorf("of a client that is closed: %v, %v", err, d)
+		}
+	})
+}
+
+// TestAgain holds how often a question is asked, and which of its errors is told.
+func TestAgain(t *testing.T) {
+	a, b := errors.New("a"), errors.New("b")
+	for _, x := range []struct {
+		name  string
+		errs  []error // of the tries; the last one stays
+		final int     // the try whose error is final; 0: none
+		late  int     // the try that takes all the time that is left; 0: none
+		ends  bool    // the caller's context ends then
+		asked int
+		want  []error // nil: no error
+	}{
+		{"answered", []error{nil}, 1, 0, false, 1, nil},
+		{"answered the third time", []error{a, b, nil}, 0, 0, false, 3, nil},
+		{"final", []error{a, b}, 2, 0, false, 2, []error{b}},
+		{"final, and answered", []error{a, nil}, 2, 2, false, 2, nil},
+		{"no time is left", []error{a, b}, 0, 2, false, 2, []error{a}},
+		{"no time is left, and final", []error{a, b}, 2, 2, false, 2, []error{a}},
+		{"all the time is taken by the first", []error{a}, 0, 1, false, 1, []error{a}},
+		{"the context ends", []error{a, b}, 0, 2, true, 2, []error{a, context.Canceled}},
+		{"the context ends with the first", []error{b}, 1, 1, true, 1, []error{b, context.Canceled}},
+		{"never", []error{a, a, b}, 0, 0, false, 9, []error{b}}, // after 5 ms, 15, 35, 75, 155, 315, 565, 815
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &Client{o: Options{RequestTimeout: time.Second}, ctx: t.Context()}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			asked, began := 0, time.Now()
+			err := c.again(ctx, func(limited context.Context) (bool, error) {
+				if asked++; asked == x.late {
+					if x.ends {
+						cancel()
+					}
+					<-limited.Done()
+				}
+				return asked == x.final, x.errs[min(asked, len(x.errs))-1]
+			})
+			if asked != x.asked || (err == nil) != (x.want == nil) || time.Since(began) > time.Second {
+				t.Errorf("%s: asked %d times, %v after %v", x.name, asked, err, time.Since(began))
+			}
+			for _, want := range []error{a, b, context.Canceled, context.DeadlineExceeded} {
+				if errors.Is(err, want) != slices.Contains(x.want, want) {
+					t.Errorf("%s: %v; %v is asked for", x.name, err, x.want)
+				}
+			}
+		})
 	}
 }
 
@@ -487,6 +575,38 @@ func TestChooseCopies(t *testing.T) {
 	}
 }
 
+// TestNewTopicIsNotKnownYet: a broker need not know at once of a topic that was made.
+func TestNewTopicIsNotKnownYet(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	var asked atomic.Int64
+	k.ControlKey(int16(kmsg.CreateTopics), func(kmsg.Request) (kmsg.Response, error, bool) {
+		asked.Store(1)
+		return nil, nil, false
+	})
+	k.ControlKey(int16(kmsg.Metadata), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		if n := asked.Load(); n == 0 || n == 4 {
+			return nil, nil, false
+		}
+		asked.Add(1)
+		answer, topic := r.ResponseKind().(*kmsg.MetadataResponse), kmsg.NewMetadataResponseTopic()
+		topic.Topic, topic.ErrorCode = kmsg.StringPtr("t"), 3
+		answer.Topics = append(answer.Topics, topic)
+		return answer, nil, true
+	})
+	if err := c.Log().Create(t.Context(), "t", 1, stream.TopicOptions{}); err != nil || asked.Load() != 4 {
+		t.Errorf("asked %d times: %v", asked.Load()-1, err)
+	}
+	asked.Store(1)
+	c.cluster.created["t"] = time.Now().Add(-newTopicPeriod)
+	if _, err := c.log.Partitions(t.Context(), "t"); !errors.Is(err, stream.ErrNotFound) || asked.Load() != 2 {
+		t.Errorf("after long, asked %d times: %v", asked.Load()-1, err)
+	}
+}
+
 // TestNewTopicHasLeaders: a topic is made when each of its partitions has a leader.
 func TestNewTopicHasLeaders(t *testing.T) {
 	k := fake(t)
@@ -535,6 +655,8 @@ func TestFrame(t *testing.T) {
 		{"\x10\x00\x00\x00", nil, "EOF"}, {"\x10\x00\x00\x01", nil, "a response of 268435457 bytes"},
 		{"\x15\x03\x01\x00", nil, "expects TLS"}, {"\x00\x00", nil, "EOF"},
 		{"\x00\x00\x20\x00" + strings.Repeat("a", 0x2000) + "\x00\x00\x00\x04abcd", []int{0x2004, 8}, "EOF"},
+		{"\x00\x00\x00\x04abcd\x00\x00\x20\x00" + strings.Repeat("a", 0x2000) + "\x00\x00\x00\x04abcd",
+			[]int{8, 0x2004, 8}, "EOF"},
 	} {
 		server, client := net.Pipe()
 		go func() {
@@ -575,6 +697,10 @@ func TestErrorStays(t *testing.T) {
 	r := &reader{err: ErrCorrupt, pos: 3, high: 9}
 	if at := r.Position(); at != 3 || r.err != ErrCorrupt {
 		t.Errorf("at %d, %v", at, r.err)
+	}
+	r = &reader{pos: 3, high: 9, chunk: &chunk{}, rest: make([]byte, batchHead)} // a batch of version 0
+	if at := r.Position(); at != 3 || !errors.Is(r.err, ErrCorrupt) || r.chunk != nil {
+		t.Errorf("behind a batch that is damaged: at %d, %v, goes on in %v", at, r.err, r.chunk)
 	}
 }
 

@@ -103,7 +103,7 @@ func (c *Client) on(ctx context.Context, addr string, f func(*conn) error) error
 func (c *Client) use(ctx context.Context, cn *conn, f func(*conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
 	defer cancel()
-	stop, stopToo := cn.until(ctx), context.AfterFunc(c.ctx, func() { _ = cn.Close() })
+	stop, stopToo := until(ctx, cn), context.AfterFunc(c.ctx, func() { _ = cn.Close() })
 	err := f(cn)
 	stop()
 	if !stopToo() {
@@ -120,7 +120,7 @@ func (c *Client) use(ctx context.Context, cn *conn, f func(*conn) error) error {
 // ask asks a broker with a message of kafka-go's.
 func (c *Client) ask(ctx context.Context, addr string, m protocol.Message) (answer protocol.Message, err error) {
 	err = c.on(ctx, addr, func(cn *conn) error {
-		answer, err = cn.call(ctx, m)
+		answer, err = cn.call(m)
 		return err
 	})
 	return answer, err
@@ -192,7 +192,7 @@ func (c *Client) topic(ctx context.Context, name string, fresh bool) ([]int32, e
 		return nil, stream.ErrClosed
 	}
 	k := &c.cluster
-	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
+	for backoff := firstBackoff; ; {
 		k.mu.Lock()
 		leaders, known := k.topics[name]
 		isNew := time.Since(k.created[name]) < newTopicPeriod
@@ -216,16 +216,17 @@ func (c *Client) topic(ctx context.Context, name string, fresh bool) ([]int32, e
 		default:
 			return nil, classify(int16(code))
 		}
-		if err := c.pause(ctx, backoff); err != nil {
+		if err := c.pause(ctx, &backoff); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// pause waits, unless the context ends or the client is closed.
-func (c *Client) pause(ctx context.Context, d time.Duration) error {
+// pause waits, unless the context ends or the client is closed, and makes the next pause twice as long.
+func (c *Client) pause(ctx context.Context, d *time.Duration) error {
 	select {
-	case <-time.After(d):
+	case <-time.After(*d):
+		*d = min(2**d, maxBackoff)
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -234,14 +235,28 @@ func (c *Client) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// again calls try, with growing pauses, until it says that its error is final (nil is) or the
-// request timeout is over, and returns its last error.
+// again calls try, with growing pauses, until it says that its error is final (nil is) or the request timeout is over,
+// and returns its last error, or the one before if the last try had no time left.
 func (c *Client) again(ctx context.Context, try func(ctx context.Context) (final bool, err error)) error {
 	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
 	defer cancel()
-	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
-		if final, err := try(limited); final || err == nil || c.pause(limited, backoff) != nil {
+	var last error
+	for backoff := firstBackoff; ; {
+		final, err := try(limited)
+		if err == nil || final && limited.Err() == nil {
 			return err
+		}
+		if last == nil || limited.Err() == nil {
+			last = err
+		}
+		if err := c.pause(limited, &backoff); errors.Is(err, stream.ErrClosed) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: %w", ctx.Err(), last)
+		}
+		if limited.Err() != nil {
+			return last
 		}
 	}
 }
@@ -273,35 +288,15 @@ var errNoLeader = fmt.Errorf("%w: the partition has no leader now", stream.ErrUn
 // atLeader runs f, which must be repeatable, on a connection to the partition's leader, again while the leader moves or
 // cannot be reached, but no longer than the request timeout.
 func (c *Client) atLeader(ctx context.Context, p *place, f func(*conn) (code int16, err error)) error {
-	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
-	defer cancel()
-	var last error
-	for backoff, fresh := firstBackoff, false; ; backoff, fresh = min(2*backoff, maxBackoff), true {
-		addr, err := c.leader(limited, p, fresh)
+	fresh := false
+	return c.again(ctx, func(ctx context.Context) (bool, error) {
+		addr, err := c.leader(ctx, p, fresh)
+		fresh = true
 		if err == nil {
-			err = c.atAddress(limited, addr, f)
+			err = c.atAddress(ctx, addr, f)
 		}
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			if last == nil {
-				last = err
-			}
-			return fmt.Errorf("%w: %w", ctx.Err(), last)
-		case limited.Err() != nil && last != nil:
-			return last
-		case !isTransient(err):
-			return err
-		}
-		last = err
-		if err := c.pause(limited, backoff); err != nil && ctx.Err() == nil {
-			if errors.Is(err, stream.ErrClosed) {
-				return err
-			}
-			return last
-		}
-	}
+		return !isTransient(err), err
+	})
 }
 
 // atAddress runs f at a broker, for a part of the time that atLeader has: a leader that hangs may have been replaced.

@@ -67,8 +67,7 @@ func (c *Client) dial(ctx context.Context, addr string) (*conn, error) {
 	if err != nil {
 		return nil, &lostError{addr, err}
 	}
-	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
+	defer until(ctx, nc)()
 	cn, err := c.shake(ctx, nc, addr)
 	if err != nil {
 		_ = nc.Close()
@@ -95,7 +94,7 @@ func (c *Client) shake(ctx context.Context, nc net.Conn, addr string) (*conn, er
 		nc = tc
 	}
 	cn := &conn{Conn: nc, addr: addr, clientID: c.o.ClientID}
-	if err := cn.askVersions(ctx); err != nil {
+	if err := cn.askVersions(); err != nil {
 		return nil, err
 	}
 	if c.o.SASL != nil {
@@ -114,8 +113,8 @@ func tlsHint(err error) string {
 	return ""
 }
 
-func (cn *conn) askVersions(ctx context.Context) error {
-	m, err := cn.call(ctx, &apiversions.Request{})
+func (cn *conn) askVersions() error {
+	m, err := cn.call(&apiversions.Request{})
 	if err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return fmt.Errorf("%w (does it expect TLS?)", err)
@@ -145,7 +144,7 @@ func (cn *conn) speaks(key protocol.ApiKey, version int16) bool {
 }
 
 // call asks with a message of kafka-go's, at the highest version that both know.
-func (cn *conn) call(ctx context.Context, m protocol.Message) (protocol.Message, error) {
+func (cn *conn) call(m protocol.Message) (protocol.Message, error) {
 	key := m.ApiKey()
 	var version int16
 	if key != protocol.ApiVersions {
@@ -159,8 +158,6 @@ func (cn *conn) call(ctx context.Context, m protocol.Message) (protocol.Message,
 	if p, ok := m.(protocol.PreparedMessage); ok {
 		p.Prepare(version)
 	}
-	stop := cn.until(ctx)
-	defer stop()
 	cn.corr++
 	var frame bytes.Buffer
 	if err := protocol.WriteRequest(&frame, version, cn.corr, cn.clientID, m); err != nil {
@@ -184,10 +181,8 @@ func (cn *conn) call(ctx context.Context, m protocol.Message) (protocol.Message,
 }
 
 // until makes reads and writes fail when the context ends.
-func (cn *conn) until(ctx context.Context) (stop func() bool) {
-	d, _ := ctx.Deadline() // none: the zero time, which is no deadline
-	_ = cn.SetDeadline(d)
-	return context.AfterFunc(ctx, func() { _ = cn.SetDeadline(time.Unix(1, 0)) })
+func until(ctx context.Context, nc net.Conn) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 }
 
 // begin starts a request in out. The versions we write by hand have a header of version 1.
@@ -222,7 +217,7 @@ func (cn *conn) receive(corr int32) ([]byte, error) {
 
 // frame reads one response with its size in front.
 func (cn *conn) frame() ([]byte, error) {
-	if len(cn.in) < 4<<10 {
+	if cn.in == nil {
 		cn.in = make([]byte, 4<<10)
 	}
 	have := copy(cn.in, cn.ahead)

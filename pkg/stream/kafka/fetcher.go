@@ -38,7 +38,7 @@ type leaderSource struct {
 // returned before is overwritten if its chunk is passed again. It waits out a leader that moves.
 func (s *leaderSource) fetch(ctx context.Context, offset int64, into *chunk) error {
 	start, told := time.Now(), false
-	for backoff, fresh := firstBackoff, false; ; backoff, fresh = min(2*backoff, maxBackoff), true {
+	for backoff, fresh := firstBackoff, false; ; fresh = true {
 		err := s.try(ctx, offset, into, fresh)
 		if !isTransient(err) || time.Since(start) > s.c.patience {
 			return err
@@ -48,7 +48,7 @@ func (s *leaderSource) fetch(ctx context.Context, offset int64, into *chunk) err
 			s.c.o.Logger.Warn("partition cannot be read now", "topic", s.p.Topic, "partition", s.p.Partition,
 				"error", err)
 		}
-		if err := s.c.pause(ctx, backoff); err != nil {
+		if err := s.c.pause(ctx, &backoff); err != nil {
 			return err
 		}
 	}

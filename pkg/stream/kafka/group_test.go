@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	kafkago "github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -314,6 +316,28 @@ func TestGroupWaitsForOthers(t *testing.T) {
 			theirs.Close()
 		}
 	})
+}
+
+// TestGroupTells holds that what keeps a member out of its group is told once, and again when it was something else or
+// the member was in the group meanwhile.
+func TestGroupTells(t *testing.T) {
+	var log bytes.Buffer
+	m := &groupMember{g: &Group{topic: "t"}, log: slog.New(slog.NewTextHandler(&log, nil))}
+	for i, x := range []struct {
+		text string
+		err  error
+		join bool
+		told int
+	}{{"away", errCut, false, 1}, {"away", errCut, false, 1}, {"away", io.EOF, false, 2}, {"refused", io.EOF, false, 3},
+		{"refused", io.EOF, true, 4}, {"refused", io.EOF, false, 4}} {
+		if x.join {
+			m.assigned(&kafkago.Generation{})
+		}
+		m.tell(x.text, x.err)
+		if n := strings.Count(log.String(), "level=WARN"); n != x.told {
+			t.Errorf("%d: told %d times, want %d:\n%s", i, n, x.told, log.String())
+		}
+	}
 }
 
 // TestGroupForgets has the coordinator forget a member: it stops at once, knowing that

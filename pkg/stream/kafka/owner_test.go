@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -33,6 +34,12 @@ func TestLastOwner(t *testing.T) {
 		answer := r.ResponseKind().(*kmsg.DescribeProducersResponse)
 		answer.Topics = append(answer.Topics, topic)
 		return answer, nil, true
+	})
+	var read atomic.Int64
+	k.ControlKey(int16(kmsg.Fetch), func(kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		read.Add(1)
+		return nil, nil, false
 	})
 	c := client(t, k, Options{})
 	defer c.Close()
@@ -73,7 +80,9 @@ func TestLastOwner(t *testing.T) {
 		if x.want != (owner{}) {
 			x.want.id += first
 		}
-		if got, begin, err := c.lastOwner(t.Context(), &p); err != nil || got != x.want || begin != 0 {
+		read.Store(0)
+		got, begin, err := c.lastOwner(t.Context(), &p)
+		if none := x.end == (owner{}); err != nil || got != x.want || begin != 0 || none != (read.Load() == 0) {
 			t.Errorf("%d: %+v, want %+v; the log begins at %d, %v", i, got, x.want, begin, err)
 		}
 	}

@@ -340,7 +340,7 @@ func (c *Client) ends(ctx context.Context, p *place) (first, next int64, err err
 func (c *Client) settledEnds(ctx context.Context, p *place) (first, next int64, err error) {
 	written := int64(math.MaxInt64)
 	err = c.atLeader(ctx, p, func(cn *conn) (int16, error) {
-		for wait := time.Millisecond; ; wait *= 2 {
+		for wait := time.Millisecond; ; {
 			var at [3]int64
 			if code, err := cn.settledOffsets(p, []position{nextWritten, firstKept, nextReadable}, at[:]); code != 0 ||
 				err != nil {
@@ -350,10 +350,10 @@ func (c *Client) settledEnds(ctx context.Context, p *place) (first, next int64, 
 			if first, next = at[1], at[2]; next >= written {
 				return 0, nil
 			}
-			if wait > maxBackoff {
+			if wait == maxBackoff {
 				return int16(kafkago.OffsetNotAvailable), nil
 			}
-			if err := c.pause(ctx, wait); err != nil {
+			if err := c.pause(ctx, &wait); err != nil {
 				return 0, err
 			}
 		}

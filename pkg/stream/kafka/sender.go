@@ -28,7 +28,7 @@ func (s *sender) deliver(ctx context.Context, batch []byte) (produced, error) {
 	end := time.Now().Add(s.c.o.AckTimeout)
 	maybe := false // the batch may be stored
 	warned := false
-	for backoff, fresh := firstBackoff, false; ; backoff, fresh = min(2*backoff, maxBackoff), true {
+	for backoff, fresh := firstBackoff, false; ; fresh = true {
 		r, sent, err := s.try(ctx, batch, fresh)
 		switch {
 		case err == nil && r.code == 0:
@@ -50,7 +50,7 @@ func (s *sender) deliver(ctx context.Context, batch []byte) (produced, error) {
 			warned = true
 			s.c.o.Logger.Warn("append is being repeated", "topic", s.p.Topic, "partition", s.p.Partition, "error", err)
 		}
-		if err := s.c.pause(ctx, backoff); err != nil {
+		if err := s.c.pause(ctx, &backoff); err != nil {
 			return r, s.undecided(err, maybe)
 		}
 		if time.Now().After(end) { // perhaps because this process was stopped

@@ -310,7 +310,7 @@ func (c *Client) largestMessage(ctx context.Context, topic string) (int, error) 
 		return 0, err
 	}
 	n, err := strconv.Atoi(set[maxMessage])
-	if err != nil || n < batchHead {
+	if err != nil {
 		return defaultMessageBytes, nil
 	}
 	return n, nil

@@ -71,13 +71,12 @@ func TestOwners(t *testing.T) {
 
 // TestSealedBatch holds the bytes of a batch.
 func TestSealedBatch(t *testing.T) {
-	var b batch
+	b := batch{b: bytes.Repeat([]byte{0xff}, 2*batchHead)} // of another batch
 	b.reset()
 	b.add(&stream.Record{Type: "t", Key: []byte("k"), Value: []byte{},
 		Headers: []stream.Header{{Key: "h", Value: "v"}}},
 		[]stream.Header{{Key: "m"}})
 	b.add(&stream.Record{Value: bytes.Repeat([]byte("x"), 70)}, nil)
-	copy(b.b, bytes.Repeat([]byte{0xff}, batchHead)) // of another batch
 	b.seal(0x0102030405060708, 0x090a, 0x0b0c0d0e, 0x0f1011)
 	const want = "0000000000000000" + "000000a0" + "ffffffff" + "02" + "CRC" + "0000" + "00000001" +
 		"00000000000f1011" + "00000000000f1011" + "0102030405060708" + "090a" + "0b0c0d0e" + "00000002"
