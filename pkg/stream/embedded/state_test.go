@@ -57,6 +57,56 @@ func TestStatesMany(t *testing.T) {
 	}
 }
 
+// TestStateOfServer: the server tells of its streams, and nothing once it has ended; a log in its process does not send
+// it a message to learn where a topic ends.
+func TestStateOfServer(t *testing.T) {
+	e, err := Open(t.Context(), Options{Dir: t.TempDir(), DontListen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	log := e.Log()
+	if err := log.Create(t.Context(), "a", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a, err := log.Writer(t.Context(), "a", 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := a.Append(t.Context(), &stream.Record{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	messages := func() int64 {
+		v, err := e.server.Varz(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.InMsgs
+	}
+	before := messages()
+	if first, next, err := log.Bounds(t.Context(), "a", 0); first != 1 || next != 4 || err != nil {
+		t.Errorf("offsets %d to %d, %v", first, next, err)
+	}
+	if n := messages() - before; n != 0 {
+		t.Errorf("%d messages", n)
+	}
+	s := newStates(e.server)
+	if first, last, ok := s.of("a_0"); first != 1 || last != 3 || !ok {
+		t.Errorf("records %d to %d, %v", first, last, ok)
+	}
+	if err := e.server.ShutdownJetStream(); err != nil {
+		t.Fatal(err)
+	}
+	if first, last, ok := s.of("a_0"); ok {
+		t.Errorf("a store that is closed has records %d to %d", first, last)
+	}
+}
+
 // TestClosedLogHasNoBounds: the server in this process would tell them still.
 func TestClosedLogHasNoBounds(t *testing.T) {
 	e, err := Open(t.Context(), Options{Dir: t.TempDir(), DontListen: true})

@@ -2,10 +2,12 @@ package embedded
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +87,87 @@ func TestConfig(t *testing.T) {
 	}
 	if c, err := Config(o.Dir, "d_0"); err == nil {
 		t.Errorf("a stream that is not there: %v", c)
+	}
+}
+
+// TestCutStored holds which bytes of a block are a record: those whose lengths and checksum fit, and no others.
+func TestCutStored(t *testing.T) {
+	h := checksum(blockName("s", 7))
+	le := binary.LittleEndian
+	// record has a head that says how long its subject is, and that it has headers if any are counted.
+	record := func(subject, headers int, body string) []byte {
+		b := make([]byte, recordHead, 100)
+		le.PutUint64(b[4:], 5)
+		le.PutUint64(b[12:], 6)
+		le.PutUint16(b[20:], uint16(subject))
+		hashed := body
+		if headers >= 0 {
+			cut := min(subject, len(body))
+			body = body[:cut] + string(le.AppendUint32(nil, uint32(headers))) + body[cut:]
+		}
+		b = append(b, body...)
+		h.Reset()
+		_, _ = h.Write(b[4:20])
+		_, _ = h.Write([]byte(hashed))
+		b = le.AppendUint64(b, h.Sum64())
+		le.PutUint32(b, uint32(len(b)))
+		if headers >= 0 {
+			le.PutUint32(b, uint32(len(b))|withHeaders)
+		}
+		return b
+	}
+	for _, x := range []struct {
+		name             string
+		subject, headers int
+		body             string
+		want             string // headers and data; "": no record
+	}{
+		{"nothing", 0, -1, "", "+"}, {"data", 0, -1, "data", "+data"}, {"subject", 4, -1, "a.b.", "+"},
+		{"subject and data", 3, -1, "a.bdata", "+data"}, {"subject too long", 4, -1, "a.b", ""},
+		{"headers", 1, 2, "ahh", "hh+"}, {"headers and data", 1, 2, "ahhdata", "hh+data"},
+		{"no headers, though counted", 1, 0, "a", "+"}, {"headers too long", 1, 3, "ahh", ""},
+	} {
+		b := record(x.subject, x.headers, x.body)
+		got := func(b []byte) string {
+			r, ok := cutStored(b, h)
+			if !ok || r.sequence != 5 || r.time != 6 || r.length != min(len(b), r.length) {
+				return ""
+			}
+			return string(r.headers) + "+" + string(r.data)
+		}
+		if got(b) != x.want || got(append(slices.Clone(b), 1, 2, 3)) != x.want {
+			t.Errorf("%s: %q, want %q", x.name, got(b), x.want)
+		}
+		twice, more := append(slices.Clone(b), b...), append(slices.Clone(b), 1)
+		if wholeBlock(twice, "s", 7) != (x.want != "") || wholeBlock(more, "s", 7) || wholeBlock(b, "s", 8) {
+			t.Errorf("%s: twice, or with a byte more, or in another block", x.name)
+		}
+		for i := range b {
+			if got(b[:i]) != "" {
+				t.Errorf("%s: %d bytes of %d are a record", x.name, i, len(b))
+			}
+			if i < 4 || i >= 20 && i < recordHead+min(x.subject, len(x.body))+4 {
+				continue // lengths, and what is beside them
+			}
+			b[i] ^= 1
+			if got(b) != "" {
+				t.Errorf("%s: the record with another byte %d is one", x.name, i)
+			}
+			b[i] ^= 1
+		}
+	}
+	short := record(0, 0, "")
+	le.PutUint32(short, uint32(recordHead+recordSum)|withHeaders) // its checksum is where the count would be
+	if _, ok := cutStored(short[:recordHead+recordSum], h); ok {
+		t.Error("headers without a count are a record")
+	}
+	for n, want := range map[int]int{recordHead - 1: 0, recordHead: recordHead + recordSum} {
+		if got := recordLength(record(0, -1, "")[:n]); got != want {
+			t.Errorf("%d bytes begin a record of %d, want %d", n, got, want)
+		}
+	}
+	if !wholeBlock(nil, "s", 7) {
+		t.Error("an empty block is not whole")
 	}
 }
 
