@@ -268,11 +268,15 @@ func TestNoteOpen(t *testing.T) {
 		{fetched{stable: 4, high: 5}, 0, true, false}, {fetched{stable: 4, high: 5}, time.Hour, true, false},
 		{fetched{stable: 4, high: 5, batches: []byte{0}}, 0, false, true}, {fetched{stable: 4, high: 5}, 0, true, true},
 		{fetched{stable: 4, high: 5}, 0, true, false}, {fetched{stable: 5, high: 5}, 0, false, true},
+		{fetched{stable: 4, high: 5}, 0, true, true}, {fetched{stable: 4, high: 5}, 0, true, false},
 	} {
 		c.hangs = x.hangs
 		if s.noteOpen(t.Context(), &x.r); s.waits.IsZero() == x.waits || (c.log.Held() == nil) != x.not {
 			t.Errorf("%d: waits since %v, told %v", i, s.waits, c.log.Held())
 		}
+	}
+	if s.close(); c.log.Held() != nil {
+		t.Errorf("nobody reads, and told %v", c.log.Held())
 	}
 }
 

@@ -43,18 +43,16 @@ func (k *cluster) init(seeds []string) {
 	k.seeds = slices.Clone(seeds)
 	k.brokers, k.topics = map[int32]string{}, map[string][]int32{}
 	k.created, k.idle = map[string]time.Time{}, map[string][]*conn{}
-	k.controller = -1
 }
 
 func (k *cluster) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.closed = true
-	for addr, conns := range k.idle {
+	for _, conns := range k.idle {
 		for _, cn := range conns {
 			_ = cn.Close()
 		}
-		delete(k.idle, addr)
 	}
 }
 

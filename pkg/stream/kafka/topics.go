@@ -105,7 +105,7 @@ func (c *Client) chooseCopies(ctx context.Context, r *createtopics.Request) (min
 		}
 	}
 	switch {
-	case c.o.MinISR > 0 && n > 0 && c.o.MinISR > n:
+	case n > 0 && c.o.MinISR > n:
 		return 0, fmt.Errorf("%d in-sync replicas are wanted of %d replicas", c.o.MinISR, n)
 	case c.o.MinISR > 0:
 		return c.o.MinISR, nil
@@ -146,7 +146,7 @@ func settings(o stream.TopicOptions, minISR int) []createtopics.RequestConfig {
 // the topic has, 0 if the broker does not say.
 func (c *Client) createTopic(ctx context.Context, r *createtopics.Request) (copies int, err error) {
 	err = c.again(ctx, func(ctx context.Context) (final bool, err error) {
-		if copies, err = c.createOnce(ctx, r); err == nil || !isTransient(err) {
+		if copies, err = c.createOnce(ctx, r); !isTransient(err) {
 			return true, err
 		}
 		_, unknown := c.metadata(ctx, []string{})

@@ -171,6 +171,44 @@ func TestCreateRefused(t *testing.T) {
 	}
 }
 
+// TestUnknownCopies: a service that does not say how many copies a topic gets chooses how many must have a record,
+// unless that is asked for.
+func TestUnknownCopies(t *testing.T) {
+	for minISR, want := range map[int]string{0: "", 2: "2"} {
+		k := fake(t)
+		var timeouts, factors []int
+		set := "none"
+		k.ControlKey(int16(kmsg.CreateTopics), func(r kmsg.Request) (kmsg.Response, error, bool) {
+			k.KeepControl()
+			q := r.(*kmsg.CreateTopicsRequest)
+			timeouts = append(timeouts, int(q.TimeoutMillis))
+			factors = append(factors, int(q.Topics[0].ReplicationFactor))
+			if !q.ValidateOnly {
+				set = ""
+				for _, c := range q.Topics[0].Configs {
+					if c.Name == minInsync {
+						set = *c.Value
+					}
+				}
+				return nil, nil, false
+			}
+			answer, topic := q.ResponseKind().(*kmsg.CreateTopicsResponse), kmsg.NewCreateTopicsResponseTopic()
+			topic.Topic, topic.ReplicationFactor = "t", -1
+			answer.Topics = append(answer.Topics, topic)
+			return answer, nil, true
+		})
+		c := client(t, k, Options{MinISR: minISR, RequestTimeout: 7 * time.Second})
+		err := c.Log().Create(t.Context(), "t", 1, stream.TopicOptions{})
+		c.Close()
+		k.Close() // what follows is ours now
+		if err != nil || set != want || !slices.Equal(factors, []int{-1, -1}) ||
+			!slices.Equal(timeouts, []int{7000, 7000}) {
+			t.Errorf("%d asked for: %q, want %q; %d copies, within %d ms; %v", minISR, set, want, factors, timeouts,
+				err)
+		}
+	}
+}
+
 // TestPowerWarning warns of topics of which a power cut of one broker takes acknowledged records.
 func TestPowerWarning(t *testing.T) {
 	for _, x := range []struct {
