@@ -482,7 +482,7 @@ func TestReadBehindOpenTransaction(t *testing.T) {
 	c := client(t, k, Options{})
 	defer c.Close()
 	open(t, c, "t", 1)
-	begin(t, k.ListenAddrs(), "t", "x", 2)
+	defer begin(t, k.ListenAddrs(), "t", "x", 2)(false)
 	for from, want := range map[int64]error{0: nil, 1: nil, 2: nil, 3: nil, 4: stream.ErrAhead, stream.Earliest: nil} {
 		r, err := c.Log().Read(t.Context(), "t", 0, from)
 		if !errors.Is(err, want) {
