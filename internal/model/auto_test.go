@@ -100,4 +100,9 @@ func TestBuildAuto(t *testing.T) {
 	if o, err := ParseOracle("linear"); err != nil || o != oracleOf(Linear) {
 		t.Errorf("linear: %+v, %v", o, err)
 	}
+	for _, kind := range []string{Auto, Shared, Hybrid, Diagonal} {
+		if o, err := ParseOracle(kind); err != nil || o.Kind != kind {
+			t.Errorf("%s: %+v, %v", kind, o, err)
+		}
+	}
 }

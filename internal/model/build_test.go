@@ -176,6 +176,23 @@ func TestBoundsReachTheOracle(t *testing.T) {
 	}
 }
 
+// TestElimination: it does not play what no function that survives thinks best.
+func TestElimination(t *testing.T) {
+	const class = `{"hindsight_class":1,"kind":"linear","features":["x"],"actions":["a","b"]}` + "\n" +
+		`{"w":[[0,0],[1,0]]}`
+	for kind, plays := range map[string]bool{"elimination": false, "dafa": true} {
+		m := mustParse(t, "actions: [a, b]\noracle: {kind: hedge, class: f}\nlearner: "+kind)
+		l, err := m.Build(map[string][]byte{"f": []byte(class)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		law, _ := l.Propensities(nil, &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}})
+		if (law[1] > 0) != plays {
+			t.Errorf("%s has the law %v", kind, law)
+		}
+	}
+}
+
 // TestEpochOfPartitions: models in the order of arrival are certified where the order of decisions is known.
 func TestEpochOfPartitions(t *testing.T) {
 	const class = `{"hindsight_class":1,"kind":"linear","features":["x"],"actions":["a","b"]}` + "\n" +

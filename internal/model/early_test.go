@@ -30,6 +30,11 @@ func drawHurry(t *rapid.T, m *Model) {
 }
 
 func TestEarly(t *testing.T) {
+	for _, text := range []string{"window: 50 rounds\nearly: {after: 5m}", "window: 5m\nearly: {after: 50}"} {
+		if m := mustParse(t, "missing: impute\n"+text); m.Hurry == nil {
+			t.Errorf("%s: nothing is early", text)
+		}
+	}
 	const base = "reward: {min: 0, max: 4}\nmissing: impute\nwindow: 1h\n"
 	for text, want := range map[string]loop.Provisional{
 		"early: median":                    {Silence: 1},

@@ -160,6 +160,10 @@ func TestNamedDiffering(t *testing.T) {
 		if key, _ := Differing(canonical(was), canonical(text), "loss", "reward", "oracle"); key != want {
 			t.Errorf("%s\ndiffers in %q, want %q", text, key, want)
 		}
+		if key, _ := Differing(canonical(was), canonical(text), Worth); (key == "") != (text == was ||
+			strings.Contains(text, "take: mean") || strings.Contains(text, "max: 2000") || strings.Contains(text, "more:")) {
+			t.Errorf("%s\nis worth another reward: %q", text, key)
+		}
 	}
 }
 
