@@ -104,8 +104,8 @@ func TestCost(t *testing.T) {
 				"update moves 340"},
 		{"max_actions: 10\noracle: {kind: auto, columns: 17, fourier: 1}",
 			"oracle auto; with 1 random features, because the model names them; 3 regressions of 17, 17 and 18 " +
-				"columns an action, 4.79 kB each; at most 8.12 MB in all; a decision among 10 actions reads 2066 numbers of " +
-				"state, an update moves 529"},
+				"columns an action, 4.79 kB each; at most 8.12 MB in all; a decision among 10 actions reads 2066 " +
+				"numbers of state, an update moves 529"},
 		{"oracle: {kind: auto, columns: 2}\nactions: [a]\nmax_features: 9500",
 			"oracle auto; without random features, because the limits of actions and columns leave no memory for " +
 				"them; 2 regressions of 2 columns an action, 112 bytes each; at most 723 MB in all; a decision among " +
@@ -140,7 +140,8 @@ func TestCost(t *testing.T) {
 
 // TestBytesText: sizes are in the largest unit of which there is one.
 func TestBytesText(t *testing.T) {
-	for n, want := range map[int64]string{999: "999 bytes", 1000: "1 kB", 1e6: "1 MB", 1e9: "1 GB", 1e6 - 1e3: "999 kB"} {
+	for n, want := range map[int64]string{999: "999 bytes", 1000: "1 kB", 1e6 - 1e3: "999 kB", 1e6: "1 MB",
+		1e9: "1 GB"} {
 		if got := bytesText(n); got != want {
 			t.Errorf("%d bytes are %q", n, got)
 		}
