@@ -55,7 +55,7 @@ func TestOtherHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = readAll(t, r)
-	if got := fmt.Sprint(err, r.Account().Errors()); !strings.Contains(got, "2.csv:1: the header differs from that of") {
+	if got := fmt.Sprint(err, r.Account().Errors()); !strings.Contains(got, "2.csv:1: the header differs from") {
 		t.Error(got)
 	}
 }

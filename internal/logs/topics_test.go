@@ -154,7 +154,8 @@ func TestTopics(t *testing.T) {
 	if !strings.Contains(rejects.String(), "nonsense") {
 		t.Errorf("%s", rejects.String())
 	}
-	for _, c := range []struct{ from, to, events int64 }{{2, second.Time, 1}, {3, second.Time, 0}, {2, second.Time + 1, 2}} {
+	at := second.Time
+	for _, c := range []struct{ from, to, events int64 }{{2, at, 1}, {3, at, 0}, {2, at + 1, 2}} {
 		o := Options{From: c.from, To: c.to}
 		r, err := OpenTopics(t.Context(), l, "m.decisions", "m.outcomes", "m.rejects", o)
 		if err != nil {
