@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 
 	"hindsight/internal/daemon"
 	"hindsight/internal/logs"
+	"hindsight/internal/whole"
 	"hindsight/internal/words"
 )
 
@@ -76,25 +76,24 @@ func (c *convert) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	_, terminal := screen(c.env.Stdout)
-	account, out := c.env.Stdout, daemon.Raw(c.env.Stdout, terminal)
-	var w logs.Writer
-	if c.to != "" {
-		if c.out == "-" {
-			account = c.env.Stderr
-		} else {
-			f, cerr := os.Create(c.out)
-			if cerr != nil {
-				return cerr
-			}
-			defer func() { err = errors.Join(err, f.Close()) }()
-			out = f
-		}
-		if w, err = logs.NewWriter(out, c.to); err != nil {
+	account := c.env.Stdout
+	write := func(out io.Writer) error {
+		w, err := logs.NewWriter(out, c.to)
+		if err != nil {
 			return err
 		}
+		return c.copy(ctx, r, w)
 	}
-	err = c.copy(ctx, r, w)
+	switch {
+	case c.to == "":
+		err = c.copy(ctx, r, nil)
+	case c.out == "-":
+		_, terminal := screen(c.env.Stdout)
+		account = c.env.Stderr
+		err = write(daemon.Raw(c.env.Stdout, terminal))
+	default:
+		err = whole.Write(c.out, write)
+	}
 	return errors.Join(err, c.report(account, r.Account()))
 }
 

@@ -81,13 +81,15 @@ func TestInputsOfFolder(t *testing.T) {
 func TestResultOverLog(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "data.csv"), filepath.Join(t.TempDir(), "link")
-	text := strings.Repeat(round("1", "0.5"), 3)
-	if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Link(path, link)); err != nil {
+	fresh, text := filepath.Join(t.TempDir(), "log.new"), strings.Repeat(round("1", "0.5"), 3)
+	if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Link(path, link),
+		os.Link(path, fresh)); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
 		{"convert", path, "--to", "jsonl", "--out", path},
 		{"convert", dir, "--to", "jsonl", "--out", link},
+		{"convert", fresh, "--to", "jsonl", "--out", strings.TrimSuffix(fresh, ".new")},
 		{"convert", path, "--rejects", path},
 		{"backtest", "--data", path, "--rejects", link},
 		{"backtest", "--data", dir, "--report", path},
@@ -102,6 +104,23 @@ func TestResultOverLog(t *testing.T) {
 			t.Errorf("%q: exit code %d, %q; %d bytes of %d are left (%v)", args, got.code, got.stderr, len(b),
 				len(text), err)
 		}
+	}
+}
+
+// A conversion that fails leaves the file that was there.
+func TestConvertWholeOrNot(t *testing.T) {
+	dir := t.TempDir()
+	path, out := filepath.Join(dir, "log"), filepath.Join(dir, "out")
+	if err := errors.Join(os.WriteFile(path, []byte(round("1", "0.5")+"{\n"), 0o600),
+		os.WriteFile(out, []byte("before"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	got := execute(t.Context(), "convert", path, "--strict", "--to", "jsonl", "--out", out)
+	if b, err := os.ReadFile(out); got.code != daemon.Failed || string(b) != "before" || err != nil {
+		t.Errorf("exit code %d, %q; the file has %q (%v)", got.code, got.stderr, b, err)
+	}
+	if left, err := os.ReadDir(dir); len(left) != 2 || err != nil {
+		t.Errorf("%v, %v", left, err)
 	}
 }
 

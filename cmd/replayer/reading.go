@@ -21,6 +21,7 @@ import (
 	"hindsight/internal/recent"
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
+	"hindsight/internal/whole"
 	"hindsight/pkg/codec"
 )
 
@@ -63,7 +64,7 @@ func (r *reading) spare(data string) error {
 		if flag == nil || flag.Value.String() == "" {
 			continue
 		}
-		written := []string{flag.Value.String()}
+		written := []string{flag.Value.String(), whole.Beside(flag.Value.String())}
 		if name == "csv" {
 			written = report.CSVFiles(written[0])
 		}

@@ -26,7 +26,7 @@ func Write(path string, write func(io.Writer) error) error {
 	if err == nil {
 		mode = info.Mode().Perm()
 	}
-	beside := path + ".new"
+	beside := Beside(path)
 	_ = os.Remove(beside) // left by a process that crashed
 	f, err := os.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -37,6 +37,9 @@ func Write(path string, write func(io.Writer) error) error {
 	}
 	return os.Rename(beside, path)
 }
+
+// Beside returns the file that becomes the one at path, and that is replaced if it is there.
+func Beside(path string) string { return path + ".new" }
 
 // WriteText does so with a text.
 func WriteText(path, text string) error {
