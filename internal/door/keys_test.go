@@ -116,6 +116,9 @@ func TestKeysReadAgain(t *testing.T) {
 	if !find(made["web"]) || !find(second) || find("hs_") {
 		t.Error("a key is missing, or there is one too many")
 	}
+	if n := strings.Count(log.String(), "keys are read again"); n != 1 {
+		t.Errorf("it is told %d times that they are read again", n)
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -158,6 +161,7 @@ func TestKeyFiles(t *testing.T) {
 		{strings.Replace(good, "sha256:", "", 1), "the 64 hexadecimal digits"},
 		{good[:40] + "\n", "the 64 hexadecimal digits"},
 		{strings.TrimSpace(good) + "00\n", "the 64 hexadecimal digits"},
+		{strings.Repeat(good, maxKeys), ""},
 		{strings.Repeat(good, maxKeys+1), "at most 256"},
 	} {
 		_, err := parseKeys([]byte(c.text))

@@ -313,6 +313,31 @@ func TestWithoutFormat(t *testing.T) {
 			t.Errorf("%q: %v", c.text, err)
 		}
 	}
+	for text, want := range map[string]string{"1:0:0.5 | a": CB, "{\n": JSONL, "\n{}": JSONL} {
+		r, err := Open(Stdin, Options{Stdin: strings.NewReader(text)})
+		if err == nil {
+			_, err = readAll(t, r)
+		}
+		if err != nil || r.Account().Format != want {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestWaitingContext: a context is known that waited for its decision while more was read than is held at once.
+func TestWaitingContext(t *testing.T) {
+	const context = `{"id":"a","features":{"x":1},"actions":["p","q"]}`
+	const other = `{"id":"b","features":{"x":2},"actions":["p","q"]}`
+	text := context + "\n" + strings.Repeat(other+"\n", 2*scan.BufferBytes/len(other)) +
+		`{"id":"a","action":"p","propensity":0.5}` + "\n"
+	r, err := Open(Stdin, Options{Format: JSONL, Stdin: strings.NewReader(text)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := readAll(t, r)
+	if err != nil || len(all) != 1 || len(all[0].Features) != 1 || all[0].Features[0].Value != 1 {
+		t.Errorf("%+v, %v", all, err)
+	}
 }
 
 func FuzzParquet(f *testing.F) {
