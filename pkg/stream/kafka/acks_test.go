@@ -16,7 +16,6 @@ import (
 // Owners and writers ask for the acknowledgement of every in-sync replica.
 func TestAcksOfAll(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	var asked, others, limits atomic.Int64
 	k.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		k.KeepControl()
@@ -31,7 +30,6 @@ func TestAcksOfAll(t *testing.T) {
 		return nil, nil, false
 	})
 	c := client(t, k, Options{RequestTimeout: 7 * time.Second})
-	defer c.Close()
 	l, ctx := c.Log(), t.Context()
 	if err := l.Create(ctx, "t", 1, stream.TopicOptions{}); err != nil {
 		t.Fatal(err)
@@ -60,7 +58,6 @@ func TestAcksOfAll(t *testing.T) {
 func TestRepeatsAreLogged(t *testing.T) {
 	for refusals, want := range map[int64]int{4: 0, 7: 1} {
 		k := fake(t)
-		defer k.Close()
 		var left atomic.Int64
 		k.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
 			k.KeepControl()

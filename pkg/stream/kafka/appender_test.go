@@ -44,9 +44,7 @@ func hold(k *kfake.Cluster) *held {
 // What is appended while a batch is on its way goes out as one batch, at once.
 func TestNaturalBatches(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	ctx := context.Background()
 	a := open(t, c, "t", 1)
 	h := hold(k)
@@ -75,9 +73,7 @@ func TestNaturalBatches(t *testing.T) {
 // and nothing else, and so does Close.
 func TestBackPressure(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	ctx := context.Background()
 	a := open(t, c, "t", 1)
 	h := hold(k)
@@ -109,7 +105,6 @@ func TestBackPressure(t *testing.T) {
 // Batches keep to the topic's limit, and a record that cannot is refused alone.
 func TestLimitOfTopic(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	const limit = 2000
 	err := k.CreateTopic("t", 1, map[string]string{timestampType: "LogAppendTime", maxMessage: fmt.Sprint(limit),
 		minInsync: "1"})
@@ -117,7 +112,6 @@ func TestLimitOfTopic(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := client(t, k, Options{})
-	defer c.Close()
 	ctx := context.Background()
 	a := open(t, c, "t", 1)
 	largest := 0
@@ -145,7 +139,6 @@ func TestLimitOfTopic(t *testing.T) {
 // Open ends with its context, also while the broker says nothing.
 func TestOpenIsCancelled(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	for _, how := range []string{"context", "close"} {
 		c := client(t, k, Options{})
 		open(t, c, "t", 1)
@@ -180,9 +173,7 @@ func TestOpenIsCancelled(t *testing.T) {
 // broker may have forgotten both.
 func TestIdleOwnerAsks(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	a := open(t, c, "t", 1)
 	a.stirred = a.stirred.Add(-2 * idleCheck)
 	fill(t, a, "a", 1) // no other is there
@@ -210,7 +201,6 @@ func TestKafkaRealForgets(t *testing.T) {
 	k := kafkatest.Start(t, kafkatest.Options{Properties: map[string]string{
 		"producer.id.expiration.ms": "5000", "producer.id.expiration.check.interval.ms": "50"}})
 	c := dialed(t, k.Brokers(), Options{})
-	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	a := open(t, c, "t", 1)

@@ -194,13 +194,11 @@ func TestAppendAndReadAllocs(t *testing.T) {
 		t.Skip("counts allocations")
 	}
 	k := fake(t)
-	defer k.Close()
 	headers := []stream.Header{{Key: "content-type", Value: "application/json"}, {Key: "at",
 		Value: "2026-11-23T10:00:00Z"}}
 	c := client(t, k, Options{Headers: func(string) func(*stream.Record) []stream.Header {
 		return func(*stream.Record) []stream.Header { return headers }
 	}})
-	defer c.Close()
 	ctx := context.Background()
 	a := open(t, c, "t", 1)
 	r := stream.Record{Value: make([]byte, 200)}

@@ -34,9 +34,7 @@ func TestBoundsWaitForReplicas(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			k := fake(t)
-			defer k.Close()
 			l := client(t, k, Options{RequestTimeout: 2 * time.Second})
-			defer l.Close()
 			if err := l.Log().Create(t.Context(), "t", 1, stream.TopicOptions{}); err != nil {
 				t.Fatal(err)
 			}
@@ -81,9 +79,7 @@ func listed(q *kmsg.ListOffsetsRequest, offset int64) *kmsg.ListOffsetsResponse 
 // for records that have a time and no offset yet (see settledOffsets).
 func TestBoundsWaitForAppends(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	if err := c.Log().Create(t.Context(), "t", 1, stream.TopicOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -36,12 +36,10 @@ func TestChaosOfOwners(t *testing.T) {
 		last = 100_000
 	}
 	k := fake(t, kfake.NumBrokers(brokers))
-	defer k.Close()
 	dice := rand.New(rand.NewPCG(seed, 2))
 	k.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.RequestTimedOut, Count: -1,
 		When: func(kmsg.Request) bool { return dice.Float64() < 0.02 }})
 	quiet := client(t, k, Options{})
-	defer quiet.Close()
 	open(t, quiet, "t", 1)
 	flaky := newFlaky(seed, 0.002)
 	var done atomic.Bool
@@ -175,7 +173,6 @@ func TestAmbiguousAppends(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := fake(t)
-			defer k.Close()
 			f := newFlaky(1, 0)
 			f.off.Store(true)
 			o := Options{Dial: f.dial}
@@ -183,7 +180,6 @@ func TestAmbiguousAppends(t *testing.T) {
 				o.RequestTimeout = 500 * time.Millisecond // which opening has, too, on a busy machine
 			}
 			c := client(t, k, o)
-			defer c.Close()
 			a := open(t, c, "t", 1)
 			w, err := c.Log().Writer(context.Background(), "t", 0, nil)
 			if err != nil {
@@ -198,7 +194,6 @@ func TestAmbiguousAppends(t *testing.T) {
 			}
 			f.off.Store(true)
 			quiet := client(t, k, Options{})
-			defer quiet.Close()
 			all := values(t, quiet, "t")
 			if len(all) != 1+2*n {
 				t.Fatalf("%d records of %d", len(all), 1+2*n)
@@ -275,7 +270,6 @@ func TestKafkaRealSequenceWraps(t *testing.T) {
 	brokers := kafkatest.Shared(t).Brokers()
 	deleteTopics(t, Options{Brokers: brokers})
 	c := dialed(t, brokers, Options{})
-	defer c.Close()
 	const topic = "t"
 	open(t, c, topic, 1) // brokers take any sequence of a producer they do not know where there are records
 	w, err := c.Log().Writer(context.Background(), topic, 0, nil)

@@ -50,7 +50,6 @@ func counting(open *atomic.Int64) func(ctx context.Context, network, addr string
 // After Close no goroutine and no connection is left, whatever was open.
 func TestNothingIsLeft(t *testing.T) {
 	k := fake(t, kfake.NumBrokers(3))
-	defer k.Close()
 	before := goleak.IgnoreCurrent()
 	var open atomic.Int64
 	c := client(t, k, Options{Dial: counting(&open)})
@@ -147,7 +146,6 @@ func TestDeadBroker(t *testing.T) {
 		t.Error(err)
 	}
 	k := fake(t)
-	defer k.Close()
 	c, err := Dial(context.Background(), Options{Brokers: append([]string{dead}, k.ListenAddrs()...)})
 	if err != nil {
 		t.Fatalf("one of two brokers is there: %v", err)
@@ -172,7 +170,6 @@ func TestPasswords(t *testing.T) {
 	const password = "s3cret"
 	k := fake(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "shop", password),
 		kfake.Superuser("SCRAM-SHA-256", "shop", password), kfake.Superuser("SCRAM-SHA-512", "shop", password))
-	defer k.Close()
 	plain := func(user, p string) sasl.Mechanism { return saslplain.Mechanism{Username: user, Password: p} }
 	for name, m := range map[string]sasl.Mechanism{"plain": plain("shop", password),
 		"scram 256": scramOf(t, scram.SHA256, "shop", password), "scram 512": scramOf(t, scram.SHA512, "shop",
@@ -205,10 +202,8 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := fake(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}}))
-	defer k.Close()
 	good := trusting(t, ca.CA)
 	c := client(t, k, Options{TLS: good})
-	defer c.Close()
 	fill(t, open(t, c, "t", 1), "a", 2)
 	want(t, values(t, c, "t"), "open a0 a1")
 	bad := trusting(t, other.CA)
@@ -220,7 +215,6 @@ func TestTLS(t *testing.T) {
 		t.Errorf("no TLS to a broker that wants it: %v", err)
 	}
 	open := fake(t)
-	defer open.Close()
 	if err := dialError(t, Options{Brokers: open.ListenAddrs(), TLS: good, RequestTimeout: time.Second}); !errors.Is(
 		err, ErrTLS) {
 		t.Errorf("TLS to a broker that has none: %v", err)
@@ -235,13 +229,10 @@ func TestRights(t *testing.T) {
 	}
 	k := fake(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "admin", "s3cret"),
 		kfake.User("PLAIN", "reader", "s3cret", read(kmsg.ACLOperationRead), read(kmsg.ACLOperationDescribe)))
-	defer k.Close()
 	admin := client(t, k, Options{SASL: saslplain.Mechanism{Username: "admin", Password: "s3cret"}})
-	defer admin.Close()
 	fill(t, open(t, admin, "t", 1), "a", 2)
 	c := client(t, k, Options{SASL: saslplain.Mechanism{Username: "reader", Password: "s3cret"},
 		AckTimeout: 100 * time.Millisecond})
-	defer c.Close()
 	want(t, values(t, c, "t"), "open a0 a1")
 	ctx := context.Background()
 	if err := c.Log().Create(ctx, "t", 1, stream.TopicOptions{}); err != nil {

@@ -66,7 +66,6 @@ func TestLearn(t *testing.T) {
 // TestLine holds that a line that was closed makes no connection any more, and gives up the one it had.
 func TestLine(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	var left atomic.Int64
 	c := client(t, k, Options{Dial: counting(&left)})
 	open(t, c, "t", 1)
@@ -238,9 +237,7 @@ func TestAgain(t *testing.T) {
 // TestLongNames: the leader tells the producers of a topic with a name of any length.
 func TestLongNames(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	for _, n := range []int{1, 126, 127, 128, 249} {
 		a := open(t, c, strings.Repeat("t", n), 1)
 		if last, _, err := c.lastOwner(t.Context(), &a.sender.p); err != nil || last != (owner{a.producer, a.epoch}) {
@@ -252,9 +249,7 @@ func TestLongNames(t *testing.T) {
 // TestNoteOpen holds when readers are told that they wait for a transaction: when there was nothing else for a while.
 func TestNoteOpen(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{Logger: slog.New(slog.DiscardHandler)})
-	defer c.Close()
 	open(t, c, "t", 1)
 	s := &leaderSource{line: line{c: c, p: place{Topic: "t"}}}
 	for i, x := range []struct {
@@ -283,7 +278,6 @@ func TestNoteOpen(t *testing.T) {
 // TestClosedWhileAsking: who waits for an answer when the client is closed is told, at once.
 func TestClosedWhileAsking(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{RequestTimeout: 10 * time.Minute})
 	open(t, c, "t", 1)
 	arrived, release := make(chan struct{}, 9), make(chan struct{})
@@ -314,9 +308,7 @@ func TestClosedWhileAsking(t *testing.T) {
 // TestNoAnswerAtAll: who asks for a leader of brokers that say nothing is told that there is no answer.
 func TestNoAnswerAtAll(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{RequestTimeout: 50 * time.Millisecond})
-	defer c.Close()
 	release := make(chan struct{})
 	k.ControlKey(int16(kmsg.Metadata), func(kmsg.Request) (kmsg.Response, error, bool) {
 		k.KeepControl()
@@ -333,7 +325,6 @@ func TestNoAnswerAtAll(t *testing.T) {
 // damaged is not believed.
 func TestNothingReadable(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	var left, flips atomic.Int64
 	c := client(t, k, Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		cn, err := dialNet(ctx, network, addr)
@@ -432,9 +423,7 @@ func TestFenceIsSeen(t *testing.T) {
 // forgets it.
 func TestReaderGivesBack(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	a := open(t, c, "t", 1)
 	for range 2 * chunks {
 		if _, err := a.Append(t.Context(), &stream.Record{Value: make([]byte, softBatch)}); err != nil {
@@ -478,9 +467,7 @@ func TestReaderGivesBack(t *testing.T) {
 // TestReadBehindOpenTransaction: who has read uncommitted records starts again behind them.
 func TestReadBehindOpenTransaction(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	open(t, c, "t", 1)
 	defer begin(t, k.ListenAddrs(), "t", "x", 2)(false)
 	for from, want := range map[int64]error{0: nil, 1: nil, 2: nil, 3: nil, 4: stream.ErrAhead, stream.Earliest: nil} {
@@ -514,9 +501,7 @@ func TestGroupDefaults(t *testing.T) {
 // TestPlaceOfErrors holds where errors say that they come from.
 func TestPlaceOfErrors(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	l, ctx := c.Log(), t.Context()
 	_, _, opened := l.Open(ctx, "t.snapshots", 2, stream.OpenOptions{})
 	_, wrote := l.Writer(ctx, "t.snapshots", 2, nil)
@@ -538,9 +523,7 @@ func TestPlaceOfErrors(t *testing.T) {
 // TestTrimWaits holds how long a broker may take to drop records.
 func TestTrimWaits(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{RequestTimeout: 7 * time.Second})
-	defer c.Close()
 	var waits, before atomic.Int64
 	k.ControlKey(int16(kmsg.DeleteRecords), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		k.KeepControl()
@@ -614,9 +597,7 @@ func TestNewTopicIsNotKnownYet(t *testing.T) {
 // TestNewTopicHasLeaders: a topic is made when each of its partitions has a leader.
 func TestNewTopicHasLeaders(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	host, port, err := net.SplitHostPort(k.ListenAddrs()[0])
 	if err != nil {
 		t.Fatal(err)
@@ -683,9 +664,7 @@ func TestFrame(t *testing.T) {
 // TestStartOfClosedLog: an appender that was made when its log is closed keeps no connection.
 func TestStartOfClosedLog(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	open(t, c, "t", 1)
 	a := opening(t, c, place{Topic: "t"})
 	if err := c.log.Close(); err != nil {
@@ -711,9 +690,7 @@ func TestErrorStays(t *testing.T) {
 // TestRefusalSaysWhy: of a refusal that one is told that is of a record, else that of the batch.
 func TestRefusalSaysWhy(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	a := open(t, c, "t", 1)
 	for _, records := range []int{0, 1, 2} {
 		k.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {

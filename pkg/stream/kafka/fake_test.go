@@ -15,13 +15,14 @@ import (
 	"hindsight/pkg/stream/kafkatest"
 )
 
-// fake starts an in-process cluster whose records carry the time of their appending.
+// fake runs an in-process cluster, whose records carry the time of their appending, until the test ends.
 func fake(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
 	k, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(k.Close)
 	stampTimes(k)
 	return k
 }
@@ -50,13 +51,13 @@ func stampTimes(k *kfake.Cluster) {
 	})
 }
 
-// client connects to a fake.
+// client connects to a fake until the test ends.
 func client(t testing.TB, k *kfake.Cluster, o Options) *Client {
 	t.Helper()
 	return dialed(t, k.ListenAddrs(), o)
 }
 
-// dialed connects to brokers.
+// dialed connects to brokers until the test ends.
 func dialed(t testing.TB, brokers []string, o Options) *Client {
 	t.Helper()
 	o.Brokers = brokers
@@ -64,6 +65,7 @@ func dialed(t testing.TB, brokers []string, o Options) *Client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
@@ -71,7 +73,6 @@ func dialed(t testing.TB, brokers []string, o Options) *Client {
 func everywhere(t *testing.T, test func(t *testing.T, brokers []string)) {
 	t.Run("fake", func(t *testing.T) {
 		k := fake(t)
-		defer k.Close()
 		test(t, k.ListenAddrs())
 	})
 	t.Run("real", func(t *testing.T) {

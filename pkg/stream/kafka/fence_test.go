@@ -56,8 +56,6 @@ func opening(t *testing.T, c *Client, p place) *appender {
 func TestSameEpoch(t *testing.T) {
 	everywhere(t, func(t *testing.T, brokers []string) {
 		c, d := dialed(t, brokers, Options{}), dialed(t, brokers, Options{})
-		defer c.Close()
-		defer d.Close()
 		ctx := context.Background()
 		a := open(t, c, "t", 1)
 		rival := opening(t, d, place{Topic: "t"})
@@ -81,7 +79,6 @@ func TestSameEpoch(t *testing.T) {
 func TestEpochsRunOut(t *testing.T) {
 	everywhere(t, func(t *testing.T, brokers []string) {
 		c := dialed(t, brokers, Options{})
-		defer c.Close()
 		ctx := context.Background()
 		first := open(t, c, "t", 1)
 		last := opening(t, c, place{Topic: "t"})
@@ -116,7 +113,6 @@ func TestEpochsRunOut(t *testing.T) {
 func TestEpochsRunOutForTwo(t *testing.T) {
 	everywhere(t, func(t *testing.T, brokers []string) {
 		c := dialed(t, brokers, Options{})
-		defer c.Close()
 		ctx := context.Background()
 		open(t, c, "t", 1)
 		slow := opening(t, c, place{Topic: "t"})
@@ -173,7 +169,6 @@ func TestOwnerIsFound(t *testing.T) {
 	} {
 		test := func(t *testing.T, brokers []string) {
 			c := dialed(t, brokers, Options{})
-			defer c.Close()
 			var a *appender
 			for range 20 { // epoch 19 has to be passed
 				a = open(t, c, "t", 1)
@@ -195,7 +190,6 @@ func TestOwnerIsFound(t *testing.T) {
 				return
 			}
 			k := fake(t, x.opts...)
-			defer k.Close()
 			test(t, k.ListenAddrs())
 		})
 	}
@@ -222,7 +216,6 @@ func trimAll(t *testing.T, c *Client) {
 func TestForgottenOwner(t *testing.T) {
 	everywhere(t, func(t *testing.T, brokers []string) {
 		c := dialed(t, brokers, Options{AckTimeout: 200 * time.Millisecond})
-		defer c.Close()
 		a := open(t, c, "t", 1)
 		fill(t, a, "a", 1)
 		a.epoch = 1000 // as if it were of the time before
@@ -306,7 +299,6 @@ func TestFencedWhileUnknown(t *testing.T) {
 func TestFencedWhileReplicating(t *testing.T) {
 	for _, hides := range []int64{3, math.MaxInt64} { // so many answers
 		k := fake(t)
-		defer k.Close()
 		var left, high atomic.Int64
 		k.ControlKey(int16(kmsg.ListOffsets), func(req kmsg.Request) (kmsg.Response, error, bool) {
 			k.KeepControl()

@@ -18,7 +18,6 @@ import (
 func BenchmarkFetch(b *testing.B) {
 	b.Run("fake", func(b *testing.B) {
 		k := fake(b)
-		defer k.Close()
 		benchmarkFetch(b, k.ListenAddrs())
 	})
 	b.Run("real", func(b *testing.B) {
@@ -31,7 +30,6 @@ func BenchmarkFetch(b *testing.B) {
 func benchmarkFetch(b *testing.B, brokers []string) {
 	const stored = 200_000
 	c := dialed(b, brokers, Options{})
-	defer c.Close()
 	ctx := context.Background()
 	a := open(b, c, "t", 1)
 	r := &stream.Record{Key: []byte("0123456789abcdef"), Value: make([]byte, 200)}

@@ -42,11 +42,9 @@ func (c *hangingConn) Read(b []byte) (int, error) {
 func TestHungBroker(t *testing.T) {
 	t.Parallel()
 	k := fake(t, kfake.NumBrokers(3))
-	defer k.Close()
 	var h hanging
 	h.addr.Store("")
 	c := client(t, k, Options{Dial: h.dial, RequestTimeout: time.Minute, AckTimeout: time.Minute})
-	defer c.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second) // less than a request may take
 	defer cancel()
 	if err := c.Log().Create(ctx, "t", 1, stream.TopicOptions{}); err != nil {

@@ -39,7 +39,6 @@ func produceZeros(t testing.TB, brokers []string, topic string, n, size int) {
 func TestInflatedBeyondTheLimit(t *testing.T) {
 	everywhere(t, func(t *testing.T, brokers []string) {
 		c := dialed(t, brokers, Options{})
-		defer c.Close()
 		a := open(t, c, "t", 1)
 		const few = 100 // heads of records, and more
 		produceZeros(t, brokers, "t", 2, maxInflated/2-few)

@@ -25,7 +25,6 @@ func TestManagedService(t *testing.T) {
 	versions := kversion.Stable()
 	versions.SetMaxKeyVersion(int16(kmsg.DeleteRecords), -1)
 	k := fake(t, kfake.MaxVersions(versions))
-	defer k.Close()
 	k.ControlKey(int16(kmsg.CreateTopics), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		k.KeepControl()
 		q := r.(*kmsg.CreateTopicsRequest)
@@ -41,7 +40,6 @@ func TestManagedService(t *testing.T) {
 	})
 	var log bytes.Buffer
 	c := client(t, k, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	defer c.Close()
 	ctx := t.Context()
 	for range 2 { // the second finds it
 		if err := c.Log().Create(ctx, "t.snapshots", 1, stream.TopicOptions{MaxAge: 1e15,
@@ -80,7 +78,6 @@ func TestManagedService(t *testing.T) {
 func TestBrokerWithoutFence(t *testing.T) {
 	for takes, wants := range map[int]string{1: "open open open", 1000: "open open open open open open"} {
 		k := fake(t)
-		defer k.Close()
 		last, left := uint16(0), takes // epoch, probes
 		var sequences uint32           // of probes, which must be the first of their epoch
 		k.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
@@ -96,7 +93,6 @@ func TestBrokerWithoutFence(t *testing.T) {
 			return nil, nil, false
 		})
 		c := client(t, k, Options{})
-		defer c.Close()
 		if err := c.Log().Create(t.Context(), "t", 1, stream.TopicOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +126,6 @@ func TestProducersTime(t *testing.T) {
 	defer p.Close()
 	var log bytes.Buffer
 	c := client(t, k, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	defer c.Close()
 	for i, years := range []int{0, -1, 1, 1} {
 		r := &kgo.Record{Topic: "t", Value: []byte("x"), Timestamp: time.Now().AddDate(years, 0, 0)}
 		if err := p.ProduceSync(t.Context(), r).FirstErr(); err != nil {

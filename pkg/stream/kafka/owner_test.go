@@ -17,7 +17,6 @@ import (
 // whichever order they do.
 func TestLastOwner(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	var told []owner
 	k.ControlKey(int16(kmsg.DescribeProducers), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		k.KeepControl()
@@ -42,7 +41,6 @@ func TestLastOwner(t *testing.T) {
 		return nil, nil, false
 	})
 	c := client(t, k, Options{})
-	defer c.Close()
 	for i, x := range []struct {
 		end  owner // who wrote the last record; none: there is no record
 		told []owner
@@ -127,9 +125,7 @@ func TestNonce(t *testing.T) {
 // one that repeats itself, and that none of them is an owner.
 func TestWritersApart(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	first := open(t, c, "t", 1)
 	k.ControlKey(int16(kmsg.InitProducerID), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		k.KeepControl()

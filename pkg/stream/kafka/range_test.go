@@ -13,9 +13,7 @@ import (
 // cannot say which, its error tells.
 func TestOutOfRange(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := dialed(t, k.ListenAddrs(), Options{})
-	defer c.Close()
 	fill(t, open(t, c, "t", 1), "a", 2)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -50,7 +50,6 @@ func begin(t testing.TB, brokers []string, topic, prefix string, n int) (end fun
 func TestMarkersOfTransactions(t *testing.T) {
 	everywhere(t, func(t *testing.T, brokers []string) {
 		c := dialed(t, brokers, Options{})
-		defer c.Close()
 		a := open(t, c, "t", 1)
 		begin(t, brokers, "t", "x", 2)(true)
 		fill(t, a, "a", 1)
@@ -82,9 +81,7 @@ func TestMarkersOfTransactions(t *testing.T) {
 // looked ahead.
 func TestPositionKeepsBytes(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	a := open(t, c, "t", 1)
 	for i := range 40 { // more than three fetches
 		_, err := a.Append(context.Background(),
@@ -123,9 +120,7 @@ func TestPositionKeepsBytes(t *testing.T) {
 // Who reads what retention has dropped is told, and is not moved.
 func TestRetention(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	ctx := context.Background()
 	if err := c.Log().Create(ctx, "t", 1, stream.TopicOptions{MaxBytes: 2 << 20}); err != nil {
 		t.Fatal(err)
@@ -175,9 +170,7 @@ func TestRetention(t *testing.T) {
 // A log that lost its tail is noticed by who was further, and one that is gone by all.
 func TestTopicLost(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{AckTimeout: 100 * time.Millisecond})
-	defer c.Close()
 	ctx := context.Background()
 	a := open(t, c, "t", 1)
 	fill(t, a, "a", 10)
@@ -207,9 +200,7 @@ func TestTopicLost(t *testing.T) {
 // nothing stops for long.
 func TestLeadersMove(t *testing.T) {
 	k := fake(t, kfake.NumBrokers(3))
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	a := open(t, c, "t", 1)
@@ -250,9 +241,7 @@ func TestLeadersMove(t *testing.T) {
 // A partition that cannot be read for long is told, by name, and read again afterwards.
 func TestReaderIsPatient(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	c.patience = 50 * time.Millisecond
 	ctx := context.Background()
 	a := open(t, c, "t", 1)
@@ -339,9 +328,7 @@ func (a afterwards) Done() <-chan struct{} {
 // connection is gone.
 func TestClosedWhileWaiting(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	open(t, c, "t", 1)
 	for range 20 { // it learns of one or the other by chance
 		x, err := c.Log().Read(t.Context(), "t", 0, stream.Earliest)

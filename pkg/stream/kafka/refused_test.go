@@ -26,7 +26,6 @@ func (h *heard) Next(_ context.Context, challenge []byte) (bool, []byte, error) 
 // is kept must not be used again.
 func TestMechanismHearsRefusal(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	k.ControlKey(int16(kmsg.SASLHandshake), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		k.KeepControl()
 		return r.ResponseKind(), nil, true

@@ -20,9 +20,7 @@ import (
 
 func TestSettingsOfNewTopics(t *testing.T) {
 	k := fake(t, kfake.NumBrokers(3))
-	defer k.Close()
 	c := client(t, k, Options{Replication: 3})
-	defer c.Close()
 	ctx := context.Background()
 	day := int64(24 * time.Hour)
 	err := c.Log().Create(ctx, "t.snapshots", 4, stream.TopicOptions{MaxAge: day, MaxBytes: 1 << 30, Trimmable: true})
@@ -48,7 +46,6 @@ func TestSettingsOfNewTopics(t *testing.T) {
 		t.Errorf("without limits: %v, %v", set, err)
 	}
 	d := client(t, k, Options{}) // the fake makes three copies if not told
-	defer d.Close()
 	if err := d.Log().Create(ctx, "v", 1, stream.TopicOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +79,6 @@ func TestSettingsAreChecked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := fake(t)
-			defer k.Close()
 			all := map[string]string{}
 			for n, v := range right {
 				all[n] = v
@@ -94,7 +90,6 @@ func TestSettingsAreChecked(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := client(t, k, x.o)
-			defer c.Close()
 			err := c.Log().Create(context.Background(), "t", 1, x.t)
 			if x.mend == "" {
 				if err != nil {
@@ -154,7 +149,6 @@ func TestWrongSettings(t *testing.T) {
 // TestCreateRefused holds that who may not create a topic is told why.
 func TestCreateRefused(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	k.ControlKey(int16(kmsg.CreateTopics), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		k.KeepControl()
 		answer, topic := r.ResponseKind().(*kmsg.CreateTopicsResponse), kmsg.NewCreateTopicsResponseTopic()
@@ -164,7 +158,6 @@ func TestCreateRefused(t *testing.T) {
 		return answer, nil, true
 	})
 	c := client(t, k, Options{})
-	defer c.Close()
 	err := c.Log().Create(t.Context(), "t", 1, stream.TopicOptions{})
 	if err == nil || !strings.Contains(err.Error(), "too many partitions") {
 		t.Error(err)
@@ -235,9 +228,7 @@ func TestPowerWarning(t *testing.T) {
 
 func TestCreateRefuses(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	ctx := context.Background()
 	if err := c.Log().Create(ctx, "t", 1, stream.TopicOptions{MaxBytes: 1 << 20, RejectWhenFull: true}); err == nil {
 		t.Error("a topic was made that Kafka cannot keep to")
@@ -248,12 +239,10 @@ func TestCreateRefuses(t *testing.T) {
 		}
 	}
 	d := client(t, k, Options{Replication: 1, MinISR: 2})
-	defer d.Close()
 	if err := d.Log().Create(ctx, "t", 1, stream.TopicOptions{}); err == nil {
 		t.Error("a topic was made that takes no record")
 	}
 	e := client(t, k, Options{Replication: 3})
-	defer e.Close()
 	if err := e.Log().Create(ctx, "t", 1, stream.TopicOptions{}); err == nil || errors.Is(err, stream.ErrNotFound) {
 		t.Errorf("three replicas on one broker: %v", err)
 	}
@@ -263,10 +252,7 @@ func TestCreateRefuses(t *testing.T) {
 // process has just made: its settings are asked for again.
 func TestSettingsOfNewTopic(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	maker, c := client(t, k, Options{}), client(t, k, Options{})
-	defer maker.Close()
-	defer c.Close()
 	if err := maker.Log().Create(t.Context(), "t", 1, stream.TopicOptions{}); err != nil {
 		t.Fatal(err)
 	}

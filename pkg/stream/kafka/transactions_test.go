@@ -17,7 +17,6 @@ func TestOpenTransactionIsNamed(t *testing.T) {
 
 func openTransactionIsNamed(t *testing.T, brokers []string) {
 	c := dialed(t, brokers, Options{})
-	defer c.Close()
 	c.hangs = 0
 	a := open(t, c, "t", 1)
 	end := begin(t, brokers, "t", "x", 1)

@@ -307,9 +307,7 @@ func TestTakenMakesRoom(t *testing.T) {
 // appender is closed then.
 func TestLogClosedWhileAppending(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	var told []error
 	a, _ := openAcked(t, c, "t", 1, func(_ uint64, _ int64, err error) { told = append(told, err) })
 	h := hold(k)
@@ -363,9 +361,7 @@ func TestDeadlineOfBatch(t *testing.T) {
 // and gave nothing.
 func TestFindGivesUp(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	a := open(t, c, "t", 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -452,7 +448,6 @@ func (e *ending) end() {
 // its record was stored, and that one that fails keeps no connection.
 func TestOpenEnds(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	var kept atomic.Int64
 	dial := func() *Client {
 		c := client(t, k, Options{Dial: counting(&kept)})
@@ -491,9 +486,7 @@ func TestOpenEnds(t *testing.T) {
 // TestNoSuchOffset holds what is said of an offset that the log no longer has.
 func TestNoSuchOffset(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	a := open(t, c, "t", 1)
 	fill(t, a, "a", 3)
 	trimAll(t, c)
@@ -508,7 +501,6 @@ func TestNoSuchOffset(t *testing.T) {
 // of, in few tries.
 func TestUnseenOwner(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	var hidden, asked atomic.Int64
 	k.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		k.KeepControl()
@@ -526,7 +518,6 @@ func TestUnseenOwner(t *testing.T) {
 		return answer, nil, true
 	})
 	c := client(t, k, Options{})
-	defer c.Close()
 	open(t, c, "t", 1) // whom the broker tells of
 	for _, x := range []struct{ hidden, asks, epoch int64 }{{2, 0, 2}, {1000, 10, 1036}, {30_000, 25, 31_781}} {
 		hidden.Store(x.hidden)
@@ -542,9 +533,7 @@ func TestUnseenOwner(t *testing.T) {
 // sequence. One that would lie where the log has lost its beginning is unknown.
 func TestFind(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	a := open(t, c, "t", 1)
 	fill(t, a, "a", 1)
 	fill(t, a, "b", 1)
@@ -700,9 +689,7 @@ func TestLate(t *testing.T) {
 // again after a while where it leads itself, or nobody can say who does.
 func TestDoubt(t *testing.T) {
 	k := fake(t)
-	defer k.Close()
 	c := client(t, k, Options{})
-	defer c.Close()
 	open(t, c, "t", 1)
 	for _, x := range []struct {
 		addr, topic            string
