@@ -96,6 +96,37 @@ func TestLine(t *testing.T) {
 	}
 }
 
+// TestMorePartitions: brokers are asked anew about a topic where it has no such partition as far as is known, and only
+// there.
+func TestMorePartitions(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	open(t, c, "t", 2)
+	var asked atomic.Int64
+	k.ControlKey(int16(kmsg.Metadata), func(kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		asked.Add(1)
+		return nil, nil, false
+	})
+	for _, x := range []struct {
+		known     int // partitions
+		partition int
+		fresh     bool
+		asked     int64
+		err       error
+	}{{2, 1, false, 0, nil}, {1, 1, false, 1, nil}, {0, 0, false, 1, nil}, {2, 2, false, 1, stream.ErrNotFound},
+		{2, 1, true, 1, nil}, {2, 2, true, 1, stream.ErrNotFound}} {
+		c.cluster.topics["t"] = c.cluster.topics["t"][:x.known]
+		asked.Store(0)
+		addr, err := c.leader(t.Context(), &place{Topic: "t", Partition: x.partition}, x.fresh)
+		if asked.Load() != x.asked || !errors.Is(err, x.err) || (err == nil) != (addr == k.ListenAddrs()[0]) {
+			t.Errorf("%+v: asked %d times, %q, %v", x, asked.Load(), addr, err)
+		}
+	}
+}
+
 // TestPlaces holds which topics and partitions there may be.
 func TestPlaces(t *testing.T) {
 	l := &Log{}

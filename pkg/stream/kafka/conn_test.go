@@ -3,6 +3,7 @@ package kafka
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -95,6 +96,55 @@ func TestAskVersions(t *testing.T) {
 		if q := <-asked; q.key != int16(protocol.ApiVersions) || q.version != 0 || q.corr != 1 {
 			t.Errorf("%s: asked %+v", x.name, q)
 		}
+	}
+}
+
+// TestTLSHint: of a connection on which no TLS is spoken it is asked whether the port speaks it.
+func TestTLSHint(t *testing.T) {
+	for err, want := range map[error]bool{tls.RecordHeaderError{}: true, io.EOF: true, errGate: false} {
+		if hint := tlsHint(err); (hint != "") != want {
+			t.Errorf("%v: %q", err, hint)
+		}
+	}
+}
+
+// TestTopics holds that topics are listed in order, without those of the brokers and those that cannot be told of.
+func TestTopics(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	k.ControlKey(int16(kmsg.Metadata), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		if r.(*kmsg.MetadataRequest).Topics != nil {
+			t.Error("some topics are asked for")
+		}
+		answer := r.ResponseKind().(*kmsg.MetadataResponse)
+		for _, name := range []string{"c", "b", "__own", "away", "a"} {
+			topic := kmsg.NewMetadataResponseTopic()
+			topic.Topic, topic.IsInternal = kmsg.StringPtr(name), name == "__own"
+			if name == "away" {
+				topic.ErrorCode = 3
+			}
+			answer.Topics = append(answer.Topics, topic)
+		}
+		return answer, nil, true
+	})
+	if all, err := c.log.Topics(t.Context()); strings.Join(all, " ") != "a b c" || err != nil {
+		t.Error(all, err)
+	}
+}
+
+// TestDialGivesUp: a broker that cannot be spoken with keeps no connection.
+func TestDialGivesUp(t *testing.T) {
+	var left atomic.Int64
+	c := &Client{o: Options{RequestTimeout: time.Minute, Dial: func(context.Context, string, string) (net.Conn, error) {
+		cn, _ := answering(appendInt16(nil, 1), 0)
+		left.Add(1)
+		return &counted{Conn: cn.Conn, open: &left}, nil
+	}}}
+	if cn, err := c.dial(t.Context(), "there:9"); cn != nil || !isLost(err) || left.Load() != 0 {
+		t.Errorf("%v, %v; %d connections are left", cn, err, left.Load())
 	}
 }
 

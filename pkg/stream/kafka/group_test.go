@@ -338,6 +338,73 @@ func TestGroupTells(t *testing.T) {
 			t.Errorf("%d: told %d times, want %d:\n%s", i, n, x.told, log.String())
 		}
 	}
+	if n := strings.Count(log.String(), "standing by"); n != 1 {
+		t.Errorf("%d times it stands by:\n%s", n, log.String())
+	}
+}
+
+// TestGroupOfClient holds that a group commits what the log of its client is told, and asks the brokers that it knows.
+func TestGroupOfClient(t *testing.T) {
+	c := &Client{o: Options{ClientID: "us"}, log: &Log{}}
+	c.cluster.init([]string{"a:1", "b:2"})
+	g := c.Group("g", "t", GroupOptions{Partitions: 3}, nil).Reporting("r")
+	if g.log != c.log || !slices.Equal(g.access.Brokers, []string{"a:1", "b:2"}) || g.access.ClientID != "us" ||
+		g.access.Logger == nil || g.name != "g" || g.topic != "t" || g.o.Partitions != 3 ||
+		!slices.Equal(g.reports, []string{"r"}) {
+		t.Errorf("%+v", g)
+	}
+}
+
+// TestLinkHears holds that a broker was heard when what it answers was sent, that it is waited for until then, and that
+// an answer to an older question changes nothing.
+func TestLinkHears(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var brokers []net.Conn
+		link := newGroupLink(func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			brokers = append(brokers, theirs)
+			return ours, nil
+		})
+		var conns []net.Conn
+		for range 2 {
+			conn, err := link.Dial(t.Context(), "tcp", "a broker")
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, conn)
+		}
+		ask := func(i int) {
+			go func() { _, _ = brokers[i].Read(make([]byte, 1)) }()
+			if _, err := conns[i].Write([]byte{1}); err != nil {
+				t.Error(err)
+			}
+		}
+		answer := func(i int) {
+			go func() { _, _ = brokers[i].Write([]byte{1}) }()
+			if n, err := conns[i].Read(make([]byte, 1)); n != 1 || err != nil {
+				t.Error(n, err)
+			}
+		}
+		for i, x := range []struct {
+			do     func()
+			silent time.Duration
+			waits  bool
+		}{{func() {}, 1, false}, {func() { ask(0) }, 2, true}, {func() { ask(1) }, 3, true},
+			{func() { answer(1) }, 1, true}, {func() { answer(0) }, 2, false},
+			{func() { conns[0].Close() }, 3, false}} {
+			time.Sleep(time.Second)
+			if x.do(); link.silent() != x.silent*time.Second || link.waits() != x.waits {
+				t.Errorf("%d: silent for %v, waits %v; want %+v", i, link.silent(), link.waits(), x)
+			}
+		}
+		link.cut()
+		if _, err := conns[1].Read(make([]byte, 1)); err == nil {
+			t.Error("a link that is cut hears")
+		}
+		if _, err := link.Dial(t.Context(), "tcp", "a broker"); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("a link that is cut connects: %v", err)
+		}
+	})
 }
 
 // TestGroupForgets has the coordinator forget a member: it stops at once, knowing that

@@ -58,7 +58,7 @@ func TestManagedService(t *testing.T) {
 	}
 	defer a.Close()
 	fill(t, a, "x", 3)
-	for range 2 {
+	for range 3 {
 		if err := c.Log().Trim(ctx, "t.snapshots", 0, 2); err != nil {
 			t.Error(err)
 		}

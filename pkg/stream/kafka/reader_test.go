@@ -107,6 +107,9 @@ func TestPositionKeepsBytes(t *testing.T) {
 		if recs, err = r.Next(context.Background(), recs[:0]); err != nil {
 			t.Fatal(err)
 		}
+		if r.(*reader).lent == nil {
+			t.Error("the memory of what was returned may be used again")
+		}
 		r.Position()
 		for _, x := range recs {
 			if string(x.Value[:6]) != fmt.Sprintf("%06d", n) {
