@@ -21,6 +21,8 @@ func TestOddData(t *testing.T) {
 			"--features and others: there are at, item"},
 		{"semicolons.csv", "label;n_x\na;0,5\n", "0,5"},
 		{"range.json", round("1e308", "0.5") + round("-1e308", "0.5"), "[-1e+308, 1e+308], which is too wide"},
+		{"silent.json", `{"actions":["a","b"],"action":"a","propensity":0.5}` + "\n",
+			"replayer: silent.json: no row of this log has an outcome"},
 		{"wide.csv", "\xff\xfel\x00", "iconv -f UTF-16"},
 	} {
 		path := filepath.Join(t.TempDir(), c.name)

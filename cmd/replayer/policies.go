@@ -132,7 +132,9 @@ func (b *backtest) judgeBy(ctx context.Context, env *replay.Rounds, specs []stri
 		}
 		return policy, err
 	})
-	if err != nil {
+	if err != nil && len(p.specs) == 0 { // nobody named one
+		return nil, fmt.Errorf("%s: %w", env.Name, err)
+	} else if err != nil {
 		return nil, daemon.Usagef("--policy: %v", err)
 	}
 	if b.journal != nil {

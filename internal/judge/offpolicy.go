@@ -58,7 +58,7 @@ type OffPolicySettings struct {
 	Interval       Choice     `json:"interval"` // which is right for this log
 }
 
-var errNoOutcomes = errors.New("policies are judged by outcomes, and no row of this log has one")
+var errNoOutcomes = errors.New("no row of this log has an outcome, by which policies are judged and learners learn")
 
 // NewOffPolicy looks at the log that is played. makeLearner serves learner:, model: and snapshot:; nil refuses them.
 func NewOffPolicy(env *replay.Rounds, makeLearner learnerFunc) (*OffPolicy, error) {
