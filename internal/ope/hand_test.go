@@ -308,3 +308,26 @@ func TestChooseByHand(t *testing.T) {
 		near(t, "cIPS", e.Estimates.Get("cips_auto").Value, w)
 	}
 }
+
+// TestFewOfEach: the quantiles of one sample are that, two folds are dealt, one is not, and the error of an outcome is
+// that of a mean of units: here of 1 and 3.
+func TestFewOfEach(t *testing.T) {
+	if got := percentiles([]float64{math.NaN(), 3}); got != (interval{3, 3}) {
+		t.Errorf("one sample: %+v", got)
+	}
+	s, _ := byHand()
+	for folds, dealt := range map[int]bool{1: false, 2: true} {
+		f, err := rewardModel{Count: 1, Folds: folds}.fit(s, Range{0, 1})
+		if err != nil || (f.deal != nil) != dealt {
+			t.Errorf("%d folds: dealt %v, %v", folds, !dealt, err)
+		}
+	}
+	var w, of Weighted
+	for _, x := range []float64{1, 3} {
+		w.Add(1, x)
+		of.Add(1, x)
+	}
+	o := OutcomeOf("q", &w, &of, 2, 2)
+	near(t, "IPS of an outcome", o.Estimates.Get("ips").Value, 2)
+	near(t, "its error", o.Estimates.Get("ips").SE, 1)
+}
