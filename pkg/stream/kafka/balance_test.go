@@ -69,6 +69,11 @@ func TestAssignGroups(t *testing.T) {
 			t.Errorf("%d of four: %v, want %v", shared, got, want)
 		}
 	}
+	members = []kafkago.GroupMember{{ID: "a"}, {ID: "b", UserData: []byte(`{"own":[0,1,2,3],"generation":"x"}`)}}
+	if got := (&sticky{topic: "t"}).AssignGroups(members, partitions); len(got["a"]["t"]) != 2 ||
+		len(got["b"]["t"]) != 2 {
+		t.Errorf("a claim that cannot be read counts: %v", got)
+	}
 }
 
 // TestAssignProperties holds for any claims: nothing is given twice, nothing that

@@ -38,7 +38,12 @@ func TestBoundsWaitForReplicas(t *testing.T) {
 			if err := l.Log().Create(t.Context(), "t", 1, stream.TopicOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			var asked atomic.Int32
+			var asked, looked atomic.Int32
+			k.ControlKey(int16(kmsg.Metadata), func(kmsg.Request) (kmsg.Response, error, bool) {
+				k.KeepControl()
+				looked.Add(1)
+				return nil, nil, false
+			})
 			nth := func(all []int64) int64 { return all[max(0, min(int(asked.Load()), len(all))-1)] }
 			k.ControlKey(int16(kmsg.ListOffsets), func(req kmsg.Request) (kmsg.Response, error, bool) {
 				k.KeepControl()
@@ -58,6 +63,8 @@ func TestBoundsWaitForReplicas(t *testing.T) {
 				t.Errorf("next %d, %v", next, err)
 			case !c.fails && (err != nil || next != c.want):
 				t.Errorf("next %d, want %d: %v", next, c.want, err)
+			case c.fails == (looked.Load() == 0):
+				t.Errorf("the leader is looked for %d times", looked.Load())
 			case asked.Load() < c.atLeast:
 				t.Errorf("asked %d times", asked.Load())
 			}

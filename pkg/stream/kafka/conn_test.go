@@ -283,6 +283,43 @@ func TestUnreadable(t *testing.T) {
 	})
 }
 
+// TestFetchDrops holds after which answers a reader asks on another connection: those after which another broker may
+// lead.
+func TestFetchDrops(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	open(t, c, "t", 1)
+	var code atomic.Int64
+	k.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		if code.Load() < 0 {
+			return nil, errDropped, true
+		}
+		part, topic := kmsg.NewFetchResponseTopicPartition(), kmsg.NewFetchResponseTopic()
+		part.ErrorCode = int16(code.Load())
+		topic.Topic, topic.Partitions = "t", append(topic.Partitions, part)
+		answer := r.ResponseKind().(*kmsg.FetchResponse)
+		answer.Topics = append(answer.Topics, topic)
+		return answer, nil, true
+	})
+	for n, x := range map[int64]struct {
+		drops bool
+		err   error
+	}{0: {false, nil}, 3: {true, errNoLeader}, 6: {true, stream.ErrUnavailable}, 29: {false, ErrAuthorization},
+		1:  {false, stream.ErrUnavailable}, // the offset is there
+		-1: {true, io.EOF}} {
+		code.Store(n)
+		s := &leaderSource{line: line{c: c, p: place{Topic: "t"}}}
+		err := s.try(t.Context(), 0, &chunk{}, false)
+		if !errors.Is(err, x.err) || x.err == nil && err != nil || (s.cn == nil) != x.drops {
+			t.Errorf("code %d: %v, connected %v", n, err, s.cn != nil)
+		}
+		s.close()
+	}
+}
+
 // TestDamageOnTheWay holds that a batch that is damaged is asked for three times more before that is told, each one.
 func TestDamageOnTheWay(t *testing.T) {
 	for damaged, want := range map[int64]error{3: nil, 4: ErrCorrupt} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -352,6 +353,69 @@ func TestGroupOfClient(t *testing.T) {
 		g.access.Logger == nil || g.name != "g" || g.topic != "t" || g.o.Partitions != 3 ||
 		!slices.Equal(g.reports, []string{"r"}) {
 		t.Errorf("%+v", g)
+	}
+}
+
+// TestReported holds that what was reported of topics is taken once.
+func TestReported(t *testing.T) {
+	l := &Log{at: map[place]int64{}}
+	l.Report("a", 1, 4)
+	l.Report("a", 1, 5)
+	l.Report("b", 0, 7)
+	for i, want := range []map[place]int64{{{Topic: "a", Partition: 1}: 5}, {}} {
+		if got := l.reported([]string{"a", "c"}); !maps.Equal(got, want) {
+			t.Errorf("%d: %v, want %v", i, got, want)
+		}
+	}
+	if got := l.reported([]string{"b"}); got[place{Topic: "b"}] != 7 {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestGroupCommits holds that a member commits what is reported of its topics, when it has changed, and that one that
+// may not join is told which right it needs.
+func TestGroupCommits(t *testing.T) {
+	o := newOffice(t, 2)
+	commits := make(chan string, 9)
+	o.cluster.ControlKey(int16(kmsg.OffsetCommit), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		o.cluster.KeepControl()
+		text := ""
+		for _, topic := range r.(*kmsg.OffsetCommitRequest).Topics {
+			for _, p := range topic.Partitions {
+				text += fmt.Sprintf("%s/%d %d;", topic.Topic, p.Partition, p.Offset)
+			}
+		}
+		commits <- text
+		return nil, nil, false
+	})
+	c := client(t, o.cluster, Options{})
+	defer c.Close()
+	o.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, Err: kerr.GroupAuthorizationFailed, Count: 1})
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- c.Group("g", o.topic, groupTimes, logger).Reporting(o.topic).Run(ctx, o.run("a"))
+	}()
+	o.until("alone", 2)
+	for _, x := range []struct {
+		partition, same int
+		next            int64
+		want            string
+	}{{0, 1, 5, "m.contexts/0 5;"}, {1, 0, 3, "m.contexts/1 3;"}, {0, 1, 6, "m.contexts/0 6;"}} {
+		c.log.Report("another", 0, x.next)
+		if x.want != "m.contexts/0 5;" { // what was committed before
+			c.log.Report(o.topic, x.same, map[int]int64{0: 5, 1: 3}[x.same])
+		}
+		c.log.Report(o.topic, x.partition, x.next)
+		if got := <-commits; got != x.want {
+			t.Errorf("committed %s, want %s", got, x.want)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil || strings.Count(log.String(), "it needs the ACL operation Read on the group g") != 1 {
+		t.Errorf("%v\n%s", err, &log)
 	}
 }
 

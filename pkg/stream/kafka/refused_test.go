@@ -3,6 +3,8 @@ package kafka
 import (
 	"context"
 	"errors"
+	"net"
+	"strconv"
 	"testing"
 
 	"github.com/segmentio/kafka-go/sasl"
@@ -11,11 +13,17 @@ import (
 )
 
 // heard is a mechanism that notes what it is answered.
-type heard struct{ answers []string }
+type heard struct {
+	answers []string
+	broker  *sasl.Metadata
+}
 
 func (*heard) Name() string { return "OAUTHBEARER" }
 
-func (h *heard) Start(context.Context) (sasl.StateMachine, []byte, error) { return h, []byte("t"), nil }
+func (h *heard) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
+	h.broker = sasl.MetadataFromContext(ctx)
+	return h, []byte("t"), nil
+}
 
 func (h *heard) Next(_ context.Context, challenge []byte) (bool, []byte, error) {
 	h.answers = append(h.answers, string(challenge))
@@ -40,5 +48,8 @@ func TestMechanismHearsRefusal(t *testing.T) {
 	_, err := Dial(t.Context(), Options{Brokers: k.ListenAddrs(), SASL: h})
 	if !errors.Is(err, ErrAuthentication) || len(h.answers) == 0 || h.answers[0] != "no" {
 		t.Errorf("%v, it heard %q", err, h.answers)
+	}
+	if b := h.broker; b == nil || net.JoinHostPort(b.Host, strconv.Itoa(b.Port)) != k.ListenAddrs()[0] {
+		t.Errorf("it was told of broker %+v", b)
 	}
 }

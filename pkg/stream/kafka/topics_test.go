@@ -119,6 +119,7 @@ func TestWrongSettings(t *testing.T) {
 		"right": {replication: 3},
 		"fewer than wanted": {o: Options{MinISR: 2}, change: map[string]string{minInsync: "1"}, replication: 3,
 			mend: "min.insync.replicas=2", warns: true},
+		"as few as are wanted":   {o: Options{MinISR: 1}, change: map[string]string{minInsync: "1"}, replication: 3},
 		"fewer than would do":    {change: map[string]string{minInsync: "1"}, replication: 3, warns: true},
 		"fewer than can be told": {o: Options{MinISR: 2}, change: map[string]string{minInsync: "1"}, replication: 1},
 		"more than there are": {change: map[string]string{minInsync: "4"}, replication: 3,
