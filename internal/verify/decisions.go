@@ -279,7 +279,7 @@ func (d *decisionCheck) waiting(ctx context.Context, l *decisionLane) error {
 		}
 		var t Tally
 		if r.Type == "" {
-			if t, err = l.refused(r, func() int64 { return d.v.models.last }, loop.End); err != nil {
+			if t, err = l.refused(r, func() int64 { return d.v.models.begun(loop.End) }, loop.End); err != nil {
 				return err
 			}
 		}

@@ -89,6 +89,7 @@ func (d *decisionCheck) beginSnapshot(ctx context.Context, s *snapshotInfo) erro
 		switch r.Type {
 		case "":
 			if err := codec.ParseFeedback(&f, r.Value); err == nil && f.N > s.through {
+				d.from.era = d.v.models.eraBefore(d.audit.Replica(), f.N) // its mark was passed over, or is gone
 				return nil
 			}
 		case codec.TypeEpoch:

@@ -46,7 +46,8 @@ type modelReader struct {
 	last          int64 // epoch
 	marked        int64 // the last epoch that a mark tells of
 	era           int64
-	others        bool // an era has begun since the last epoch: the records of others may be gone
+	eras          []codec.EraStart // as the last mark says
+	others        bool             // an era has begun since the last epoch: the records of others may be gone
 }
 
 func newModelReader(v *verification) modelReader {
@@ -105,8 +106,8 @@ func (m *modelReader) take(c *logCursor, r *stream.Record) error {
 		if k := len(mark.Epochs); err == nil && k > 0 {
 			m.marked = max(m.marked, mark.Epochs[k-1].Epoch)
 		}
-		if err == nil && mark.Era > m.era {
-			m.era, m.others = mark.Era, true
+		if err == nil {
+			m.era, m.eras, m.others = max(m.era, mark.Era), mark.Eras, m.others || mark.Era > m.era
 		}
 	case codec.TypeClass:
 		if m.classAt < 0 {
@@ -184,6 +185,16 @@ func (m *modelReader) begun(through int64) (epoch int64) {
 		}
 	}
 	return epoch
+}
+
+// eraBefore brings a replica, which has learned all before a feedback, to the era in which that was written.
+func (m *modelReader) eraBefore(r *loop.Replica, n int64) (era int64) {
+	for _, e := range m.eras {
+		if e.N < n {
+			r.BeginEra(e.Era)
+		}
+	}
+	return r.Era()
 }
 
 // unknownAfter reports whether the record of the epoch after one is gone: a snapshot of it leads nowhere.

@@ -245,6 +245,62 @@ func TestVerifySnapshotGone(t *testing.T) {
 	}
 }
 
+// loseFeedback ends everybody, loses the feedback log from a feedback on, and starts everybody again.
+func (w *world) loseFeedback(from int64) {
+	w.j.Close()
+	w.j = nil
+	for p, d := range w.d {
+		d.Close()
+		w.d[p] = nil
+	}
+	at := w.fedBack(from)
+	for _, r := range w.records(w.ts.Feedback, 0) {
+		if r.Time == at {
+			w.no(w.log.DropTail(w.ts.Feedback, 0, r.Offset))
+		}
+	}
+	w.openJoiner()
+	for p := range w.parts {
+		w.openDecider(p)
+	}
+	w.pump()
+}
+
+// TestVerifyDroppedBesideEra: wherever retention has dropped the feedback before, in a log that had lost its tail
+// behind a snapshot, nothing is different. Recomputing begins at that snapshot also where the era's mark is gone, and
+// contexts that wait may be refused by a model whose record is.
+func TestVerifyDroppedBesideEra(t *testing.T) {
+	const linear = "oracle: linear\n"
+	w := newWorld(t, 1, 1)
+	w.useModel(warmBase + linear + "version: 1\n")
+	w.rounds(60)
+	v := w.attempt()
+	last := v.snapshots[len(v.snapshots)-1]
+	w.loseFeedback(last.through) // which follows from its cut, and comes again
+	w.rounds(2)
+	w.announced(warmBase+linear+"warm: keep\nversion: 2\nactions: [a, c]\n", 8)
+	if eras := w.attempt().models.eras; len(eras) != 1 || eras[0].N != last.through || last.era > 0 {
+		t.Fatalf("eras %v, the snapshot is of feedback %d in era %d", eras, last.through, last.era)
+	}
+	began, waits := map[bool]int{}, 0
+	for i, r := range w.records(w.ts.Feedback, 0)[1:] {
+		w.no(w.log.Truncate(w.ts.Feedback, 0, r.Offset))
+		v := w.attempt()
+		if v.report.Differences > 0 {
+			t.Errorf("from record %d on: %+v", i+1, v.report.First)
+		}
+		if len(v.models.starts) == 0 {
+			waits++
+		}
+		if strings.HasSuffix(v.report.Start, fmt.Sprint(" after feedback ", last.through)) {
+			began[v.models.firstN > last.through]++
+		}
+	}
+	if began[false] == 0 || began[true] == 0 || waits == 0 {
+		t.Errorf("begun at the snapshot %v times, without a model's record %d times", began, waits)
+	}
+}
+
 // TestVerifyBesideRepeat: a context may repeat a round that came while the ends were fetched.
 func TestVerifyBesideRepeat(t *testing.T) {
 	w := liveWorld(t, 1, 5, 20)
