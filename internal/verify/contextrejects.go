@@ -30,6 +30,7 @@ type rejectKey struct {
 type rejectInfo struct {
 	offset, time int64 // of the reject
 	reason       string
+	again        []string // other reasons: who was killed before its log told of the reject refuses the context anew
 	bytes, id    uint64
 	kept, size   int  // bytes kept of a record that was too large for a reject, and its size; 0: all
 	met          bool // the record was met
@@ -97,7 +98,7 @@ func (v *verification) checkReject(r *stream.Record, rej *codec.Reject) {
 	}
 }
 
-// add notes a reject. It is stored at least once: a repeat says the same.
+// add notes a reject. It is stored at least once: a repeat says the same, but perhaps another reason, by a later model.
 func (x *rejectIndex) add(v *verification, key rejectKey, r *stream.Record, rej *codec.Reject) {
 	info := &rejectInfo{offset: r.Offset, time: r.Time, reason: rej.Reason, bytes: maphash.Bytes(x.seed, rej.Bytes),
 		id: maphash.String(x.seed, rej.ID)}
@@ -112,8 +113,10 @@ func (x *rejectIndex) add(v *verification, key rejectKey, r *stream.Record, rej 
 		x.all[key] = info
 		return
 	}
-	field, want, got := firstUnequal([]pair{{"reason", was.reason, info.reason}, {"id", was.id, info.id},
-		{"bytes", was.bytes, info.bytes}})
+	if was.reason != info.reason && !slices.Contains(was.again, info.reason) {
+		was.again = append(was.again, info.reason)
+	}
+	field, want, got := firstUnequal([]pair{{"id", was.id, info.id}, {"bytes", was.bytes, info.bytes}})
 	if field != "" {
 		v.differ(at(x.c, r, field, want+", as at offset "+i64(was.offset), got).in(0, rej.ID))
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"hindsight/internal/follow"
 	"hindsight/internal/join"
@@ -122,8 +123,8 @@ func (l *decisionLane) refused(r *stream.Record, epoch func() int64, passed int6
 	// perhaps by a round that is gone, or behind the end
 	used = used || l.decisions.cut() || passed == loop.End && l.grown
 	value, offset, from := r.Value, r.Offset, max(l.at.epoch, 1)
-	holds := func() bool {
-		switch info.reason {
+	holdsFor := func(reason string) bool {
+		switch reason {
 		case codec.ReasonDuplicateID:
 			return used
 		case codec.ReasonMalformed:
@@ -136,12 +137,15 @@ func (l *decisionLane) refused(r *stream.Record, epoch func() int64, passed int6
 		}
 		return false
 	}
+	holds := func() bool {
+		return holdsFor(info.reason) && !slices.ContainsFunc(info.again, func(r string) bool { return !holdsFor(r) })
+	}
 	v.count(&v.report.Rejects, Tally{Checked: 1})
 	field, want, got := x.compare(info, r)
 	kind := &v.report.Rejects
 	if field == "" && !holds() {
 		value, kind = bytes.Clone(value), nil // not all models may be known yet
-		field, want, got = "reason", "one that holds", info.reason
+		field, want, got = "reason", "one that holds", strings.Join(append([]string{info.reason}, info.again...), " and ")
 	}
 	if field != "" {
 		l.suspect(x.wrong(info, id, field, want, got), kind, offset, 0, func() bool {

@@ -127,3 +127,40 @@ func TestReplayRepeats(t *testing.T) {
 		t.Error("no world has a place for it")
 	}
 }
+
+// TestVerifyRefusedAnew: a decider that was killed before its log told of a reject looks at the context anew, and may
+// refuse it for another reason: each must hold.
+func TestVerifyRefusedAnew(t *testing.T) {
+	const linear = "oracle: linear\n"
+	w := newWorld(t, 1, 1)
+	w.useModel(warmBase + linear + "version: 1\n")
+	w.rounds(20)
+	for range 2 {
+		_, err := w.in[0].Append(w.ctx, &stream.Record{Value: []byte(`{"id":"twice","actions":["a","b","c"]}`)})
+		w.no(err)
+	}
+	w.pump()
+	w.name(warmBase + linear + "version: 2\nwarm: keep\nactions: [a, c]\n")
+	w.openJoiner()
+	w.openDecider(0)
+	w.pump()
+	all := w.records(w.ts.Rejects, 0)
+	r := all[len(all)-1]
+	rej, err := codec.ParseReject(r.Value)
+	w.no(err)
+	if rej.Reason != codec.ReasonMalformed {
+		t.Fatalf("refused anew as %+v", rej)
+	}
+	if r := w.verify(); r.ExitCode() != Identical {
+		t.Errorf("%+v", r.First)
+	}
+	for _, change := range []func(){func() { rej.Reason = codec.ReasonLate },
+		func() { rej.Reason, rej.ID = codec.ReasonMalformed, "other" }} {
+		change()
+		restore := w.edit(w.ts.Rejects, 0, r.Offset, func(r *stream.Record) { r.Value = codec.AppendReject(nil, &rej) })
+		if r := w.verify(); r.Differences != 1 {
+			t.Errorf("%+v: %+v", rej, r.First)
+		}
+		restore()
+	}
+}

@@ -48,8 +48,10 @@ func (v *verification) checkRefused(ctx context.Context, topic string, partition
 		}
 		v.count(&v.report.Rejects, Tally{Checked: 1})
 		field, want, got := x.compare(info, r)
-		if field == "" && info.reason != codec.ReasonMalformed {
-			field, want, got = "reason", codec.ReasonMalformed, info.reason
+		for _, reason := range append([]string{info.reason}, info.again...) {
+			if field == "" && reason != codec.ReasonMalformed {
+				field, want, got = "reason", codec.ReasonMalformed, reason
+			}
 		}
 		if field != "" {
 			v.differ(x.wrong(info, "", field, want, got))

@@ -24,6 +24,7 @@ func TestVerifySurplus(t *testing.T) {
 		"one was passed over":   {[]string{"", "y"}, "reject", 0},
 		"one has other bytes":   {[]string{"x", "z"}, "bytes", 0},
 		"one for no reason":     {[]string{"x", "late y"}, "reason", 0},
+		"one anew, no reason":   {[]string{"x", "y", "late anew y"}, "reason", 0},
 		"one that is not there": {[]string{"x", "y", "z"}, "offset", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,10 +59,14 @@ func TestVerifySurplus(t *testing.T) {
 				if other, late := strings.CutPrefix(text, "late "); late {
 					text, reason = other, codec.ReasonLate
 				}
+				at := offsets[k] + int64(i-k)
+				if other, anew := strings.CutPrefix(text, "anew "); anew {
+					text, at = other, offsets[k]
+				}
 				put(s.ts.Rejects, 0,
 					stream.Record{Value: codec.AppendReject(nil, &codec.Reject{V: codec.Version, Topic: "outcomes",
 						Partition: 1,
-						Offset:    offsets[k] + int64(i-k), Time: times[k], Reason: reason,
+						Offset:    at, Time: times[k], Reason: reason,
 						Bytes: []byte(text)})})
 			}
 			s.no(log.Truncate(s.ts.Outcomes, 1, offsets[0]+c.dropped))

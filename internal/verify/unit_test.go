@@ -30,10 +30,10 @@ func TestRejectCutOff(t *testing.T) {
 	}
 }
 
-// TestRejectsAgain: a reject of a context that is stored again says the same.
+// TestRejectsAgain: a reject of a context that is stored again says the same, or another reason, which is kept too.
 func TestRejectsAgain(t *testing.T) {
 	for field, change := range map[string]func(x *codec.Reject){
-		"": func(*codec.Reject) {}, "reason": func(x *codec.Reject) { x.Reason = codec.ReasonDuplicateID },
+		"":   func(x *codec.Reject) { x.Reason = codec.ReasonDuplicateID },
 		"id": func(x *codec.Reject) { x.ID = "b" }, "bytes": func(x *codec.Reject) { x.Bytes = nil },
 	} {
 		v := &verification{found: map[site]Difference{}}
@@ -42,7 +42,13 @@ func TestRejectsAgain(t *testing.T) {
 		again := was
 		change(&again)
 		x.add(v, rejectKey{}, &stream.Record{Offset: 1}, &was)
-		x.add(v, rejectKey{}, &stream.Record{Offset: 2}, &again)
+		for range 2 {
+			x.add(v, rejectKey{}, &stream.Record{Offset: 2}, &again)
+		}
+		if info := x.all[rejectKey{}]; info.reason != was.Reason || len(info.again) > 1 ||
+			(len(info.again) == 1) != (again.Reason != was.Reason) {
+			t.Errorf("%s: %+v", field, info)
+		}
 		if d := v.report.First; (d == nil) != (field == "") || d != nil && (d.Field != field || d.Offset != 2) {
 			t.Errorf("%s: %+v", field, d)
 		}
