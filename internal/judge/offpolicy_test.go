@@ -89,9 +89,6 @@ func TestTargets(t *testing.T) {
 			}
 		}
 	}
-	if got := hashText("u"); got != 0x0bfe935e { // SHA-256 of "u" begins with 0bfe935e
-		t.Errorf("the hash of a text is %x", got)
-	}
 	for spec, want := range map[string]string{
 		"":                 "expected logging, uniform",
 		"uniform:3":        "expected logging, uniform",
@@ -286,5 +283,15 @@ func TestContextsOfEvents(t *testing.T) {
 		dataset.Options{}, logs.Options{})
 	if judged(t, plain).contexts() != nil {
 		t.Error("a log without features has contexts")
+	}
+}
+
+// TestHashText: eight hexadecimal digits, and no fewer, are a number; any other text is that of its SHA-256.
+func TestHashText(t *testing.T) {
+	for text, want := range map[string]uint64{"0000000b": 11, "0000000bz": 11, "000000b": 0x2c21cce4, "u": 0x0bfe935e,
+		"0000000z": 0xeb272bf6, "": 0xe3b0c442} {
+		if got := hashText(text); got != want {
+			t.Errorf("%q: %#x, want %#x", text, got, want)
+		}
 	}
 }

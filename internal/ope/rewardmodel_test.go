@@ -3,6 +3,7 @@ package ope
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -236,6 +237,12 @@ func TestRidgesHelp(t *testing.T) {
 		if r.fit(f) != bad {
 			t.Errorf("the means of the second part are bad: %v, and regressions help: %v", bad, !bad)
 		}
+	}
+	two := newLossLog(2, 0).seen()
+	bad := &fitted{actions: lossActions, means: slices.Repeat([]float64{9}, 2*lossActions),
+		deal: &dealing{model: rewardModel{Folds: 2}, n: 2}}
+	if r, err := newRidges(&two.Sample, Range{0, 1}, make([]float64, 2*lossActions)); err != nil || !r.fit(bad) {
+		t.Errorf("the second of two rows is not compared: %v", err)
 	}
 }
 
