@@ -162,7 +162,7 @@ func TestStrictBytes(t *testing.T) {
 	l := newLog(t, mem.Options{StrictBytes: true, MaxBatch: 2}, stream.TopicOptions{})
 	a, _ := l.Writer(ctx, "t", 0, nil)
 	for _, v := range []string{"one", "two", "three", "four", "five"} {
-		if _, err := a.Append(ctx, &stream.Record{Value: []byte(v)}); err != nil {
+		if _, err := a.Append(ctx, &stream.Record{Value: []byte(v + strings.Repeat(".", 99))}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -172,7 +172,7 @@ func TestStrictBytes(t *testing.T) {
 		var before [][]byte
 		for i := range recs {
 			before = append(before, recs[i].Value)
-			kept += " " + string(recs[i].Value)
+			kept += " " + strings.TrimRight(string(recs[i].Value), ".")
 		}
 		if strings.Count(kept, " ") == 5 {
 			if kept != " one two three four five" {
@@ -262,6 +262,7 @@ func TestLimits(t *testing.T) {
 		{"no byte more", stream.TopicOptions{MaxBytes: 40, RejectWhenFull: true}, []int{20, 21}, "[20] full"},
 		{"a byte", stream.TopicOptions{MaxBytes: 1, RejectWhenFull: true}, []int{9}, "[] full"},
 		{"the oldest are dropped", stream.TopicOptions{MaxBytes: 40}, []int{10, 20, 20, 9}, "[20 9]"},
+		{"again and again", stream.TopicOptions{MaxBytes: 40}, []int{20, 20, 20, 20}, "[20 20]"},
 		{"but not the last", stream.TopicOptions{MaxBytes: 9}, []int{9, 10}, "[10]"},
 		{"none has a limit of 0", stream.TopicOptions{RejectWhenFull: true}, []int{9, 10, 11}, "[9 10 11]"},
 		{"the last byte is one too many", stream.TopicOptions{MaxBytes: 1}, []int{9, 10}, "[10]"},
@@ -354,6 +355,9 @@ func TestUnknown(t *testing.T) {
 			if err == nil {
 				_, err = a.Append(t.Context(), &stream.Record{Value: []byte(v)})
 			}
+		}
+		if s := fmt.Sprint(values(t, l)); s != x.log {
+			t.Errorf("%+v: before anything is delivered the log holds %s", x, s)
 		}
 		if n := l.DeliverAcks(-1); n != 3 || err != nil {
 			t.Errorf("%+v: %d delivered, %v", x, n, err)
@@ -466,5 +470,91 @@ func TestServersWithoutQueue(t *testing.T) {
 	}
 	if s := strings.Join(got, " "); s != "0 1 2 4 0 1 3 4" {
 		t.Errorf("servers %s", s)
+	}
+}
+
+// TestCloseTells holds that what is not acknowledged when a log is closed is unknown, and told once.
+func TestCloseTells(t *testing.T) {
+	l := newLog(t, mem.Options{ManualAcks: true}, stream.TopicOptions{})
+	var told []error
+	a, _ := l.Writer(t.Context(), "t", 0, func(_ uint64, _ int64, err error) { told = append(told, err) })
+	for range 2 {
+		if _, err := a.Append(t.Context(), &stream.Record{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil || l.DeliverAcks(-1) != 0 || len(told) != 2 {
+		t.Fatalf("told %v, %v", told, err)
+	}
+	for _, err := range told {
+		if !errors.Is(err, stream.ErrUnknown) || !errors.Is(err, stream.ErrClosed) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestEditCounts holds that what an edit leaves counts against the limit.
+func TestEditCounts(t *testing.T) {
+	l := newLog(t, mem.Options{}, stream.TopicOptions{MaxBytes: 40, RejectWhenFull: true})
+	put := func(bytes ...int) (err error) {
+		a, _ := l.Writer(t.Context(), "t", 0, nil)
+		for _, n := range bytes {
+			if _, e := a.Append(t.Context(), &stream.Record{Value: make([]byte, n)}); err == nil {
+				err = errors.Join(e, a.Flush(t.Context()))
+			}
+		}
+		return err
+	}
+	if err := put(20, 20); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Edit("t", 0, func(recs []stream.Record) []stream.Record { return recs[:1] }); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(20); err != nil {
+		t.Error(err)
+	}
+	if err := put(1); !errors.Is(err, stream.ErrFull) {
+		t.Errorf("a byte more: %v", err)
+	}
+}
+
+// TestLargest holds the largest open record, request and reply.
+func TestLargest(t *testing.T) {
+	for n, want := range map[int]error{10: nil, 11: stream.ErrTooLarge} {
+		l := newLog(t, mem.Options{MaxBytes: 10}, stream.TopicOptions{})
+		_, _, opened := l.Open(t.Context(), "t", 0, stream.OpenOptions{Value: make([]byte, n-len(stream.TypeOpen))})
+		var responded error
+		stop, err := l.Serve("s", "q", func(m stream.Message) {
+			if responded = m.Respond(make([]byte, n)); responded != nil {
+				_ = m.Respond(nil)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, asked := l.Request(t.Context(), "s", nil)
+		_, _, requested := l.Request(t.Context(), "s", make([]byte, n))
+		stop()
+		if !errors.Is(opened, want) || !errors.Is(responded, want) || !errors.Is(requested, want) || asked != nil {
+			t.Errorf("%d bytes of 10: opened %v, responded %v, requested %v, %v", n, opened, responded, requested,
+				asked)
+		}
+	}
+}
+
+// TestReadInHole holds that a reader from behind the last record begins where the next one will be.
+func TestReadInHole(t *testing.T) {
+	l := newLog(t, mem.Options{Step: 3}, stream.TopicOptions{})
+	a, _ := l.Writer(t.Context(), "t", 0, nil)
+	for range 2 {
+		if _, err := a.Append(t.Context(), &stream.Record{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for from, want := range map[int64]int64{1: 1, 3: 3, 4: 6, 6: 6} {
+		if r, err := l.Read(t.Context(), "t", 0, from); err != nil || r.Position() != want {
+			t.Errorf("from %d: at %d, %v", from, r.Position(), err)
+		}
 	}
 }

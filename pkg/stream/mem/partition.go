@@ -72,10 +72,7 @@ func (p *partition) expire(now int64) {
 }
 
 // dropBefore drops the records below offset. p.mu is held.
-func (p *partition) dropBefore(offset int64) {
-	p.drop(p.search(offset))
-	p.signal()
-}
+func (p *partition) dropBefore(offset int64) { p.drop(p.search(offset)) }
 
 // drop removes the first k records.
 func (p *partition) drop(k int) {
