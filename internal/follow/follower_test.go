@@ -227,7 +227,9 @@ func TestLostFeedback(t *testing.T) {
 	log, topics = learnedLog(t, 10)
 	f, _, err = follow(t, log)
 	must(t, err)
-	must(t, f.WriteSnapshot(t.Context(), f.Snapshot(), "n"))
+	s := f.Snapshot()
+	s.FeedbackFrom++ // a hint that is wrong costs reading from the start
+	must(t, f.WriteSnapshot(t.Context(), s, "n"))
 	put(t, log, topics.Feedback, feedbackOf(11, 1, .5), feedbackOf(12, 1, .5))
 	first, _, err := log.Bounds(t.Context(), topics.Feedback, 0)
 	must(t, err)
@@ -389,6 +391,12 @@ func TestEarlierSnapshot(t *testing.T) {
 		if over, err := f.passOver(t.Context(), &s); over != whole || err != nil {
 			t.Errorf("a log that begins at %d: passed over %v, %v", at, over, err)
 		}
+		if err := f.unlearned(t.Context(), 12, loop.ErrGap); errors.Is(err, stream.ErrTruncated) == whole {
+			t.Errorf("a log that begins at %d has a gap: %v", at, err)
+		}
+		if err := CheckTaught(t.Context(), f.log, "m", 1); (err == nil) != whole {
+			t.Errorf("a log that begins at %d is taught: %v", at, err)
+		}
 	}
 	must(t, log.Truncate(topics.Feedback, 0, first+5))
 	on, told, err := followBy(t, log, watched)
@@ -475,12 +483,13 @@ func TestPlan(t *testing.T) {
 		want [3]int64 // from, to, epoch
 		says string
 	}{
-		"none":     {model.Warm{}, [3]int64{}, ""},
-		"refit":    {model.Warm{Refit: true}, [3]int64{1, 12, 0}, ""},
-		"rollback": {model.Warm{Through: 7}, [3]int64{1, 7, 1}, ""},
-		"the end":  {model.Warm{Through: 12}, [3]int64{1, 12, 1}, ""},
-		"too far":  {model.Warm{Through: 13}, [3]int64{}, "the feedback log ends at 12"},
-		"scaled":   {model.Warm{Refit: true}, [3]int64{}, "version 1 (epoch 1) are on another scale: reward: differs"},
+		"none":      {model.Warm{}, [3]int64{}, ""},
+		"refit":     {model.Warm{Refit: true}, [3]int64{1, 12, 0}, ""},
+		"rollback":  {model.Warm{Through: 7}, [3]int64{1, 7, 1}, ""},
+		"the first": {model.Warm{Through: 1}, [3]int64{1, 1, 1}, ""},
+		"the end":   {model.Warm{Through: 12}, [3]int64{1, 12, 1}, ""},
+		"too far":   {model.Warm{Through: 13}, [3]int64{}, "the feedback log ends at 12"},
+		"scaled":    {model.Warm{Refit: true}, [3]int64{}, "version 1 (epoch 1) are on another scale: reward: differs"},
 	} {
 		log, topics := learnedLog(t, 12)
 		var told strings.Builder
@@ -776,12 +785,12 @@ func TestMatches(t *testing.T) {
 	var x codec.Feedback
 	r := feedbackOf(4, 1, .5)
 	must(t, codec.ParseFeedback(&x, r.Value))
-	x.Mode = codec.Apprentice
+	x.Mode, x.Partition = codec.Apprentice, 1 // of a partition that this system has not
 	put(t, log, topics.Feedback, stream.Record{Value: codec.AppendFeedback(nil, &x)}, feedbackOf(5, 1, .5))
 	f, _, err := follow(t, log)
 	must(t, err)
-	if m := f.scope.View().Match; m.Rounds != 1 || !(m.Rate > 0 && m.Rate < 1) {
-		t.Errorf("%+v", m)
+	if m := f.scope.View().Match; m.Rounds != 1 || !(m.Rate > 0 && m.Rate < 1) || !slices.Equal(f.Rounds(), []int64{5}) {
+		t.Errorf("%+v, rounds %v", m, f.Rounds())
 	}
 }
 
