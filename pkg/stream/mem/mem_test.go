@@ -262,6 +262,7 @@ func TestLimits(t *testing.T) {
 		{"no byte more", stream.TopicOptions{MaxBytes: 40, RejectWhenFull: true}, []int{20, 21}, "[20] full"},
 		{"a byte", stream.TopicOptions{MaxBytes: 1, RejectWhenFull: true}, []int{9}, "[] full"},
 		{"the oldest are dropped", stream.TopicOptions{MaxBytes: 40}, []int{10, 20, 20, 9}, "[20 9]"},
+		{"no more than must be", stream.TopicOptions{MaxBytes: 40}, []int{20, 20, 20}, "[20 20]"},
 		{"again and again", stream.TopicOptions{MaxBytes: 40}, []int{20, 20, 20, 20}, "[20 20]"},
 		{"but not the last", stream.TopicOptions{MaxBytes: 9}, []int{9, 10}, "[10]"},
 		{"none has a limit of 0", stream.TopicOptions{RejectWhenFull: true}, []int{9, 10, 11}, "[9 10 11]"},

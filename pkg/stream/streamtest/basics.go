@@ -114,6 +114,10 @@ func testTopics(s *suite) {
 	if n, err := l.Partitions(s.ctx, topic); n != 3 || err != nil {
 		s.Errorf("partitions: %d, %v", n, err)
 	}
+	want("create another", l.Create(s.ctx, "shop.one", 1, stream.TopicOptions{}), nil)
+	if n, err := l.Partitions(s.ctx, "shop.one"); n != 1 || err != nil {
+		s.Errorf("partitions of another: %d, %v", n, err)
+	}
 	want("create again", l.Create(s.ctx, topic, 3, stream.TopicOptions{MaxBytes: 1 << 20}), nil)
 	want("create with others", l.Create(s.ctx, topic, 2, stream.TopicOptions{}), stream.ErrPartitions)
 	if l.Create(s.ctx, "shop.none", 0, stream.TopicOptions{}) == nil {
