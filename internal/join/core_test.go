@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
 )
 
 // TestMemoryBeforeFrom holds that a restart reads no less than what lies behind the mark to which a
@@ -69,4 +71,45 @@ func TestSendAhead(t *testing.T) {
 	if _, told := log.onDemand["outcomes"]; told {
 		t.Error("outcomes may be late")
 	}
+}
+
+// TestHoldsWhatIsDropped: what retention drops while it is looked for was there.
+func TestHoldsWhatIsDropped(t *testing.T) {
+	log := mem.New(mem.Options{})
+	defer log.Close()
+	if err := log.Create(t.Context(), "d", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := log.Writer(t.Context(), "d", 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if _, err := w.Append(t.Context(), &stream.Record{Value: []byte("x")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &Core{history: History{Topics: Topics{Decisions: "d"}, Partitions: 1}}
+	c.cfg.Partitions = 1
+	for _, x := range []struct {
+		before int64
+		want   bool
+	}{{0, false}, {4, true}} {
+		c.cfg.Log = eager{log, x.before}
+		held, err := (&ledger{core: c}).holds(t.Context(), 0, taken{since: 3, next: 5, sum: 1})
+		if err != nil || held != x.want {
+			t.Errorf("before %d dropped: held %v, %v", x.before, held, err)
+		}
+	}
+}
+
+// eager is a log that drops records as soon as it has been asked what it keeps.
+type eager struct {
+	*mem.Log
+	before int64
+}
+
+func (l eager) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
+	first, next, err = l.Log.Bounds(ctx, topic, partition)
+	return first, next, errors.Join(err, l.Truncate(topic, partition, l.before))
 }

@@ -174,22 +174,22 @@ func (l *ledger) survivor(ctx context.Context, i int) (r taken, gone int64, ok b
 }
 
 // holds reports whether an input holds what a range says was taken. What retention has dropped of it
-// since was there.
+// since, or drops meanwhile, was there.
 func (l *ledger) holds(ctx context.Context, i int, x taken) (bool, error) {
 	c := l.core
-	first, end, err := c.cfg.Log.Bounds(ctx, c.history.Topic(i), i%c.cfg.Partitions)
-	if err != nil || x.next > end || x.since < first && first > LogStart {
-		return x.next <= end, err
-	}
 	var sum uint32
 	next := int64(-1)
-	err = stream.Scan(ctx, c.cfg.Log, c.history.Topic(i), i%c.cfg.Partitions, x.since, x.next,
-		func(r *stream.Record) error {
-			sum = codec.Sum(sum, r.Offset, r.Time, r.Type, r.Value)
-			next = r.Offset + 1
-			return nil
-		})
-	return err == nil && next == x.next && sum == x.sum, err
+	topic, p := c.history.Topic(i), i%c.cfg.Partitions
+	err := stream.Scan(ctx, c.cfg.Log, topic, p, x.since, x.next, func(r *stream.Record) error {
+		sum = codec.Sum(sum, r.Offset, r.Time, r.Type, r.Value)
+		next = r.Offset + 1
+		return nil
+	})
+	first, end, bounds := c.cfg.Log.Bounds(ctx, topic, p)
+	if bounds != nil || x.since < first && first > LogStart {
+		return x.next <= end, bounds
+	}
+	return next == x.next && sum == x.sum, err
 }
 
 // lostRejects adds to what is lost the tail of the rejects, if their log does not hold the last of this

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -93,4 +94,45 @@ func TestLostContextsAreTold(t *testing.T) {
 		t.Errorf("contexts before %d were rejected, before %d decided: %+v", through, end-3, m)
 	}
 	v.next()
+}
+
+// eagerLog drops a topic's records before an offset when it was first asked what is kept of them.
+type eagerLog struct {
+	*mem.Log
+	topic  string
+	before int64
+}
+
+func (l *eagerLog) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
+	first, next, err = l.Log.Bounds(ctx, topic, partition)
+	if topic == l.topic && err == nil {
+		l.topic = ""
+		err = l.Truncate(topic, partition, l.before)
+	}
+	return first, next, err
+}
+
+// TestDroppedWhileSought: what retention drops while it is looked for is not lost.
+func TestDroppedWhileSought(t *testing.T) {
+	log := mem.New(mem.Options{})
+	v := newVisited(t, log)
+	v.next()
+	through := v.d.heart.ContextsThrough()
+	v.write(v.topics.Contexts, stream.Record{Value: []byte("{")})
+	must(t, 0, v.decide())
+	must(t, 0, v.d.rejects.Flush(t.Context()))
+	v.d.heart.Pass(through)
+	eager := &eagerLog{log, v.topics.Contexts, through + 1}
+	v.d.cfg.Log = eager
+	var m codec.DecisionMark
+	if err := v.d.lostRefused(t.Context(), &m); err != nil || m.ContextsLost > 0 || eager.topic != "" {
+		t.Errorf("a refused context: %v, lost before %d", err, m.ContextsLost)
+	}
+	_, end, err := log.Bounds(t.Context(), v.topics.Decisions, 0)
+	must(t, 0, err)
+	eager.topic, eager.before = v.topics.Decisions, end
+	dropped, gone, err := (&claim{n: 1, offset: end - 1}).look(t.Context(), eager, v.topics.Decisions, 0)
+	if err != nil || !dropped || gone {
+		t.Errorf("a decision: dropped %v, gone %v, %v", dropped, gone, err)
+	}
 }

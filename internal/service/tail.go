@@ -230,8 +230,7 @@ func (d *Decider) lostRefused(ctx context.Context, m *codec.DecisionMark) error 
 		early = early || r.Time < d.seen.last-refusedWithin
 		return nil
 	}, func() bool { return early })
-	first, _, bounds := d.cfg.Log.Bounds(ctx, d.topics.Contexts, d.cfg.Partition)
-	if err = errors.Join(err, bounds); err != nil || told.V == 0 || told.Offset < first {
+	if err != nil || told.V == 0 {
 		return err
 	}
 	there := false
@@ -240,6 +239,10 @@ func (d *Decider) lostRefused(ctx context.Context, m *codec.DecisionMark) error 
 			there = r.Time == told.Time // else another is in its place
 			return nil
 		})
+	first, _, bounds := d.cfg.Log.Bounds(ctx, d.topics.Contexts, d.cfg.Partition)
+	if bounds != nil || told.Offset < first { // retention has dropped it, maybe meanwhile
+		return bounds
+	}
 	if err == nil && !there {
 		m.ContextsLost = max(m.ContextsLost, told.Offset+1)
 	}

@@ -81,10 +81,6 @@ func (c *SystemConfig) witness(ctx context.Context) {
 
 // look reports whether retention has dropped what was claimed, or the partition does not hold it.
 func (w *claim) look(ctx context.Context, log stream.Log, topic string, p int) (dropped, gone bool, err error) {
-	first, end, err := log.Bounds(ctx, topic, p)
-	if err != nil || first > w.offset || end <= w.offset {
-		return first > w.offset, end <= w.offset, err
-	}
 	gone = true
 	err = stream.Scan(ctx, log, topic, p, w.offset, w.offset+1, func(r *stream.Record) error {
 		var d codec.Decision
@@ -92,6 +88,9 @@ func (w *claim) look(ctx context.Context, log stream.Log, topic string, p int) (
 			w.sum != 0 && codec.Sum(0, r.Offset, 0, "", r.Value) != w.sum
 		return nil
 	})
+	if first, _, bounds := log.Bounds(ctx, topic, p); bounds != nil || first > w.offset { // dropped meanwhile
+		return true, false, bounds
+	}
 	return false, gone, err
 }
 
