@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -61,6 +63,19 @@ func TestGateStaysShut(t *testing.T) {
 		if err := g.pass(); !errors.Is(err, bad) {
 			t.Errorf("passed: %v", err)
 		}
+	}
+}
+
+// TestFolderIsPrivate: nobody else may look into a folder that is made for a log.
+func TestFolderIsPrivate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	e, err := Open(t.Context(), Options{Dir: dir, DontListen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if i, err := os.Stat(dir); err != nil || i.Mode() != os.ModeDir|0o700 {
+		t.Errorf("%v, %v", i.Mode(), err)
 	}
 }
 
