@@ -66,8 +66,7 @@ func AppendJSON(dst []byte, kind string, record []byte) []byte {
 			dst = CarriedContext(jsonKey(dst, key), r.bytes())
 		case "crc":
 			sum := crc32.Checksum(dst[from:], castagnoli)
-			dst = jsonInt(jsonKey(dst, key), int64(sum))
-			r.skip()
+			dst = jsonInt(jsonKey(dst, key), int64(sum)) // it comes last
 		default:
 			dst = r.appendJSON(jsonKey(dst, key), maxDepth, jsonBytes)
 		}

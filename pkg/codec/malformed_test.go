@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -232,6 +233,39 @@ func TestParseDecisionCases(t *testing.T) {
 			t.Errorf("%q to %q: %v, %+v", c.from, c.to, err, got)
 		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
 			t.Errorf("%q to %q: %v; want %q", c.from, c.to, err, c.err)
+		}
+	}
+}
+
+// TestModeTwice: the mode of a decision, and what it would have drawn from, are read once.
+func TestModeTwice(t *testing.T) {
+	d := sampleDecision()
+	d.Mode, d.Would = Shadow, slices.Clone(d.Propensities)
+	b := string(AppendJSON(nil, "", AppendDecision(nil, &d)))
+	for _, one := range []string{`"mode":"shadow"`, `"would":[0.25,0.5,0.25]`} {
+		if err := ParseDecision(new(Decision), []byte(strings.Replace(b, one, one+","+one, 1))); !errors.Is(err, errTwice) {
+			t.Errorf("%s: %v", one, err)
+		}
+	}
+}
+
+// TestNoActions: an empty list of actions is not one that is left out.
+func TestNoActions(t *testing.T) {
+	var c Context
+	err := ParseContext(&c, []byte(`{"features":{},"actions":[]}`))
+	if err == nil {
+		err = c.Validate()
+	}
+	if !errors.Is(err, errNoActions) {
+		t.Error(err)
+	}
+}
+
+// TestEscapeAtEnd: an escape may end what there is.
+func TestEscapeAtEnd(t *testing.T) {
+	for in, want := range map[string]error{`\n`: nil, `\`: errTruncated} {
+		if _, n, err := AppendEscape(nil, []byte(in)); err != want || want == nil && n != len(in) {
+			t.Errorf("%s: %d, %v", in, n, err)
 		}
 	}
 }

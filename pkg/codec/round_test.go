@@ -38,6 +38,11 @@ func TestRoundAgain(t *testing.T) {
 			o.Values = []TimedValue{{Value{Name: "quality", X: .9}, 7}, {Value{Name: "cost", Withdrawn: true}, NoTime},
 				{Value{Name: "z", Withdrawn: true}, -1e18}, {Value{Name: strings.Repeat("y", 40), X: -1e-300}, NoTime}}
 		},
+		func(o *Round) { o.Kind, o.Value, o.Values = Named, 0, []TimedValue{{Value{Name: "q", X: .5}, NoTime}} },
+		func(o *Round) {
+			o.Kind, o.Value, o.Values = Named, 0, []TimedValue{{Value{Name: "q", X: .5}, NoTime}}
+			o.Arms = []Arm{{"a", []Value{{Name: "q", X: 1}}}}
+		},
 		func(o *Round) {
 			o.Arms = []Arm{{"a", []Value{{Name: "cost", X: 3e-5}, {Name: "q", X: 1}}}, {"b", []Value{{Name: "q"}}}}
 		},
@@ -47,6 +52,9 @@ func TestRoundAgain(t *testing.T) {
 		for _, b := range [][]byte{AppendRound(nil, &want), AppendRoundJSON(nil, &want)} {
 			if IsJSON(b) && !json.Valid(b) {
 				t.Fatalf("not JSON: %s", b)
+			}
+			if len(want.Values)+len(want.Arms) > 0 && versionOf(b) != saysMore {
+				t.Errorf("an older program would pass over outcomes: %q", b)
 			}
 			var got Round
 			if err := ParseRound(&got, b); err != nil || !same(got, want) {

@@ -45,6 +45,7 @@ func TestValidateContext(t *testing.T) {
 		{"actions[1].features.cost", errVector, func(c *Context) { c.Actions[1].Features[0] = VectorOf("cost", nil) }},
 		{"features", errManyFeatures, func(c *Context) { c.Features, c.Vector = nil, make([]float64, MaxFeatures+1) }},
 		{"actions", errNoActions, func(c *Context) { c.Actions = []Action{} }},
+		{"assigned.action", errEmpty, func(c *Context) { c.Assigned = Assigned{Law: []Share{{"a", 1}}} }},
 		{"actions", errManyActions, func(c *Context) { c.Actions = make([]Action, MaxActions+1) }},
 		{"actions[1].name", errEmpty, func(c *Context) { c.Actions[1].Name = "" }},
 		{"actions[1].name", errDuplicate, func(c *Context) { c.Actions[1].Name = "a" }},
