@@ -79,6 +79,26 @@ func TestFolderIsPrivate(t *testing.T) {
 	}
 }
 
+// TestIndexesAfterStop: indexes are used once after a stop in order, and not after another end.
+func TestIndexesAfterStop(t *testing.T) {
+	dir := t.TempDir()
+	blocks := filepath.Join(dir, storeFolder, "$G", streamsFolder, "s", blocksFolder)
+	index, block := filepath.Join(blocks, "index"+indexEnding), filepath.Join(blocks, "1"+blockEnding)
+	if err := errors.Join(os.MkdirAll(blocks, 0o700), os.WriteFile(index, nil, 0o600), os.WriteFile(block, nil, 0o600),
+		noteStopped(dir)); err != nil {
+		t.Fatal(err)
+	}
+	for _, kept := range []bool{true, false, false} {
+		if err := checkStopped(dir); err != nil {
+			t.Fatal(err)
+		}
+		_, missing := os.Stat(index)
+		if _, err := os.Stat(block); err != nil || (missing == nil) != kept || stopped(dir) {
+			t.Errorf("the index is kept: %v; the block: %v", missing == nil, err)
+		}
+	}
+}
+
 // TestConfig holds that of the streams in a folder the one that is asked for is told, and that there may be none.
 func TestConfig(t *testing.T) {
 	o := Options{Dir: t.TempDir()}
