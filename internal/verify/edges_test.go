@@ -245,7 +245,8 @@ func TestNumbersOfEpochs(t *testing.T) {
 		rec := codec.Epoch{Epoch: c.epoch, Name: worldName, Partitions: 1, SeedHash: loop.SeedHash(v.Seed)}
 		r := stream.Record{Type: codec.TypeEpoch, Offset: c.first, Value: codec.AppendEpoch(nil, &rec)}
 		err := v.models.take(&logCursor{first: c.first}, &r)
-		if _, found := v.found[site{offset: c.first, field: "epoch"}]; err != nil || found == c.ok {
+		if _, found := v.found[site{offset: c.first, field: "epoch"}]; err != nil || found == c.ok ||
+			v.models.others {
 			t.Errorf("%+v: %v, %+v", c, err, v.found)
 		}
 	}

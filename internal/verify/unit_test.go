@@ -497,10 +497,10 @@ func TestMarksOfLosses(t *testing.T) {
 		{codec.DecisionMark{LearnedLost: 2, RejectsTo: 1}, 1, 1},
 	} {
 		v := &verification{found: map[site]Difference{}}
-		l := &decisionLane{v: v, decisions: &logCursor{}, contexts: &logCursor{}, next: 1}
+		l := &decisionLane{v: v, decisions: &logCursor{}, contexts: &logCursor{}, next: 1, passed: 9}
 		r := stream.Record{Type: codec.TypeMark, Value: codec.AppendDecisionMark(nil, &c.mark)}
 		if err := l.mark(t.Context(), &r); err != nil || len(l.lost) != c.kept || len(v.losses.all) != c.losses ||
-			v.report.First != nil {
+			v.report.First != nil || (l.passed == 0) != (c.mark.ContextsLost > 0) {
 			t.Errorf("%+v: %d kept, %d losses, %v, %+v", c.mark, len(l.lost), len(v.losses.all), err, v.report.First)
 		}
 	}
