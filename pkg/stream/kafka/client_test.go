@@ -151,8 +151,8 @@ func TestDeadBroker(t *testing.T) {
 	if err != nil {
 		t.Fatalf("one of two brokers is there: %v", err)
 	}
-	if first := c.cluster.addresses()[0]; first != k.ListenAddrs()[0] {
-		t.Errorf("%s is asked first, though %s answered last", first, k.ListenAddrs()[0])
+	if good := c.cluster.good; good != k.ListenAddrs()[0] {
+		t.Errorf("%q is asked first, though %s answered last", good, k.ListenAddrs()[0])
 	}
 	c.Close()
 	if _, err := Dial(context.Background(), Options{}); err == nil {
