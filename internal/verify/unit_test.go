@@ -547,3 +547,19 @@ func TestLearnedOfRepeats(t *testing.T) {
 		}
 	}
 }
+
+// TestLearnedOfGuards: only a guard that holds back what may be lost turns a live decision into one of its shadow.
+func TestLearnedOfGuards(t *testing.T) {
+	for _, c := range []struct {
+		rules loop.Rules
+		lose  float64
+		want  codec.Mode
+	}{{loop.Rules{Mode: codec.Live}, 0, codec.Live}, {loop.Rules{Mode: codec.Live}, .1, codec.Shadow},
+		{loop.Rules{Mode: codec.Shadow}, .1, codec.Live}} {
+		l := &decisionLane{head: codec.Decision{Mode: codec.Shadow}}
+		c.rules.Guard.LoseAtMost = c.lose
+		if l.learned(&c.rules); l.want.Mode != c.want {
+			t.Errorf("%+v: %v", c, l.want.Mode)
+		}
+	}
+}
