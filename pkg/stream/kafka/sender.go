@@ -40,7 +40,7 @@ func (s *sender) deliver(ctx context.Context, batch []byte) (produced, error) {
 			maybe = maybe || isAmbiguous(r.code)
 		case sent:
 			maybe = true
-		case !isTransient(err):
+		case !isTransient(err) && ctx.Err() == nil: // what ends the context may also close the connection
 			return r, s.undecided(err, maybe)
 		}
 		if ctx.Err() != nil {

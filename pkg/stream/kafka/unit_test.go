@@ -461,17 +461,16 @@ func TestOpenEnds(t *testing.T) {
 	}
 	last := -whole.left.Load() - 1 // the one after it is Open's own
 	for n := int64(1); n <= last; n++ {
-		ctx := endingAfter(t.Context(), n)
-		a, _, err := c.Log().Open(ctx, "t", 0, stream.OpenOptions{})
-		if a != nil || !errors.Is(err, context.Canceled) || n == last && !errors.Is(err, stream.ErrUnknown) {
-			t.Errorf("ended at %d of %d: %v", n, last, err)
-		}
-		other := dial()
-		ctx = endingAfter(t.Context(), n)
-		ctx.do = func() { other.Close() }
-		if a, _, err := other.Log().Open(ctx, "t", 0, stream.OpenOptions{}); a != nil || !errors.Is(err,
-			stream.ErrClosed) {
-			t.Errorf("closed at %d of %d: %v", n, last, err)
+		for _, closed := range []bool{false, true} {
+			c, ctx, want := dial(), endingAfter(t.Context(), n), context.Canceled // a client that has no connection
+			if closed {
+				ctx.do, want = func() { c.Close() }, stream.ErrClosed
+			}
+			a, _, err := c.Log().Open(ctx, "t", 0, stream.OpenOptions{})
+			if a != nil || !errors.Is(err, want) || n == last && !closed && !errors.Is(err, stream.ErrUnknown) {
+				t.Errorf("ended at %d of %d, closed %v: %v", n, last, closed, err)
+			}
+			c.Close()
 		}
 	}
 	every(k, 1, kfake.Fault{Err: kerr.TopicAuthorizationFailed})
