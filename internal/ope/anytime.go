@@ -45,7 +45,7 @@ func (l *look) anyTime(o Options) AnyTime {
 	}
 	missed(l.s.missing(l.s.Len()))
 	ends := func(s *[2]ledger.Sequence) interval {
-		end := func(low float64) Figure { return Figure(o.Range.Min + low*(o.Range.Max-o.Range.Min)) }
+		end := func(low float64) Figure { return Figure(o.Range.Min + float64(low*(o.Range.Max-o.Range.Min))) }
 		return interval{end(max(0, s[0].Low(level))), end(min(1, 1-s[1].Low(level)))}
 	}
 	now := ends(&known)

@@ -38,13 +38,13 @@ func (l *look) course() (*Course, error) {
 			if t%dropEvery == dropEvery-1 {
 				s.memory().Drop()
 			}
-			weight, u := l.c(t)*l.w(t), new([2]UnitSums)
+			weight, u := float64(l.c(t)*l.w(t)), new([2]UnitSums)
 			if s.Unit != nil {
 				u = &units[s.Unit[t]]
 			}
 			here.AddOf(&u[0], weight, s.Reward[t])
 			all.AddOf(&u[1], weight, s.Reward[t])
-			squares += weight * weight
+			squares += float64(weight * weight)
 		}
 		for t := from; s.Unit != nil && t < to; t++ {
 			units[s.Unit[t]][0] = UnitSums{}

@@ -57,8 +57,8 @@ func (l *look) diagnose(o Options) *Evaluation {
 				e.NonZero++
 			}
 		}
-		sum += c * w
-		square += c * w * c * w
+		sum += float64(c * w)
+		square += float64(c * w * c * w)
 		e.MaxWeight = max(e.MaxWeight, Figure(w))
 		e.Overlap += c * min(w, 1) / n
 	}
@@ -67,8 +67,8 @@ func (l *look) diagnose(o Options) *Evaluation {
 	e.ESS = Figure(ratio(sum*sum, square))
 	deviation := 0.0
 	for t := range s.all() {
-		d := l.c(t) * (l.w(t) - mean)
-		deviation += d * d
+		d := float64(l.c(t) * (l.w(t) - mean))
+		deviation += float64(d * d)
 	}
 	e.MeanWeightSE = Figure(math.Sqrt(ratio(deviation, n-1) / n))
 	missing, actions := l.missing()

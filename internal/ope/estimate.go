@@ -70,8 +70,8 @@ func (e *Estimate) Mark() string {
 // Normal returns an estimate with its normal interval alone.
 func Normal(name string, value, se float64) Estimate {
 	none := interval{Figure(math.NaN()), Figure(math.NaN())}
-	return Estimate{Name: name, Value: Figure(value), SE: Figure(se), Low: Figure(value - normal95*se),
-		High: Figure(value + normal95*se), Bootstrap: none, Bernstein: none}
+	return Estimate{Name: name, Value: Figure(value), SE: Figure(se), Low: Figure(value - float64(normal95*se)),
+		High: Figure(value + float64(normal95*se)), Bootstrap: none, Bernstein: none}
 }
 
 // Estimates are those of one policy; their JSON is an object with a key each, in order.
@@ -243,7 +243,7 @@ func (l *look) spreads(all []estimator, u *units, sum *terms) []float64 {
 		x := u.of(t)
 		for i := range all {
 			d := all[i].term(&x, sum, n)
-			out[i] += d * d
+			out[i] += float64(d * d)
 		}
 	}
 	for i := range out {

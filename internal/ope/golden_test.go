@@ -53,9 +53,9 @@ func drawn(n int, has []string) (s *Sample, policy Policy, o Options) {
 	var laws [][3]float64
 	var x []float64
 	for range n {
-		a, at := rng.IntN(3), 2*rng.Float64()-1
-		s.Action, s.Propensity = append(s.Action, int32(a)), append(s.Propensity, .1+.3*rng.Float64())
-		s.Reward = append(s.Reward, min(2, .5+float64(a-1)*at+.5*rng.Float64()))
+		a, at := rng.IntN(3), float64(2*rng.Float64())-1
+		s.Action, s.Propensity = append(s.Action, int32(a)), append(s.Propensity, .1+float64(.3*rng.Float64()))
+		s.Reward = append(s.Reward, min(2, .5+float64(float64(a-1)*at)+float64(.5*rng.Float64())))
 		first := rng.Float64()
 		laws, x = append(laws, [3]float64{first, 1 - first}), append(x, at)
 	}

@@ -28,13 +28,13 @@ func (l *look) best(base, e func(t int) float64, weight func(w, lambda float64) 
 		for t := range l.s.all() {
 			w, c := l.w(t), l.c(t)
 			u := weight(w, lambda)
-			x := c * (base(t) + u*e(t))
+			x := float64(c * (base(t) + float64(u*e(t))))
 			sum += x
-			square += x * x
-			bias += c * (w - u) * e(t)
+			square += float64(x * x)
+			bias += float64(c * (w - u) * e(t))
 		}
 		variance := max(0, square-sum*sum/n) / max(n-1, 1)
-		if mse := variance/n + bias/n*(bias/n); mse < least {
+		if mse := variance/n + float64(bias/n*(bias/n)); mse < least {
 			least, chosen = mse, lambda
 		}
 	}

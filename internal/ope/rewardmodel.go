@@ -88,9 +88,9 @@ func (m rewardModel) means(s *Sample, fold func(t int) int) []float64 {
 	for t := range s.all() {
 		a, c := int(s.Action[t]), s.events(t)
 		i := fold(t)*k + a
-		sum[i] += c * s.Reward[t]
+		sum[i] += float64(c * s.Reward[t])
 		count[i] += c
-		allSum[a] += c * s.Reward[t]
+		allSum[a] += float64(c * s.Reward[t])
 		allCount[a] += c
 	}
 	for i := range sum {
@@ -109,7 +109,7 @@ func (m rewardModel) means(s *Sample, fold func(t int) int) []float64 {
 			mean = total(allSum) / total(allCount)
 		}
 		for i := from; i < from+k; i++ {
-			out = append(out, (sum[i]+m.Count*mean)/(count[i]+m.Count))
+			out = append(out, (sum[i]+float64(m.Count*mean))/(count[i]+m.Count))
 		}
 	}
 	return out

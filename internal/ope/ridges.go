@@ -61,7 +61,7 @@ func (r *ridges) unit(reward float64) float64 {
 }
 
 func (r *ridges) reward(unit float64) float64 {
-	return r.within.Min + unit*(r.within.Max-r.within.Min)
+	return r.within.Min + float64(unit*(r.within.Max-r.within.Min))
 }
 
 // look takes row t to hand and returns where its action stands there; -1 if it has no regression.
@@ -110,8 +110,8 @@ func (r *ridges) fit(f *fitted) bool {
 			var q [1]float64
 			r.of[own].Predict(q[:], &x)
 			d, e := reward-r.reward(q[0]), reward-f.means[own*f.actions+int(s.Action[t])]
-			ridge += s.events(t) * d * d
-			mean += s.events(t) * e * e
+			ridge += float64(s.events(t) * d * d)
+			mean += float64(s.events(t) * e * e)
 		}
 		for fold, o := range r.of {
 			if fold != own {

@@ -192,7 +192,7 @@ func (s *Sample) lookAt(policy Policy, q *fitted) (*look, error) {
 			}
 			if p > 0 {
 				sum += p
-				dm += p * rewards[b]
+				dm += float64(p * rewards[b])
 				l.mass[b] += p * l.c(t) / float64(n)
 				l.piMax = max(l.piMax, p)
 			}

@@ -31,7 +31,7 @@ func shrink(w, lambda float64) float64 {
 	if math.IsInf(lambda, 1) {
 		return w
 	}
-	return lambda * w / (w*w + lambda)
+	return lambda * w / (float64(w*w) + lambda)
 }
 
 // clipped returns clipped IPS's weight.
@@ -58,9 +58,9 @@ func (l *look) logged(t int, lambda *lambdas) terms {
 
 func (l *look) rowTerms(t int, w, dm float64, lambda *lambdas) terms {
 	c, r, e := l.c(t), l.s.Reward[t], l.e(t)
-	return terms{c: c, dm: c * dm, w: c * w, wr: c * w * r, we: c * w * e,
-		clipped: c * clipped(w, lambda.Clip) * r, switched: c * keep(w, lambda.Switch) * e,
-		shrunk: c * shrink(w, lambda.Shrink) * e}
+	return terms{c: c, dm: float64(c * dm), w: float64(c * w), wr: float64(c * w * r), we: float64(c * w * e),
+		clipped: float64(c * clipped(w, lambda.Clip) * r), switched: float64(c * keep(w, lambda.Switch) * e),
+		shrunk: float64(c * shrink(w, lambda.Shrink) * e)}
 }
 
 // estimator is one of them.
@@ -103,10 +103,10 @@ func (m *estimator) value(sum *terms) float64 {
 func (m *estimator) term(row, sum *terms, n float64) float64 {
 	x := 0.0
 	if m.mean != nil {
-		x = (m.mean(row) - row.c*(m.mean(sum)/sum.c)) * (n / sum.c)
+		x = float64((m.mean(row) - float64(row.c*(m.mean(sum)/sum.c))) * (n / sum.c))
 	}
 	if m.over != nil {
-		x += (m.over(row) - row.w*ratio(m.over(sum), sum.w)) * ratio(n, sum.w)
+		x += float64((m.over(row) - float64(row.w*ratio(m.over(sum), sum.w))) * ratio(n, sum.w))
 	}
 	return x
 }
@@ -115,12 +115,12 @@ func (m *estimator) term(row, sum *terms, n float64) float64 {
 type Range struct{ Min, Max float64 }
 
 // weighted is the span of w·r for w in [0, b].
-func (r Range) weighted(b float64) float64 { return b * (max(r.Max, 0) - min(r.Min, 0)) }
+func (r Range) weighted(b float64) float64 { return float64(b * (max(r.Max, 0) - min(r.Min, 0))) }
 
 // corrected is the span of dm + w·e for w in [0, b], of a model that is in a range around r.
 func (r Range) corrected(b float64, model Range) float64 {
 	q := model.Max - model.Min
-	return q + b*(q+r.Max-r.Min)
+	return q + float64(b*(q+r.Max-r.Min))
 }
 
 // ratio returns x/y; NaN for y = 0.

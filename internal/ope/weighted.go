@@ -15,10 +15,10 @@ type Weighted struct {
 func (s *Weighted) Add(w, l float64) {
 	s.N++
 	s.W += w
-	s.WL += w * l
-	s.WW += w * w
-	s.WWL += w * w * l
-	s.WWLL += w * w * l * l
+	s.WL += float64(w * l)
+	s.WW += float64(w * w)
+	s.WWL += float64(w * w * l)
+	s.WWLL += float64(w * w * l * l)
 }
 
 // UnitSums are Σw and Σwl of one unit.
@@ -28,11 +28,11 @@ type UnitSums [2]float64
 // each other.
 func (s *Weighted) AddOf(u *UnitSums, w, l float64) {
 	s.Add(w, l)
-	s.WW += 2 * u[0] * w
-	s.WWL += u[0]*w*l + u[1]*w
-	s.WWLL += 2 * u[1] * w * l
+	s.WW += float64(2 * u[0] * w)
+	s.WWL += float64(u[0]*w*l) + float64(u[1]*w)
+	s.WWLL += float64(2 * u[1] * w * l)
 	u[0] += w
-	u[1] += w * l
+	u[1] += float64(w * l)
 }
 
 // Merge adds other sums (sign 1), or takes them away (−1).
@@ -51,7 +51,7 @@ func (s *Weighted) Mean() float64 { return ratio(s.WL, s.W) }
 // Spread returns √Σw²(l−mean)²/Σw, NaN of none.
 func (s *Weighted) Spread() float64 {
 	m := s.Mean()
-	return ratio(math.Sqrt(max(0, s.WWLL-2*m*s.WWL+m*m*s.WW)), s.W)
+	return ratio(math.Sqrt(max(0, s.WWLL-float64(2*m*s.WWL)+float64(m*m*s.WW))), s.W)
 }
 
 // SE returns the standard error of the mean, which is the spread; NaN of fewer than two.
