@@ -789,7 +789,8 @@ func TestMatches(t *testing.T) {
 	put(t, log, topics.Feedback, stream.Record{Value: codec.AppendFeedback(nil, &x)}, feedbackOf(5, 1, .5))
 	f, _, err := follow(t, log)
 	must(t, err)
-	if m := f.scope.View().Match; m.Rounds != 1 || !(m.Rate > 0 && m.Rate < 1) || !slices.Equal(f.Rounds(), []int64{5}) {
+	m := f.scope.View().Match
+	if m.Rounds != 1 || !(m.Rate > 0 && m.Rate < 1) || !slices.Equal(f.Rounds(), []int64{5}) {
 		t.Errorf("%+v, rounds %v", m, f.Rounds())
 	}
 }

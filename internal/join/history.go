@@ -117,8 +117,8 @@ func (h *History) From(ctx context.Context, m *codec.FeedbackMark) (*codec.Feedb
 		return nil, err
 	}
 	if loop.CutOf(&from) != m.FromCut {
-		return nil, fmt.Errorf("%s[0]@%d: the mark says cut %d, and the last mark says %d: %w", h.Topics.Feedback, m.From,
-			loop.CutOf(&from), m.FromCut, ErrHistory)
+		return nil, fmt.Errorf("%s[0]@%d: the mark says cut %d, and the last mark says %d: %w", h.Topics.Feedback,
+			m.From, loop.CutOf(&from), m.FromCut, ErrHistory)
 	}
 	if len(from.Positions) != h.Partitions {
 		return nil, fmt.Errorf("%s[0]@%d: a mark of %d partitions where there are %d: %w", h.Topics.Feedback, m.From,

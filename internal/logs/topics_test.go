@@ -141,7 +141,8 @@ func TestTopics(t *testing.T) {
 		t.Errorf("%+v\n%+v\n%+v", told, second, shown)
 	}
 	// What another system decided is in estimates if its propensity is known.
-	if whole, rest := all[4], all[5]; whole.ID != "assigned" || len(whole.Propensities) != 2 || whole.Learned || rest.ID != "rest" ||
+	whole, rest := all[4], all[5]
+	if whole.ID != "assigned" || len(whole.Propensities) != 2 || whole.Learned || rest.ID != "rest" ||
 		rest.Propensity != .75 || len(rest.Propensities) > 0 {
 		t.Errorf("%+v\n%+v", whole, rest)
 	}

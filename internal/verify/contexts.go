@@ -145,7 +145,8 @@ func (l *decisionLane) refused(r *stream.Record, epoch func() int64, passed int6
 	kind := &v.report.Rejects
 	if field == "" && !holds() {
 		value, kind = bytes.Clone(value), nil // not all models may be known yet
-		field, want, got = "reason", "one that holds", strings.Join(append([]string{info.reason}, info.again...), " and ")
+		field, want = "reason", "one that holds"
+		got = strings.Join(append([]string{info.reason}, info.again...), " and ")
 	}
 	if field != "" {
 		l.suspect(x.wrong(info, id, field, want, got), kind, offset, 0, func() bool {

@@ -64,8 +64,8 @@ func TestBeginAtSnapshot(t *testing.T) {
 	}
 }
 
-// TestErasOfMarks: a mark tells of a loss if it says so, or if its era is later than the last that is known. That of the
-// first mark of a log that has lost its beginning may have begun at any time before.
+// TestErasOfMarks: a mark tells of a loss if it says so, or if its era is later than the last that is known. That of
+// the first mark of a log that has lost its beginning may have begun at any time before.
 func TestErasOfMarks(t *testing.T) {
 	mark := func(era, lost int64) codec.FeedbackMark {
 		return codec.FeedbackMark{Era: era, Lost: lost, Limits: codec.Limits{Heart: 1}}

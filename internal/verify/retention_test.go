@@ -90,8 +90,8 @@ func TestChangedBehindDropped(t *testing.T) {
 	}
 }
 
-// TestFeedbackDropped: that retention has dropped feedback, though decisions that learned it are kept, or marks that tell
-// of lost tails, is no difference.
+// TestFeedbackDropped: that retention has dropped feedback, though decisions that learned it are kept, or marks that
+// tell of lost tails, is no difference.
 func TestFeedbackDropped(t *testing.T) {
 	failed := failedWorld(t, 2, 104)
 	failed.drop(failed.ts.Decisions, 0, 40)
@@ -423,8 +423,8 @@ func TestVerifyClockGone(t *testing.T) {
 	}
 }
 
-// TestVerifyRulesGone: behind the first mark that can be restored a decider may decide yet by an epoch that is gone, and
-// so are its rules: the cut that takes its decision is too old, and so are those behind it, to the next mark.
+// TestVerifyRulesGone: behind the first mark that can be restored a decider may decide yet by an epoch that is gone,
+// and so are its rules: the cut that takes its decision is too old, and so are those behind it, to the next mark.
 func TestVerifyRulesGone(t *testing.T) {
 	w := newWorld(t, 1, 7)
 	w.use(3)
@@ -462,7 +462,8 @@ func TestBeginAtEpoch(t *testing.T) {
 		startPoint
 		from place
 		said string
-	}{{startPoint{epoch: 1}, place{}, "the beginning"}, {startPoint{epoch: 2}, place{0, 0, 2}, "epoch 2, after feedback 0"},
+	}{{startPoint{epoch: 1}, place{}, "the beginning"},
+		{startPoint{epoch: 2}, place{0, 0, 2}, "epoch 2, after feedback 0"},
 		{startPoint{epoch: 3, through: 7}, place{0, 7, 3}, "epoch 3, after feedback 7"}} {
 		v := &verification{models: modelReader{starts: []startPoint{c.startPoint}, firstN: c.through + 1}}
 		v.models.v = v

@@ -353,8 +353,8 @@ func (l firstKept) Read(context.Context, string, int, int64) (stream.Reader, err
 // feedback: of the logs' beginning anything, and of the mark itself what lies behind its positions.
 func TestGone(t *testing.T) {
 	begins := codec.FeedbackMark{From: -1, FromCut: -1, Memory: -1}
-	itself := codec.FeedbackMark{From: -1, FromCut: 5, Memory: 4, Positions: []codec.Position{{Decisions: 6, Outcomes: 7},
-		{Decisions: 8, Outcomes: 9}}}
+	itself := codec.FeedbackMark{From: -1, FromCut: 5, Memory: 4,
+		Positions: []codec.Position{{Decisions: 6, Outcomes: 7}, {Decisions: 8, Outcomes: 9}}}
 	before := codec.FeedbackMark{From: 4, Memory: 4}
 	for _, c := range []struct {
 		m         codec.FeedbackMark
@@ -441,7 +441,8 @@ func TestMarkWithoutCuts(t *testing.T) {
 		v := &verification{found: map[site]Difference{}, partitions: 1}
 		f := v.newFates(&logCursor{}, nil)
 		f.begun = begun
-		r := stream.Record{Type: codec.TypeMark, Offset: 7, Value: codec.AppendFeedbackMark(nil, &codec.FeedbackMark{N: 3})}
+		r := stream.Record{Type: codec.TypeMark, Offset: 7,
+			Value: codec.AppendFeedbackMark(nil, &codec.FeedbackMark{N: 3})}
 		if err := f.takeMark(t.Context(), &r); err != nil || v.report.Differences != want ||
 			v.report.Marks != (Tally{Records: 1, TooOld: 1}) || f.marks[7] != (markPlace{-1, 3, 0}) {
 			t.Errorf("behind cuts %v: %v, %+v, %v", begun, err, v.report, f.marks)

@@ -243,7 +243,8 @@ func TestModeTwice(t *testing.T) {
 	d.Mode, d.Would = Shadow, slices.Clone(d.Propensities)
 	b := string(AppendJSON(nil, "", AppendDecision(nil, &d)))
 	for _, one := range []string{`"mode":"shadow"`, `"would":[0.25,0.5,0.25]`} {
-		if err := ParseDecision(new(Decision), []byte(strings.Replace(b, one, one+","+one, 1))); !errors.Is(err, errTwice) {
+		twice := strings.Replace(b, one, one+","+one, 1)
+		if err := ParseDecision(new(Decision), []byte(twice)); !errors.Is(err, errTwice) {
 			t.Errorf("%s: %v", one, err)
 		}
 	}
