@@ -21,7 +21,8 @@ func TestNumbersInTexts(t *testing.T) {
 		"backtest --delays exp:1e300", "backtest --delays constant:-1", "backtest --delays pareto:1.5,NaN",
 		"backtest --env close:1e9", "backtest --env linear:1e9,2", "backtest --env hypercube:1e9,0",
 		"backtest --env blocks:1,1e9",
-		"backtest --learner egreedy:2", "backtest --learner dafa:1e300", "backtest --learner exp4dale:99999999999999999",
+		"backtest --learner egreedy:2", "backtest --learner dafa:1e300",
+		"backtest --learner exp4dale:99999999999999999",
 		"backtest --twist permute:2", "backtest --twist rewards:1e300,-1e300",
 		"backtest --report x.html --sweep 99999999999999", "inject --speed 1e300x", "inject --listen 127.0.0.1:99999",
 	} {

@@ -49,7 +49,8 @@ func TestInjectPolicies(t *testing.T) {
 		if number(t, r, "rounds") != 200 || need(t, r, "certificate.measured.value") == nil {
 			t.Errorf("%v: %v", args, r)
 		}
-		if got := execute(t.Context(), "verify", "--log", log); got.code != 0 || !strings.Contains(got.stdout, "identical") {
+		if got := execute(t.Context(), "verify", "--log", log); got.code != 0 ||
+			!strings.Contains(got.stdout, "identical") {
 			t.Errorf("%v: verify: %+v", args, got)
 		}
 	}
@@ -58,7 +59,8 @@ func TestInjectPolicies(t *testing.T) {
 // TestBacktestPolicies holds that a backtest of a class of policies is against the best
 // of them, under the environment's own delays.
 func TestBacktestPolicies(t *testing.T) {
-	o := object(t, "backtest", "--env", "cyc:50,20", "--rounds", "400", "--learner", "fixed:a1", "--learner", "exp4dale",
+	o := object(t, "backtest", "--env", "cyc:50,20", "--rounds", "400", "--learner", "fixed:a1", "--learner",
+		"exp4dale",
 		"--order", "arrival", "--json")
 	runs, _ := o["runs"].([]any)
 	if len(runs) != 2 {
@@ -75,7 +77,8 @@ func TestBacktestPolicies(t *testing.T) {
 // their outcomes come, and in order where it is told so.
 func TestBacktestOrder(t *testing.T) {
 	delay := func(args ...string) float64 {
-		o := object(t, append([]string{"backtest", "--env", "sigmoid", "--oracle", "linear", "--rounds", "300", "--json"},
+		o := object(t, append([]string{"backtest", "--env", "sigmoid", "--oracle", "linear", "--rounds", "300",
+			"--json"},
 			args...)...)
 		runs, _ := o["runs"].([]any)
 		run, _ := runs[0].(map[string]any)

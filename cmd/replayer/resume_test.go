@@ -52,7 +52,8 @@ func longBacktest(t *testing.T) []string {
 	t.Helper()
 	data := writeShop(t, 60)
 	log := "embedded:" + filepath.Join(t.TempDir(), "log")
-	columns := []string{"--data", data, "--time-column", "at", "--outcome-time-column", "seen", "--action-column", "item",
+	columns := []string{"--data", data, "--time-column", "at", "--outcome-time-column", "seen", "--action-column",
+		"item",
 		"--propensity-column", "p",
 		"--reward-column", "bought", "--features", "hour,plan", "--window", "200", "--oracle", "linear", "--json"}
 	object(t, append([]string{"inject", "--rounds", "20", "--delays", "none", "--log", log, "--listen", "127.0.0.1:0"},
@@ -63,7 +64,8 @@ func longBacktest(t *testing.T) []string {
 		"exp:5",
 		"--policy", "logging", "--policy", "always:red", "--policy", "hash:plan", "--policy", "eps:0.1,learner:greedy",
 		"--policy", "model:" + model, "--policy", "table:" + table,
-		"--policy", "snapshot:7", "--policy", "snapshot", "--log", log, "--lambda", "inf", "--bootstrap", "20", "--sweep",
+		"--policy", "snapshot:7", "--policy", "snapshot", "--log", log, "--lambda", "inf", "--bootstrap", "20",
+		"--sweep",
 		"0,10"}, columns...)
 }
 

@@ -332,7 +332,8 @@ func TestPersonalizerSettings(t *testing.T) {
 	}
 	_, defaults, _ := strings.Cut(string(page), "version: 1\n")
 	for name, c := range map[string]struct{ model, want string }{
-		"Personalizer's defaults": {defaults + "learner: {egreedy: 0.2}\n", `{"defaultReward":0,"explorationPercentage":0.2,
+		"Personalizer's defaults": {defaults + "learner: {egreedy: 0.2}\n",
+			`{"defaultReward":0,"explorationPercentage":0.2,
 "isAutoOptimizationEnabled":false,"learningMode":"Online","logMirrorEnabled":false,"modelExportFrequency":"PT0S",
 "modelRetrainDays":0,"rewardAggregation":"earliest","rewardWaitTime":"PT10M"}`},
 		"other words": {"window: 90s\nmissing: impute\ndefault_loss: 0.5\nreward: {min: -1, max: 1}\noutcomes: sum\n" +

@@ -409,8 +409,8 @@ func (l *markLog) ack(seq uint64, offset int64) {
 	}
 }
 
-// refer fills in From, FromCut and Memory of a new mark. A restart from it needs the cuts from oldest on, and the feedback
-// that is remembered and from told on.
+// refer fills in From, FromCut and Memory of a new mark. A restart from it needs the cuts from oldest on, and the
+// feedback that is remembered and from told on.
 func (l *markLog) refer(m *codec.FeedbackMark, oldest, told int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -160,7 +160,8 @@ func (l *ledger) survivor(ctx context.Context, i int) (r taken, gone int64, ok b
 		case !there:
 		case x.next > x.since:
 			there, err = l.holds(ctx, i, x)
-		case i < l.core.cfg.Partitions && k < len(all)-1: // nothing was taken before, or by a joiner that logged no cuts
+		// nothing was taken before, or by a joiner that logged no cuts
+		case i < l.core.cfg.Partitions && k < len(all)-1:
 			x, err = l.core.standing(ctx, i, 0) // more may be gone: rounds that are known are passed over
 		default:
 			x, err = l.core.standing(ctx, i, x.next)

@@ -100,7 +100,8 @@ func TestModesByHand(t *testing.T) {
 		{codec.Shadow, Baseline{Kind: FixedAction, Action: "c"}, `{}`, []float64{0, 0, 1}, true},
 		{codec.Shadow, Baseline{Kind: FixedAction, Action: "c"}, `{"actions":["a","b"]}`, []float64{.5, .5}, true},
 		{codec.Apprentice, Baseline{Kind: UniformAction}, `{}`, uniform, false},
-		{codec.Apprentice, Baseline{Kind: NamedAction}, `{"baseline":{"b":0.25,"a":0.75}}`, []float64{.75, .25, 0}, false},
+		{codec.Apprentice, Baseline{Kind: NamedAction}, `{"baseline":{"b":0.25,"a":0.75}}`, []float64{.75, .25, 0},
+			false},
 		{codec.Paused, Baseline{}, `{"baseline":{"b":1}}`, []float64{0, 1, 0}, false},
 	} {
 		rules := modedRules()
@@ -137,7 +138,8 @@ func TestMask(t *testing.T) {
 		t.Errorf("for a masked baseline: %v, would %v", d.Propensities, d.Would)
 	}
 	for context, want := range map[string]error{
-		`{"actions":["b"]}`: errMasked, `{"baseline":"z"}`: errBaseline, `{"actions":["a"],"baseline":"c"}`: errBaseline,
+		`{"actions":["b"]}`: errMasked, `{"baseline":"z"}`: errBaseline,
+		`{"actions":["a"],"baseline":"c"}`: errBaseline,
 	} {
 		if r := m.decider.Decide(&m.dec, []byte(context), "", Source{Offset: RequestSource}); r.Verdict != Invalid ||
 			!errors.Is(r.Err, want) {
@@ -146,7 +148,8 @@ func TestMask(t *testing.T) {
 	}
 	rules.Baseline.Kind = NamedAction
 	m = newModed(t, rules, newDAFA(t))
-	if r := m.decider.Decide(&m.dec, []byte(`{}`), "", Source{Offset: RequestSource}); !errors.Is(r.Err, errNoBaseline) {
+	if r := m.decider.Decide(&m.dec, []byte(`{}`), "", Source{Offset: RequestSource}); !errors.Is(r.Err,
+		errNoBaseline) {
 		t.Errorf("without a baseline: %v", r.Err)
 	}
 }

@@ -83,7 +83,8 @@ func (j *Joiner) Restore(h *History) error {
 func (j *Joiner) begin(h *History) error {
 	m := h.From
 	if len(m.Positions) != len(j.parts) {
-		return fmt.Errorf("a mark of %d partitions where there are %d: %w", len(m.Positions), len(j.parts), codec.ErrCorrupt)
+		return fmt.Errorf("a mark of %d partitions where there are %d: %w", len(m.Positions), len(j.parts),
+			codec.ErrCorrupt)
 	}
 	j.n, j.cut, j.now, j.era = m.N, CutOf(m), m.Time, m.Era
 	for i := range m.Positions {
@@ -194,7 +195,8 @@ func (q *joinPart) goBack(to *codec.Position) {
 func (j *Joiner) arrive(h *History, era bool) error {
 	m := h.Mark
 	if len(m.Positions) != len(j.parts) {
-		return fmt.Errorf("a mark of %d partitions where there are %d: %w", len(m.Positions), len(j.parts), codec.ErrCorrupt)
+		return fmt.Errorf("a mark of %d partitions where there are %d: %w", len(m.Positions), len(j.parts),
+			codec.ErrCorrupt)
 	}
 	era = era || m.Era > j.era
 	if j.cut != m.Cut || j.now > m.Time || !era && j.now < m.Time {

@@ -179,7 +179,8 @@ func newWideHeat(t testing.TB) *wideHeat {
 
 func (h *wideHeat) decide() {
 	h.n++
-	if r := h.decider.Decide(&h.dec, h.raws[h.n%int64(len(h.raws))], "", Source{Offset: RequestSource}); r.Verdict != Decided {
+	if r := h.decider.Decide(&h.dec, h.raws[h.n%int64(len(h.raws))], "",
+		Source{Offset: RequestSource}); r.Verdict != Decided {
 		h.t.Fatal(r.Err)
 	}
 }

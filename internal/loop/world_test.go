@@ -78,7 +78,8 @@ func nameOutcomes(t *rapid.T, r *Rules) {
 	var scope learner.Scope
 	for _, name := range []string{"cost", "loss", "quality"}[rapid.IntRange(0, 2).Draw(t, "unnamed"):] {
 		o := OutcomeRule{Name: name, Range: r.Range, Window: window(int64(rapid.IntRange(1, 7).Draw(t, "window"))),
-			Impute: rapid.Bool().Draw(t, "impute"), Default: .5, Take: Aggregate(rapid.IntRange(0, int(Min)).Draw(t, "take"))}
+			Impute: rapid.Bool().Draw(t, "impute"), Default: .5,
+			Take: Aggregate(rapid.IntRange(0, int(Min)).Draw(t, "take"))}
 		if len(r.Named) == 0 || r.Window.compare(o.Window) < 0 {
 			r.Window = o.Window
 		}

@@ -15,11 +15,12 @@ var numbers = map[string]struct {
 	line string
 	bad  []string
 }{
-	"Version":         {"version: %s", []string{"0", "1e300"}},
-	"MaxActions":      {"max_actions: %s", []string{"0", "10001", "1000000000000"}},
-	"MaxFeatures":     {"max_features: %s", []string{"0", "65537", "1000000000000"}},
-	"Features.Lo":     {"features: {x: {number: [%s, 1]}}", []string{"-1e999", "2", ".nan"}},
-	"Features.Hi":     {"features: {x: {number: [0, %s]}}", []string{"1e999", "-1", ".nan"}}, // a vector's too: TestErrors
+	"Version":     {"version: %s", []string{"0", "1e300"}},
+	"MaxActions":  {"max_actions: %s", []string{"0", "10001", "1000000000000"}},
+	"MaxFeatures": {"max_features: %s", []string{"0", "65537", "1000000000000"}},
+	"Features.Lo": {"features: {x: {number: [%s, 1]}}", []string{"-1e999", "2", ".nan"}},
+	// a vector's too: TestErrors
+	"Features.Hi":     {"features: {x: {number: [0, %s]}}", []string{"1e999", "-1", ".nan"}},
 	"Range.Min":       {"loss: {min: %s, max: 1}", []string{"-1.7e308", "2", "-.inf"}},
 	"Range.Max":       {"loss: {min: 0, max: %s}", []string{"1.7e308", "-1", ".inf"}},
 	"Learner.Epsilon": {"learner: {egreedy: %s}", []string{"-0.1", "1.1", ".nan"}},
@@ -59,7 +60,8 @@ var numbers = map[string]struct {
 	"Named.Window.Nanos":  {"reward: q\noutcomes: {q: {window: %s}}", []string{"-1s", "87601h"}},
 	"Named.Default":       {"reward: q\noutcomes: {q: {missing: {impute: %s}}}", []string{"-0.1", "1.1", ".nan", "x"}},
 	"Constants.Values":    {"reward: q/k\noutcomes: {q: {}}\nconstants: {k: %s}", []string{"0", ".inf", "x"}},
-	"Budgets.Limit":       {"reward: q\noutcomes: {q: {}}\nbudget: {b: {of: q, mean_at_most: %s}}", []string{"0", "1", ".nan"}},
+	"Budgets.Limit": {"reward: q\noutcomes: {q: {}}\nbudget: {b: {of: q, mean_at_most: %s}}",
+		[]string{"0", "1", ".nan"}},
 	"Budgets.About": {"reward: q\noutcomes: {q: {}}\nbudget: {b: {of: q, mean_at_most: 0.1, about: %s}}",
 		[]string{"-1", "1.1", ".nan"}},
 	"Budgets.PayBack": {"reward: q\noutcomes: {q: {}}\nbudget: {b: {of: q, mean_at_most: 0.1, pay_back: %s}}",

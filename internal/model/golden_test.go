@@ -236,8 +236,9 @@ func taught(l learner.Learner) []byte {
 		age := oracle.Feature{Name: "age", Kind: oracle.Number, Value: float64(n) / 4}
 		x := &oracle.Input{Features: []oracle.Feature{age}, Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
 		law, gamma := l.Propensities(nil, x)
-		l.Learn(&learner.Round{Input: x, Action: int(n % 2), Propensities: law, Gamma: gamma, N: n + 1, LearnedThrough: n,
-			Fate: learner.Observed, Loss: float64(n%3) / 2})
+		l.Learn(&learner.Round{Input: x, Action: int(n % 2), Propensities: law, Gamma: gamma, N: n + 1,
+			LearnedThrough: n,
+			Fate:           learner.Observed, Loss: float64(n%3) / 2})
 	}
 	b, err := l.AppendBinary(nil)
 	if err != nil {

@@ -87,7 +87,8 @@ func TestModeErrors(t *testing.T) {
 		{"candidates: [{policies: [a]}]", "candidates: expected a parameter, found a list"},
 		{"candidates: [{policies: ''}]", "candidates: the name of the file is empty"},
 		{"candidates: [{policies: p}]\npromote: {of: {policies: q}}", "promote: policies:q is not in candidates"},
-		{"candidates: [{policies: p}]\npromote: {of: {policies: p}, only: switch}", "promote: policies:p is in no mode"},
+		{"candidates: [{policies: p}]\npromote: {of: {policies: p}, only: switch}",
+			"promote: policies:p is in no mode"},
 
 		{"candidates: [{model: other.yaml}]", "replayer backtest --data LOG --policy model:other.yaml"},
 		{"candidates: [{learner: greedy}]", "replayer backtest --data LOG --policy learner:greedy"},

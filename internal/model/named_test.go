@@ -18,8 +18,10 @@ const routing = "actions: [a, b]\noutcomes: {quality: {}, tokens: {max: 1000, wi
 func TestNamedOutcomes(t *testing.T) {
 	m := mustParse(t, read(t, "named.yaml"))
 	want := []loop.OutcomeRule{
-		{Name: "latency_ms", Range: loop.Range{Max: 60000, Clip: true}, Window: loop.Window{Nanos: int64(5 * time.Minute)}},
-		{Name: "quality", Range: loop.Range{Max: 1}, Window: loop.Window{Nanos: int64(24 * time.Hour)}, Take: loop.Last},
+		{Name: "latency_ms", Range: loop.Range{Max: 60000, Clip: true},
+			Window: loop.Window{Nanos: int64(5 * time.Minute)}},
+		{Name: "quality", Range: loop.Range{Max: 1}, Window: loop.Window{Nanos: int64(24 * time.Hour)},
+			Take: loop.Last},
 		{Name: "tokens", Range: loop.Range{Max: 100000, Clip: true}, Window: loop.Window{Nanos: int64(5 * time.Minute)},
 			Impute: true, Default: 600},
 	}
@@ -30,14 +32,16 @@ func TestNamedOutcomes(t *testing.T) {
 	if got := r.Worth.Value("pro", []float64{10000, 0.75, 1}); got != 0.75-0.2 || !r.Reward || !r.Worth.Linear() {
 		t.Errorf("the reward is %v", got)
 	}
-	if math.Abs(r.Range.Min+1.2) > 1e-15 || r.Range.Max != 1 || r.Window.Nanos != int64(24*time.Hour) || r.Early || r.Arrival {
+	if math.Abs(r.Range.Min+1.2) > 1e-15 || r.Range.Max != 1 || r.Window.Nanos != int64(24*time.Hour) || r.Early ||
+		r.Arrival {
 		t.Errorf("rules %+v", r)
 	}
 	if !slices.Equal(r.Budgets, []string{"cost", "good"}) {
 		t.Errorf("budgets %q", r.Budgets)
 	}
 	cost, good := &m.Budgets[0], &m.Budgets[1]
-	if cost.Of.Value("pro", []float64{0, 0, 800}) != 0.008 || cost.Limit != 0.0005 || cost.AtLeast || cost.PayBack != 1000 ||
+	if cost.Of.Value("pro", []float64{0, 0, 800}) != 0.008 || cost.Limit != 0.0005 || cost.AtLeast ||
+		cost.PayBack != 1000 ||
 		!reflect.DeepEqual(cost.About, []float64{3e-5, 0.015, 0.015}) {
 		t.Errorf("cost %+v", cost)
 	}
@@ -95,13 +99,19 @@ func TestNamedErrors(t *testing.T) {
 				`give all windows in rounds, or all`},
 		{routing + "reward: quality\nwindow: 3m", `m.yaml:4:9: window: the model names its outcomes, and each has its own`},
 		{routing + "reward: quality\nmissing: impute", `m.yaml:4:10: missing: the model names its outcomes`},
-		{routing + "reward: quality\nlearner: greedy", `learner: greedy does not learn named outcomes; use learner: dafa`},
-		{routing + "reward: quality\nlearner: {kind: exp4dale, policies: p}", `learner: exp4dale does not learn named outcomes`},
-		{routing + "reward: quality\noracle: {kind: hedge, class: f}", `oracle: hedge does not learn named outcomes; use`},
+		{routing + "reward: quality\nlearner: greedy",
+			`learner: greedy does not learn named outcomes; use learner: dafa`},
+		{routing + "reward: quality\nlearner: {kind: exp4dale, policies: p}",
+			`learner: exp4dale does not learn named outcomes`},
+		{routing + "reward: quality\noracle: {kind: hedge, class: f}",
+			`oracle: hedge does not learn named outcomes; use`},
 		{routing + "reward: quality\norder: early", `order: early is for models with one loss; use order: fifo`},
-		{routing + "reward: quality\norder: arrival", `m.yaml:4:8: order: named outcomes are learned in the order of decisions`},
-		{routing + "reward: quality\nactivation: required", `activation: it does not go with named outcomes; take it out`},
-		{routing + "reward: quality\nconstants: {quality: 2}", `m.yaml:4:22: constants.quality: an outcome is called so, too`},
+		{routing + "reward: quality\norder: arrival",
+			`m.yaml:4:8: order: named outcomes are learned in the order of decisions`},
+		{routing + "reward: quality\nactivation: required",
+			`activation: it does not go with named outcomes; take it out`},
+		{routing + "reward: quality\nconstants: {quality: 2}",
+			`m.yaml:4:22: constants.quality: an outcome is called so, too`},
 		{routing + "reward: quality\nconstants: {usd: {a: 1}}",
 			`m.yaml:4:18: constants.usd: it has no number for the action "b"; give one for each action, or one for all`},
 		{routing + "reward: quality\nconstants: {usd: {a: 1, b: 2, bb: 3}}",
@@ -112,7 +122,8 @@ func TestNamedErrors(t *testing.T) {
 		{"budget: {cost: {mean_at_most: 1}}", `m.yaml:1:16: budget.cost: it has no formula`},
 		{routing + "reward: quality\nbudget: {cost: {of: tokens}}",
 			`m.yaml:4:16: budget.cost: expected either mean_at_most or mean_at_least; for example: budget:`},
-		{routing + "reward: quality\nbudget: {cost: {of: tokens, mean_at_most: 1, mean_at_least: 2}}", `expected either`},
+		{routing + "reward: quality\nbudget: {cost: {of: tokens, mean_at_most: 1, mean_at_least: 2}}",
+			`expected either`},
 		{routing + "reward: quality\nbudget: {cost: {of: tokns, mean_at_most: 1}}",
 			`m.yaml:4:21: budget.cost.of: at its character 1: no outcome or constant is called "tokns"`},
 		{routing + "reward: quality\nbudget: {cost: {of: tokens, mean_at_most: 1e4}}",
@@ -137,8 +148,10 @@ func TestNamedErrors(t *testing.T) {
 			t.Errorf("%s\ngot  %v\nwant %s…", c.text, err, c.want)
 		}
 	}
-	_, warnings, err := ParseWithWarnings("m.yaml", []byte(routing+"reward: quality\nbudget: {c: {of: tokens, mean_at_most: 1}}"))
-	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0].Msg, "budget.c: without about the first rounds") {
+	_, warnings, err := ParseWithWarnings("m.yaml",
+		[]byte(routing+"reward: quality\nbudget: {c: {of: tokens, mean_at_most: 1}}"))
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0].Msg,
+		"budget.c: without about the first rounds") {
 		t.Error(warnings, err)
 	}
 }
@@ -187,7 +200,8 @@ func TestNamedExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"actions: [llama, pro]\n" + example, string(kit)} {
-		if m, warnings, err := ParseWithWarnings("m.yaml", []byte(text)); err != nil || len(warnings) > 0 || len(m.Budgets) != 1 {
+		if m, warnings, err := ParseWithWarnings("m.yaml", []byte(text)); err != nil || len(warnings) > 0 ||
+			len(m.Budgets) != 1 {
 			t.Errorf("%v, %v", err, warnings)
 		}
 	}

@@ -110,12 +110,14 @@ func TestVariants(t *testing.T) {
 		{"oracle: {kind: hedge, class: f.jsonl}\nexplore: {paper: 20000}", func(m *Model) {
 			m.Oracle, m.Explore = hedge(PaperEta), Explore{Name: Paper, Horizon: 20000}
 		}},
-		{"oracle: {kind: hedge, class: f.jsonl}\norder: arrival", func(m *Model) { m.Oracle, m.Arrival = hedge(0.5), true }},
+		{"oracle: {kind: hedge, class: f.jsonl}\norder: arrival",
+			func(m *Model) { m.Oracle, m.Arrival = hedge(0.5), true }},
 		{"order: early", func(m *Model) { m.Early = true }},
 		{"oracle: {kind: hybrid, hashed: 64}", func(m *Model) { m.Oracle = oracleOf(Hybrid); m.Oracle.Hashed = 64 }},
 		{"oracle: {forget: 0.99}", func(m *Model) { m.Oracle = oracleOf(Linear); m.Oracle.Forget = 0.99 }},
 		{"oracle: {kind: linear, fourier: 64}", func(m *Model) {
-			m.Oracle = Oracle{Kind: Linear, Version: oracle.Newest, Beta: Number{Auto: true}, Lambda: Number{Auto: true},
+			m.Oracle = Oracle{Kind: Linear, Version: oracle.Newest, Beta: Number{Auto: true},
+				Lambda:  Number{Auto: true},
 				Fourier: Number{Value: 64}, Columns: Number{Auto: true}, Bandwidth: 1, Seed: 1}
 		}},
 		{"oracle: {fourier: auto, bandwidth: 0.5, columns: 17, seed: 9}", func(m *Model) {
@@ -132,8 +134,9 @@ func TestVariants(t *testing.T) {
 		{"oracle: shared", func(m *Model) { m.Oracle = oracleOf(Shared) }},
 		{"oracle: hybrid", func(m *Model) { m.Oracle = oracleOf(Hybrid) }},
 		{"oracle: {kind: auto, beta: 0, columns: 17, fourier: 64, seed: 7}", func(m *Model) {
-			m.Oracle = Oracle{Kind: Auto, Version: oracle.Newest, Columns: Number{Value: 17}, Fourier: Number{Value: 64},
-				Seed: 7}
+			m.Oracle = Oracle{Kind: Auto, Version: oracle.Newest, Columns: Number{Value: 17},
+				Fourier: Number{Value: 64},
+				Seed:    7}
 		}},
 		{"certificate: {}", func(*Model) {}},
 		{"certificate: {alarm: false}", func(m *Model) { m.Certificate.Alarm = false }},
@@ -257,7 +260,8 @@ func TestErrors(t *testing.T) {
 		{"outcomes: median", `m.yaml:1:11: outcomes: expected first | last | sum | mean | max | min`},
 		{"activation: yes", `m.yaml:1:13: activation: expected none | required`},
 		{"order: arrival", `m.yaml:1:8: order: arrival needs an oracle that does not depend on order`},
-		{"order: arrival\noutcomes: last\nlearner: uniform", `m.yaml:1:8: order: arrival releases at the first outcome`},
+		{"order: arrival\noutcomes: last\nlearner: uniform",
+			`m.yaml:1:8: order: arrival releases at the first outcome`},
 		{"order: early\nmissing: impute", `m.yaml:1:8: order: early learns outcomes before silence`},
 		{"order: early\noutcomes: last", `m.yaml:1:8: order: early releases at the first outcome, and outcomes: last waits`},
 		{"order: early\nlearner: uniform", `m.yaml:1:8: order: early is for oracles over features`},

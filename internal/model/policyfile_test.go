@@ -201,9 +201,11 @@ func TestCandidatesOfFiles(t *testing.T) {
 // TestRejudged: a rule stays, is replaced or ends; outcomes that come early become those in order.
 func TestRejudged(t *testing.T) {
 	was := mustParse(t, "version: 3\ncandidates: [uniform, learner]\npromote: {of: uniform}")
-	for _, c := range []struct{ promote, want string }{{"null", "uniform"}, {`{"of":"learner"}`, "learner"}, {`"none"`, ""}} {
+	for _, c := range []struct{ promote, want string }{{"null", "uniform"}, {`{"of":"learner"}`, "learner"},
+		{`"none"`, ""}} {
 		m, err := was.Rejudged([]byte(`["learner",{"always":"é<\u2028"},"uniform"]`), []byte(c.promote))
-		if err != nil || len(m.Candidates) != 3 || m.Candidates[1].Action != "é<\u2028" || m.Version != 4 || !m.Warm.Keep ||
+		if err != nil || len(m.Candidates) != 3 || m.Candidates[1].Action != "é<\u2028" || m.Version != 4 ||
+			!m.Warm.Keep ||
 			m.Promote.On() != (c.want != "") || m.Promote.On() && m.Promote.Of.String() != c.want {
 			t.Errorf("%s: %+v, %v", c.promote, m, err)
 		}

@@ -154,7 +154,8 @@ func TestModesLiveEqualsBacktest(t *testing.T) {
 			if c.oracle != "" {
 				useOracle(t, tr, env, c.oracle)
 			}
-			if _, v := liveLog(t, tr, func(log stream.Log) { sameAsLive(t, tr, log) }); v.ExitCode() != verify.Identical {
+			_, v := liveLog(t, tr, func(log stream.Log) { sameAsLive(t, tr, log) })
+			if v.ExitCode() != verify.Identical {
 				t.Errorf("the logs do not verify: %s", said(v))
 			}
 		})

@@ -49,7 +49,8 @@ func TestBrowserBudgets(t *testing.T) {
 		t.Errorf("charts of %q, want %q", titles, want)
 	}
 	cells := browsertest.Eval[[]string](p, `[...document.querySelectorAll("#budget-table td")].map((e) => e.textContent)`)
-	if want := []string{"cost", "≤ 0.0005", "0.00391", "0.00391 ± 0", "0.6", "0.1", "good", "≥ 0.8", "0.875", "0.875 ± 0", "875",
+	if want := []string{"cost", "≤ 0.0005", "0.00391", "0.00391 ± 0", "0.6", "0.1", "good", "≥ 0.8", "0.875",
+		"0.875 ± 0", "875",
 		"0.25"}; !slices.Equal(cells, want) {
 		t.Errorf("the table says %q, want %q", cells, want)
 	}

@@ -150,7 +150,8 @@ func TestInsight(t *testing.T) {
 	late.Of("").AddLate(1, &r.rules, codec.Loss, 1)
 	i.see(late)
 	if code, body := ask(t, certificateOf, i, &page); code != 200 ||
-		!strings.Contains(strings.ReplaceAll(body, words.NoBreak, " "), "mean loss 1.000 of 1, against 0.500 of 1 in time") {
+		!strings.Contains(strings.ReplaceAll(body, words.NoBreak, " "),
+			"mean loss 1.000 of 1, against 0.500 of 1 in time") {
 		t.Errorf("with one late loss: %d %s", code, body)
 	}
 	leave()
@@ -241,7 +242,8 @@ func TestInsightOnArrival(t *testing.T) {
 	outcome(63)
 	ask(t, certificateOf, i, &after)
 	if !slices.ContainsFunc(after.Certificate.Notes, func(n string) bool {
-		return strings.HasPrefix(n, "rounds decided and not yet released: 2") && strings.Contains(n, "plausible set 2 of them")
+		return strings.HasPrefix(n, "rounds decided and not yet released: 2") &&
+			strings.Contains(n, "plausible set 2 of them")
 	}) {
 		t.Errorf("two are outstanding: %q", after.Certificate.Notes)
 	}

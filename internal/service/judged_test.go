@@ -54,7 +54,8 @@ func TestPostedCandidates(t *testing.T) {
 		post(`{"candidates":["uniform"],"promote":{"of":"learner"}}`, 409, "promote: learner is not in candidates")
 		_, err = c.Switch(t.Context(), 1, "")
 		must(t, 0, err)
-		page := post(`{"candidates":["uniform",{"policies":"lists"}],"promote":{"of":"uniform"}}`, 200, "admin: candidates")
+		page := post(`{"candidates":["uniform",{"policies":"lists"}],"promote":{"of":"uniform"}}`, 200,
+			"admin: candidates")
 		if page.Version != 2 || page.Epoch != 3 || page.Learner != 1 || page.Mode != "shadow" {
 			t.Errorf("%+v", page)
 		}

@@ -230,7 +230,8 @@ func TestCheckerObjects(t *testing.T) {
 				s.log.Edit("m."+topic, 0, func([]stream.Record) []stream.Record { return bad })
 				r, err := check.Run(s.ctx, s.log, "m", s.o.partitions, s.checkOptions())
 				if err == nil && r.Broken == 0 {
-					t.Errorf("%s of record %d of %s (%q, next %q) was not noticed: %q", d.name, i, topic, recs[i].Type, next,
+					t.Errorf("%s of record %d of %s (%q, next %q) was not noticed: %q", d.name, i, topic, recs[i].Type,
+						next,
 						recs[i].Value)
 				}
 				objected[topic+" "+d.name]++

@@ -48,7 +48,8 @@ func TestSimulation(t *testing.T) {
 	// What never happened was not tested.
 	for _, k := range []string{"fate observed", "fate imputed", "fate skipped", "fate withdrawn", "reject late",
 		"reject duplicate",
-		"reject orphan", "reject mismatch", "reject malformed", "reject contexts/malformed", "reject contexts/duplicate-id",
+		"reject orphan", "reject mismatch", "reject malformed", "reject contexts/malformed",
+		"reject contexts/duplicate-id",
 		"overflows",
 		"repeats in another partition", "crashes", "replaced", "faults", "epochs", "replies", "duplicate replies",
 		"snapshots", "cut snapshots",

@@ -111,7 +111,8 @@ func TestVerifyDamage(t *testing.T) {
 						continue
 					}
 					w.no(w.log.Edit(topic, p, func([]stream.Record) []stream.Record { return d.change(slices.Clone(recs), i) }))
-					r, err := Run(w.ctx, Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
+					r, err := Run(w.ctx, Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch,
+						Dedup: worldDedup})
 					w.no(w.log.Edit(topic, p, func([]stream.Record) []stream.Record { return recs }))
 					switch why := harmless(d.name, kinds[i], kinds[i+1]); {
 					case err != nil:
@@ -121,7 +122,8 @@ func TestVerifyDamage(t *testing.T) {
 					case why != "":
 						excused[why]++
 					default:
-						t.Errorf("%s[%d]@%d %s before %s: %s unnoticed", topic, p, recs[i].Offset, kinds[i], kinds[i+1], d.name)
+						t.Errorf("%s[%d]@%d %s before %s: %s unnoticed", topic, p, recs[i].Offset, kinds[i], kinds[i+1],
+							d.name)
 					}
 				}
 			}

@@ -156,7 +156,8 @@ func (w *world) fatesOf() (fateOf, map[string]string) {
 		if r.Type == "" {
 			w.no(codec.ParseFeedback(&f, r.Value))
 			if f.Reason != codec.ReasonDuplicateID {
-				rounds[string([]byte(f.ID))] = fmt.Sprintf("counted in a round of epoch %d: %v %s", f.Epoch, f.Fate, f.Reason)
+				rounds[string([]byte(f.ID))] = fmt.Sprintf("counted in a round of epoch %d: %v %s", f.Epoch, f.Fate,
+					f.Reason)
 			}
 			if f.OutcomeOffset >= 0 {
 				m[recordKey{true, f.OutcomePartition, f.OutcomeOffset}] = fmt.Sprint("decides, epoch ", f.Epoch)
@@ -344,7 +345,8 @@ func testFlips(t *testing.T, encoding codec.Encoding, parts, step int) {
 			continue
 		}
 		restore := w.edit(f.topic, f.partition, f.offset, f.change)
-		r, err := Run(w.ctx, Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
+		r, err := Run(w.ctx, Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch,
+			Dedup: worldDedup})
 		restore()
 		switch {
 		case follow.Newer(err) && strings.HasSuffix(f.path, ".v"):

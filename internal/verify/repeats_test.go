@@ -68,9 +68,11 @@ func TestVerifyRepeats(t *testing.T) {
 			d.ID = all[len(all)-1-back].ID
 			d.Action = learner.Draw(d.Propensities, learner.Uniform(worldSeed(), worldName, 0, d.N, d.ID))
 			value := codec.AppendDecision(nil, &d)
-			restore := w.edit(w.ts.Decisions, 0, r.Offset, func(r *stream.Record) { r.Key, r.Value = []byte(d.ID), value })
+			restore := w.edit(w.ts.Decisions, 0, r.Offset,
+				func(r *stream.Record) { r.Key, r.Value = []byte(d.ID), value })
 			f := w.verify().First
-			if named := f != nil && f.Offset == r.Offset && f.Topic == w.ts.Decisions && f.Want == "a new id"; named != (back <= worldDedup) {
+			if named := f != nil && f.Offset == r.Offset && f.Topic == w.ts.Decisions &&
+				f.Want == "a new id"; named != (back <= worldDedup) {
 				t.Errorf("an id of %d rounds before: the first difference is %+v", back, f)
 			}
 			restore()
@@ -117,7 +119,8 @@ func TestReplayRepeats(t *testing.T) {
 			records := slices.Clone(made.all["f/0"])
 			i := slices.IndexFunc(records, func(x stream.Record) bool { return x.Offset == r.Offset })
 			records[i].Value = value
-			if d := replayLog(t, w, made.with("f/0", records)).report.First; d == nil || d.Offset != r.Offset || d.Field != "reason" {
+			if d := replayLog(t, w, made.with("f/0", records)).report.First; d == nil || d.Offset != r.Offset ||
+				d.Field != "reason" {
 				t.Errorf("seed %d: a repeat that is told as none: %+v", seed, d)
 			}
 		}

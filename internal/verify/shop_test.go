@@ -275,5 +275,6 @@ var shopModels = map[string]string{
 }
 
 func shopModel(kind string, version int, rest string) string {
-	return fmt.Sprintf("name: m\nversion: %d\nwindow: 9 rounds\nmax_actions: 9\n%s\n%s\n", version, shopModels[kind], rest)
+	return fmt.Sprintf("name: m\nversion: %d\nwindow: 9 rounds\nmax_actions: 9\n%s\n%s\n", version, shopModels[kind],
+		rest)
 }

@@ -63,13 +63,15 @@ func TestVerifyFirst(t *testing.T) {
 	} {
 		for _, r := range w.records(c.topic, 0)[20:] {
 			i := bytes.Index(r.Value, []byte(c.value))
-			if r.Type != "" || i < 0 || c.field == "propensities.a" && bytes.Contains(r.Value, []byte("\xa6action\xa1a")) {
+			if r.Type != "" || i < 0 || c.field == "propensities.a" &&
+				bytes.Contains(r.Value, []byte("\xa6action\xa1a")) {
 				continue
 			}
 			restore := w.edit(c.topic, 0, r.Offset, func(r *stream.Record) { r.Value[i+len(c.value)+3] ^= 1 })
 			f := w.verify().First
 			restore()
-			if f == nil || f.Topic != c.topic || f.Offset != r.Offset || f.Field != c.field || f.Round == 0 || f.ID == "" ||
+			if f == nil || f.Topic != c.topic || f.Offset != r.Offset || f.Field != c.field || f.Round == 0 ||
+				f.ID == "" ||
 				f.Want == f.Got {
 				t.Errorf("%s at offset %d: %s: the first difference is %+v", c.topic, r.Offset, c.field, f)
 			}

@@ -100,7 +100,8 @@ func TestWarm(t *testing.T) {
 			for _, want := range []struct{ epoch, of, through int64 }{{3, 1, 30}, {4, 3, recs[4].WarmTo}} {
 				got := states[[2]int64{want.epoch, recs[want.epoch].Through}]
 				if b := states[[2]int64{want.of, want.through}]; b == nil || !bytes.Equal(got, b) {
-					t.Errorf("the learner of epoch %d does not begin as that of epoch %d after feedback %d", want.epoch, want.of,
+					t.Errorf("the learner of epoch %d does not begin as that of epoch %d after feedback %d", want.epoch,
+						want.of,
 						want.through)
 				}
 				if r := recs[want.epoch]; r.WarmEpoch != want.of || r.WarmFrom != 1 {
@@ -108,7 +109,8 @@ func TestWarm(t *testing.T) {
 				}
 			}
 			through := recs[5].Through
-			if got := states[[2]int64{5, through}]; !bytes.Equal(got, w.byHand(recs[5], through)) || recs[5].WarmTo != through {
+			if got := states[[2]int64{5, through}]; !bytes.Equal(got, w.byHand(recs[5], through)) ||
+				recs[5].WarmTo != through {
 				t.Error("a learner that starts from all feedback is not that which is fed it by hand")
 			}
 			if bytes.Equal(states[[2]int64{3, recs[3].Through}], states[[2]int64{5, through}]) {

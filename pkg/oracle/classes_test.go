@@ -105,7 +105,11 @@ func TestClassesRefuse(t *testing.T) {
 			_, err := NewLinearClass([]string{"x"}, []string{"a"}, [][][]float64{{{1}}})
 			return err
 		},
-		"NaN":       func() error { _, err := NewLinearClass(nil, []string{"a"}, [][][]float64{{{math.NaN()}}}); return err },
+		"NaN": func() error {
+			_, err := NewLinearClass(nil, []string{"a"},
+				[][][]float64{{{math.NaN()}}})
+			return err
+		},
 		"no tables": func() error { _, err := NewTabularClass(nil, []string{"a"}, nil); return err },
 		"table width": func() error {
 			_, err := NewTabularClass(nil, []string{"a"}, []map[string][]float64{{"": row}})
@@ -169,7 +173,8 @@ func TestMix(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				mixed, plain := newHedge(c, HedgeOptions{}), newHedge(unmixed{c}, HedgeOptions{})
 				for range rapid.IntRange(1, 30).Draw(rt, "rounds") {
-					x := &Input{Actions: named(rapid.SliceOfNDistinct(rapid.SampledFrom(append(actions, "?", "!")), 1, 8,
+					x := &Input{Actions: named(rapid.SliceOfNDistinct(rapid.SampledFrom(append(actions, "?", "!")), 1,
+						8,
 						rapid.ID[string]).Draw(rt, "actions")...)}
 					for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"p", "q", "r", "s", "t"}), 0, 5,
 						rapid.ID[string]).Draw(rt, "names") {

@@ -71,7 +71,8 @@ func TestDamagedStates(t *testing.T) {
 	}
 	parts := map[string]func(b []byte) []byte{}
 	for _, v := range [][6]float64{ // honest: ½, ½, losses up to 6, a duel between 0 and 1
-		{.25, .25, 1, 1, 1, .5}, {1, 1, 1, 1, 1, .5}, {1.5, -.5, 1, 1, 1, .5}, {nan, .5, 1, 1, 1, .5}, {1, 0, 1, 1, 1, .5},
+		{.25, .25, 1, 1, 1, .5}, {1, 1, 1, 1, 1, .5}, {1.5, -.5, 1, 1, 1, .5}, {nan, .5, 1, 1, 1, .5},
+		{1, 0, 1, 1, 1, .5},
 		{.5, .5, nan, 1, 1, .5}, {.5, .5, -1, 1, 1, .5}, {.5, .5, 7, 1, 1, .5}, {.5, .5, 1, 1, nan, .5},
 		{.5, .5, 1, 1, 7, .5},
 		{.5, .5, 1, 1, 1, nan}, {.5, .5, 1, 1, 1, 0}, {.5, .5, 1, 1, 1, 1},
@@ -85,9 +86,11 @@ func TestDamagedStates(t *testing.T) {
 		damages []map[string]func(b []byte) []byte
 	}{
 		{"hedge", newHedge(class, HedgeOptions{}), map[int]float64{hedge + 16: 0, hedge + 24: 1.5, hedge + 40: 0},
-			[]map[string]func(b []byte) []byte{three(hedge, "weights ", weights...), three(hedge+24, "losses ", losses...)}},
+			[]map[string]func(b []byte) []byte{three(hedge, "weights ", weights...),
+				three(hedge+24, "losses ", losses...)}},
 		{"factored", factored, map[int]float64{block + 16: 0, block + 24: 1.5, block + 40: 0},
-			[]map[string]func(b []byte) []byte{three(block, "weights ", weights...), three(block+24, "losses ", losses...)}},
+			[]map[string]func(b []byte) []byte{three(block, "weights ", weights...),
+				three(block+24, "losses ", losses...)}},
 		{"linear", newLinear(LinearOptions{MaxFeatures: 8, MaxActions: 3}),
 			map[int]float64{linear: 3, column: 6, column + 8: 2.5},
 			[]map[string]func(b []byte) []byte{sum(linear), three(column, "column ", columns...)}},
@@ -95,7 +98,8 @@ func TestDamagedStates(t *testing.T) {
 			shared + 2*8 + 13: 2.5},
 			[]map[string]func(b []byte) []byte{sum(shared), three(shared+2*8+5, "column ", columns...)}},
 		{"auto", newAggregate(AggregateOptions{Columns: 4, MaxFeatures: 8, MaxActions: 3}),
-			map[int]float64{aggregate: .5, aggregate + 8: .5, aggregate + 40: .5}, []map[string]func(b []byte) []byte{parts}},
+			map[int]float64{aggregate: .5, aggregate + 8: .5, aggregate + 40: .5},
+			[]map[string]func(b []byte) []byte{parts}},
 	} {
 		o, good := fed(t, c.oracle)
 		for at, v := range c.honest {

@@ -108,8 +108,9 @@ func TestSharedClassRefuses(t *testing.T) {
 		"exactly one":    {},
 		"1 rows where 2": {Linear: [][]float64{row}},
 		"row 1, of a number a feature and the intercept: 1 numbers where 2": {Logistic: [][]float64{row, {0}}},
-		"row 0, of a number a feature and the intercept: NaN is not":        {Linear: [][]float64{{0, math.NaN()}, row}},
-		"leaf 0: 2 numbers where 1":                                         {Trees: []Tree{{Leaves: [][]float64{{0, 1}}}}},
+		"row 0, of a number a feature and the intercept: NaN is not": {Linear: [][]float64{{0, math.NaN()},
+			row}},
+		"leaf 0: 2 numbers where 1": {Trees: []Tree{{Leaves: [][]float64{{0, 1}}}}},
 		"column 2": {
 			Trees: []Tree{{Splits: []Split{{Column: 2, Low: -1, High: -1}}, Leaves: [][]float64{{0}}}}},
 	} {

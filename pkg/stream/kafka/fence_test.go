@@ -142,7 +142,8 @@ func foreign(t *testing.T, c *Client, topic, value string, opts ...kgo.Opt) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if err := p.ProduceSync(context.Background(), &kgo.Record{Topic: topic, Value: []byte(value)}).FirstErr(); err != nil {
+	if err := p.ProduceSync(context.Background(), &kgo.Record{Topic: topic,
+		Value: []byte(value)}).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -48,7 +48,8 @@ func TestReaderSurvivesRestart(t *testing.T) {
 		}
 		stop()
 		for { // until the client has noticed
-			brief, cancel := context.WithTimeout(ctx, 100*time.Millisecond) // one sent as the connection breaks waits in vain
+			// one sent as the connection breaks waits in vain
+			brief, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 			_, _, err := c.Bus().Request(brief, "x.y", nil)
 			cancel()
 			if errors.Is(err, stream.ErrUnavailable) {
@@ -142,7 +143,8 @@ func TestGap(t *testing.T) {
 // writeWithout writes a stream of 21 records, 0 … 19 at offsets 2 … 21, and deletes some.
 func writeWithout(ctx context.Context, t *testing.T, l *Log, offsets ...int) {
 	t.Helper()
-	c := jetstream.StreamConfig{Name: "x_0", Subjects: []string{"x.0"}, // not as Create makes it: records can be deleted
+	// not as Create makes it: records can be deleted
+	c := jetstream.StreamConfig{Name: "x_0", Subjects: []string{"x.0"},
 		MaxBytes: -1, MaxMsgs: -1, MaxMsgSize: -1, MaxConsumers: -1, Replicas: 1}
 	if err := l.call(ctx, l.conn, "STREAM.CREATE.x_0", &c, nil); err != nil {
 		t.Fatal(err)
@@ -176,7 +178,8 @@ func TestGapAtEnd(t *testing.T) {
 			}
 		}
 		for range 2 {
-			if recs, err := r.Next(ctx, nil); !errors.Is(err, stream.ErrGap) || len(recs) != 0 || r.Position() != max(from, 20) {
+			if recs, err := r.Next(ctx, nil); !errors.Is(err, stream.ErrGap) || len(recs) != 0 ||
+				r.Position() != max(from, 20) {
 				t.Errorf("from %d: %d records, %v, position %d", from, len(recs), err, r.Position())
 			}
 		}

@@ -57,7 +57,8 @@ func main() { natstest.Main() }
 	if err := os.WriteFile(list, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", "build", "-overlay", list, "-o", exe, "./otherclock").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-overlay", list, "-o", exe,
+		"./otherclock").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return exe
