@@ -60,3 +60,17 @@ func TestRetentionBelowWindow(t *testing.T) {
 		}
 	}
 }
+
+// TestRetentionIsAnnounced: the command tells of it, once for a log.
+func TestRetentionIsAnnounced(t *testing.T) {
+	dir := t.TempDir()
+	model := writeModel(t, dir, "name: m\nwindow: 8d\nactions: [a, b]\n")
+	for i, want := range []int{1, 0} {
+		p := start(t, program(t, "decider", "--log", "embedded:"+filepath.Join(dir, "log"), "--model", model,
+			"--seed-file", filepath.Join(dir, "seed"), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")).ready()
+		p.stop(patience)
+		if n := p.said("the new log drops records"); n != want {
+			t.Errorf("start %d: told %d times:\n%s", i+1, n, p.log())
+		}
+	}
+}
