@@ -96,14 +96,12 @@ func FuzzParseOutcome(f *testing.F) {
 }
 
 func FuzzParseDecision(f *testing.F) {
-	seed(f)
+	x := sampleRepeat()
+	seed(f, string(bytes.Replace(AppendDecision(nil, &x), []byte("\xa4unit"), []byte("\xa4none"), 1)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		used := sampleDecision()
-		if d, ok := pure(t, &used, b, ParseDecision); ok {
+		if d, ok := pure(t, &used, b, ParseDecision); ok && d.Validate() == nil {
 			again(t, &d, AppendDecision, ParseDecision)
-			if d.Validate() != nil {
-				return
-			}
 			stored(t, d, AppendDecision, ParseDecision, withContext(d, d.Context))
 			if !json.Valid(AppendDecisionJSON(nil, &d, "", false)) {
 				t.Fatalf("the reply to %+v is not JSON", d)
@@ -113,14 +111,13 @@ func FuzzParseDecision(f *testing.F) {
 }
 
 func FuzzParseFeedback(f *testing.F) {
-	seed(f)
+	x := sampleRepeatFeedback()
+	seed(f, string(bytes.Replace(AppendFeedback(nil, &x), []byte("\xa4unit"), []byte("\xa4none"), 1)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		used := sampleFeedback()
-		if x, ok := pure(t, &used, b, ParseFeedback); ok {
+		if x, ok := pure(t, &used, b, ParseFeedback); ok && x.Validate() == nil {
 			again(t, &x, AppendFeedback, ParseFeedback)
-			if x.Validate() == nil {
-				stored(t, x, AppendFeedback, ParseFeedback, withContext(x, x.Context))
-			}
+			stored(t, x, AppendFeedback, ParseFeedback, withContext(x, x.Context))
 		}
 	})
 }
