@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -280,7 +281,8 @@ func TestLongNames(t *testing.T) {
 // TestNoteOpen holds when readers are told that they wait for a transaction: when there was nothing else for a while.
 func TestNoteOpen(t *testing.T) {
 	k := fake(t)
-	c := client(t, k, Options{Logger: slog.New(slog.DiscardHandler)})
+	var log bytes.Buffer
+	c := client(t, k, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	open(t, c, "t", 1)
 	s := &leaderSource{line: line{c: c, p: place{Topic: "t"}}}
 	for i, x := range []struct {
@@ -295,6 +297,7 @@ func TestNoteOpen(t *testing.T) {
 		{fetched{stable: 4, high: 5, batches: []byte{0}}, 0, false, true}, {fetched{stable: 4, high: 5}, 0, true, true},
 		{fetched{stable: 4, high: 5}, 0, true, false}, {fetched{stable: 5, high: 5}, 0, false, true},
 		{fetched{stable: 4, high: 5}, 0, true, true}, {fetched{stable: 4, high: 5}, 0, true, false},
+		{fetched{stable: 4, high: 5}, 0, true, false},
 	} {
 		c.hangs = x.hangs
 		if s.noteOpen(t.Context(), &x.r); s.waits.IsZero() == x.waits || (c.log.Held() == nil) != x.not {
@@ -303,6 +306,9 @@ func TestNoteOpen(t *testing.T) {
 	}
 	if s.close(); c.log.Held() != nil {
 		t.Errorf("nobody reads, and told %v", c.log.Held())
+	}
+	if n := strings.Count(log.String(), "an open transaction is waited for"); n != 3 {
+		t.Errorf("three are waited for, and logged %d times:\n%s", n, &log)
 	}
 }
 

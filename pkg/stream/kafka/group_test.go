@@ -494,6 +494,25 @@ func TestGroupForgets(t *testing.T) {
 	}
 }
 
+// TestGroupStaysOutside holds that a member stops that cannot join again, though brokers answer it: others may have what
+// it had.
+func TestGroupStaysOutside(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, 1)
+	o.times = GroupOptions{Heartbeat: 10 * time.Millisecond, Session: 100 * time.Millisecond,
+		Rebalance: 100 * time.Millisecond, Backoff: 10 * time.Millisecond}
+	o.member("a", &cable{})
+	o.until("alone", 1)
+	o.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat, kmsg.JoinGroup}, Err: kerr.CoordinatorLoadInProgress,
+		Count: -1})
+	o.until("stopped")
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.lost["a"] != 1 {
+		t.Errorf("%d runs knew that they had lost their partition", o.lost["a"])
+	}
+}
+
 // TestGroupRunFails holds that a run that cannot go on ends the member, and that its
 // part is free at once.
 func TestGroupRunFails(t *testing.T) {

@@ -316,6 +316,32 @@ func TestDamageIsNoticed(t *testing.T) {
 	}
 }
 
+// TestDamageIsNotPassed: a record that cannot be read under a good CRC is told each time, and what is behind it is not
+// read.
+func TestDamageIsNotPassed(t *testing.T) {
+	k := fake(t)
+	c := client(t, k, Options{})
+	a := open(t, c, "t", 1)
+	b := encode(some(2), -1, -1, -1, 4)
+	b[batchHead+3] = 18 // the first of two is the tenth
+	if err := c.atLeader(t.Context(), &a.sender.p, func(cn *conn) (int16, error) {
+		answer, err := cn.produce(&a.sender.p, 1000, resum(b))
+		return answer.code, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Log().Read(t.Context(), "t", 0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for range 2 {
+		if recs, err := r.Next(t.Context(), nil); !errors.Is(err, ErrCorrupt) || len(recs) > 0 || r.Position() != 1 {
+			t.Errorf("read %v, %v, at %d", recs, err, r.Position())
+		}
+	}
+}
+
 // afterwards is a context that does something while what waits for it begins to wait.
 type afterwards struct {
 	context.Context

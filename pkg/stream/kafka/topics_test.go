@@ -276,4 +276,8 @@ func TestSettingsOfNewTopic(t *testing.T) {
 	if _, err := c.describe(t.Context(), "none"); !errors.Is(err, stream.ErrNotFound) {
 		t.Errorf("settings of no topic: %v", err)
 	}
+	err := c.log.checkTopic(t.Context(), "none", 1, stream.TopicOptions{})
+	if !errors.Is(err, stream.ErrUnavailable) || errors.Is(err, stream.ErrPartitions) {
+		t.Errorf("a topic that its broker does not know now is told to be another: %v", err)
+	}
 }
