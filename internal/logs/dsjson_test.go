@@ -210,6 +210,32 @@ func TestRejectsAndStrict(t *testing.T) {
 	if got := r.Account().Errors(); len(got) != 1 || !strings.HasPrefix(got[0], "standard input:2:6: ") {
 		t.Errorf("%q", got)
 	}
+	if got := r.Account().ReasonTexts(); len(got) != 1 || got[0] != "checkpoint line: 1" {
+		t.Errorf("%q", got)
+	}
+	rejects.Reset()
+	for _, raw := range []string{strings.Repeat("é", maxRejectBytes/2) + "x", "x\xff", "\xa9" + strings.Repeat("é",
+		maxRejectBytes)} {
+		one := newRejects(&rejects)
+		if one.add(Reject{}, []byte(raw)); one.flush() != nil {
+			t.Error("not flushed")
+		}
+	}
+	for i, want := range []string{`"text":"é`, `"bytes":"eP8="`, `"bytes":"qc`} {
+		line := strings.Split(rejects.String(), "\n")[i]
+		if !strings.Contains(line, want) || len(line) > 2*maxRejectBytes {
+			t.Errorf("%.50s… of %d bytes, want %s", line, len(line), want)
+		}
+	}
+	closed, broken := io.Pipe()
+	_ = closed.Close()
+	r = openText(t, text, Options{Rejects: broken})
+	if err := r.Each(func(*Record) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if err := r.Close(); !errors.Is(err, io.ErrClosedPipe) || !strings.HasPrefix(err.Error(), "file of rejects: ") {
+		t.Errorf("rejects that cannot be written: %v", err)
+	}
 	r = openText(t, text, Options{Strict: true})
 	var bad *scan.LineError
 	if all, err := readAll(t, r); !errors.As(err, &bad) || bad.Line != 2 || len(all) != 1 {
@@ -238,6 +264,24 @@ func TestDsjsonDepth(t *testing.T) {
 		_, err := readAll(t, r)
 		if a := r.Account(); err != nil || (a.Malformed > 0) != (more != "") {
 			t.Errorf("objects in lists, and %q: %+v, %v", more, a, err)
+		}
+	}
+}
+
+// TestFeaturesOfJSON: an object or a list of features of any depth, sorted, with distinct names; null has none.
+func TestFeaturesOfJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "null": "", "{}": "", "[]": "", `{"b":1,"a":{"c":[true,"x"]}}`: "a.c.0 a.c.1 b",
+		`[{"b":1},{"b":2,"a":3},4]`: "2 a b b#2", `{"_text":"u v u","_x":1}`: "u u#2 v",
+		"{": "error", "[1": "error", "7": "error",
+	} {
+		got, err := Features([]byte(text))
+		var names []string
+		for _, f := range got {
+			names = append(names, f.Name)
+		}
+		if (err != nil) != (want == "error") || err == nil && strings.Join(names, " ") != want {
+			t.Errorf("%s: %q, %v, want %q", text, names, err, want)
 		}
 	}
 }

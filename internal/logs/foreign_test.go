@@ -87,8 +87,18 @@ func TestNotForeign(t *testing.T) {
 			t.Errorf("%q: %s, %v", text, format, err)
 		}
 	}
-	if format, err := detect([]byte("\x81\xa1v\x00")); format != Msgpack || err != nil {
-		t.Errorf("MessagePack: %s, %v", format, err)
+	for text, want := range map[string]string{
+		"\x80": Msgpack, "\x81\xa1v\x00": Msgpack, "\x8f": Msgpack, "\xde\x00": Msgpack, "\xdf\x00": Msgpack,
+		"\x90": "", "\x7f": "", "PAR1": Parquet,
+		"shared | a\n0:1:0.5 | b\n": CBADF, "shared\n": "", "| a\n": CBADF, " | a\n| b\n": CBADF, "0:1:1 | a\n": CBADF,
+		"1:0:1 | a\n\n1:0:1 | b\n": CBADF, "1:0:1 | a\n2:0:1 | b\n\n": CB, "\n1:0:1 | a\n": CB, "1:0:1 | a\nb": CB,
+		"1:0:1 | a\nb\n": "", "1:0:1 | a\nccb shared |\n": CCB,
+		"[CHECKPOINT]\n{\"c\":{}}\n": Dsjson, `{"x":{"v":1},"pdrop":0}`: Dsjson, `{"x":{"c":1}}`: JSONL,
+		`{"x":1,"v":1,"EventId":""}`: JSONL, `{"x":`: JSONL,
+	} {
+		if format, err := detect([]byte(text)); format != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v, want %q", text, format, err, want)
+		}
 	}
 	for header, want := range map[string]byte{"a,b;c": ',', "a;b": ';', "a\tb;c": ';', "a\tb": '\t',
 		`"a,b";c`: ';', "a": 0} {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/loop"
 	"hindsight/internal/testkit/golden"
 )
 
@@ -45,11 +46,27 @@ func TestGoldenWritten(t *testing.T) {
 	})
 }
 
-// goldenRecords says what is read of a log. Columns are those of a mapping, as KEY=COLUMN.
+// goldenRecords says what is read of a log. Columns are those of a mapping, as KEY=COLUMN; other words are options.
 func goldenRecords(t *testing.T, format, text string, columns []string) string {
-	o := Options{Format: format, Dedup: 10}
+	o := Options{Format: strings.TrimPrefix(format, "by-content"), Dedup: 10}
 	for _, c := range columns {
 		name, value, _ := strings.Cut(c, "=")
+		switch name {
+		case "labelled":
+			o.Labelled = true
+		case "typed":
+			o.Typed = true
+		case "inactive":
+			o.Inactive = true
+		case "range":
+			o.Range = loop.Range{Min: -1, Max: 1, Clip: value == "clip"}
+		case "actions":
+			o.Actions = strings.Split(value, ",")
+		case "long":
+			o.Long = func(feature string) bool { return feature == value }
+		case "keys":
+			o.Keys = strings.Split(value, ",")
+		}
 		for _, k := range mappingKeys() {
 			switch {
 			case k.name != name:

@@ -47,6 +47,16 @@ func TestParseMapping(t *testing.T) {
 	if m.Override(Mapping{ID: "i"}); m.Loss != "l" || m.ID != "i" {
 		t.Errorf("flags without a loss: %+v", m)
 	}
+	if m.Override(Mapping{Outcomes: []string{"o"}, Features: []string{"y"}}); m.value() != "" || len(m.Outcomes) != 1 ||
+		!reflect.DeepEqual(m.Features, []string{"y"}) {
+		t.Errorf("flags of named outcomes: %+v", m)
+	}
+	m.Features = []string{"x", "y:text", "z:number", "w:ngrams"}
+	keys, long := m.Keys(nil)
+	_, other := m.Keys(func(name string) bool { return name == "x" })
+	if strings.Join(keys, " ") != "x y z w" || !long("w") || long("x") || !other("w") || !other("x") || other("y") {
+		t.Errorf("keys %q, long %t %t, %t %t %t", keys, long("w"), long("x"), other("w"), other("x"), other("y"))
+	}
 	if (&Mapping{FeaturePrefix: "x"}).IsZero() || (&Mapping{Features: []string{"x"}}).IsZero() ||
 		!(&Mapping{}).IsZero() {
 		t.Error("IsZero")

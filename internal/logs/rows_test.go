@@ -45,7 +45,8 @@ func TestTableRecords(t *testing.T) {
 // TestOtherHeader: a second file must have the header of the first.
 func TestOtherHeader(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"1.csv": "label,n_x\na,1\n", "2.csv": "label,n_y\nb,1\n"} {
+	for name, text := range map[string]string{"1.csv": "label,n_x\na,1\n", "2.csv": "label,n_y\nb,1\n",
+		"3.csv": "", "4.csv": "\"label", "5.csv": "label,n_x\nc,2\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -54,9 +55,17 @@ func TestOtherHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = readAll(t, r)
-	if got := fmt.Sprint(err, r.Account().Errors()); !strings.Contains(got, "2.csv:1: the header differs from") {
-		t.Error(got)
+	all, err := readAll(t, r)
+	if got := fmt.Sprint(err, r.Account().Errors()); !strings.Contains(got, "2.csv:1: the header differs from") ||
+		!strings.Contains(got, "4.csv:1: not CSV") || len(all) != 3 || all[2].Action != "c" {
+		t.Error(got, all)
+	}
+	for format, want := range map[string]string{Labelled: "for example: label,", OpenBandit: "names the columns"} {
+		_, err := Open(Stdin, Options{Format: format, Stdin: strings.NewReader("")})
+		if err == nil || !strings.Contains(err.Error(), "standard input:1: the file is empty") ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("an empty file of %s: %v", format, err)
+		}
 	}
 }
 

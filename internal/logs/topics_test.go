@@ -167,3 +167,53 @@ func TestTopics(t *testing.T) {
 		}
 	}
 }
+
+// TestTopicsMalformed: decisions that contradict themselves are malformed, named outcomes are read, and a topic that is
+// not there is named.
+func TestTopicsMalformed(t *testing.T) {
+	l := mem.New(mem.Options{})
+	defer l.Close()
+	topics := []string{"m.decisions", "m.outcomes", "m.rejects"}
+	for _, topic := range topics {
+		_, err := OpenTopics(t.Context(), l, topics[0], topics[1], topics[2], Options{})
+		if err == nil || !strings.HasPrefix(err.Error(), "topic "+topic+": ") {
+			t.Errorf("without %s: %v", topic, err)
+		}
+		if err := l.Create(t.Context(), topic, 1, stream.TopicOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeTo(t, l, topics[0], 0, "", []byte("nonsense"))
+	for _, change := range []func(d *codec.Decision){
+		func(d *codec.Decision) { d.Context = []byte("nonsense") },
+		func(d *codec.Decision) { d.Propensities = []float64{1, 0} },
+		func(d *codec.Decision) {},
+	} {
+		c := codec.Context{ID: "a", Vector: []float64{7}, Actions: []codec.Action{{Name: "a"}, {Name: "b"}},
+			Baseline: []codec.Share{{Name: "a", P: .5}, {Name: "b", P: .5}}}
+		d := codec.Decision{N: 1, ID: "a", Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.25, .75},
+			Action: 1, Context: codec.AppendContext(nil, &c)}
+		change(&d)
+		writeTo(t, l, topics[0], 0, "", codec.AppendDecision(nil, &d))
+	}
+	o := codec.Outcome{ID: "a", Kind: codec.Named, Values: []codec.Value{{Name: "cost", X: 3}}}
+	writeTo(t, l, topics[1], 0, "", codec.AppendOutcome(nil, &o))
+	writeTo(t, l, topics[2], 0, "mark", []byte("no reject"))
+	r, err := OpenTopics(t.Context(), l, topics[0], topics[1], topics[2], Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := readAll(t, r)
+	if err != nil || len(all) != 2 || all[0].Features[0] != (codec.Feature{Name: "0", Kind: codec.Number, Value: 7}) ||
+		all[0].Baseline != nil || all[0].Learned || len(all[1].Values) != 1 || all[1].Values[0].X != 3 {
+		t.Errorf("%v: %+v", err, all)
+	}
+	if got := r.Account().Errors(); len(got) != 3 {
+		t.Errorf("%q", got)
+	}
+	writeTo(t, l, topics[2], 0, "", []byte("no reject"))
+	if _, err := OpenTopics(t.Context(), l, topics[0], topics[1], topics[2], Options{}); err == nil ||
+		!strings.HasPrefix(err.Error(), "topic m.rejects: ") {
+		t.Errorf("a reject that cannot be read: %v", err)
+	}
+}

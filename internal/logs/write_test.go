@@ -2,16 +2,20 @@ package logs
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
 	"pgregory.net/rapid"
 
 	"hindsight/internal/scan"
@@ -293,6 +297,37 @@ func TestPlaces(t *testing.T) {
 	if _, err := Files(link); err == nil || !strings.Contains(err.Error(), "more: a link to a folder is not followed") {
 		t.Errorf("a folder with a link to another: %v", err)
 	}
+	layered := []byte(oneEvent)
+	for layers := 1; layers <= maxLayers; layers++ {
+		var b bytes.Buffer
+		g := gzip.NewWriter(&b)
+		_, _ = g.Write(layered)
+		g.Close()
+		layered = b.Bytes()
+		if r, err = Open(Stdin, Options{Stdin: bytes.NewReader(layered)}); (err == nil) != (layers < maxLayers) ||
+			err != nil && !strings.Contains(err.Error(), "compressed more than 3 times") {
+			t.Errorf("compressed %d times: %v", layers, err)
+		}
+	}
+	mixed := t.TempDir()
+	if _, err := Files(mixed); err == nil || !strings.Contains(err.Error(), "there is no file in this folder") {
+		t.Errorf("an empty folder: %v", err)
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(mixed, ".git"), 0o700),
+		os.WriteFile(filepath.Join(mixed, ".git", "config"), []byte("?"), 0o600),
+		os.WriteFile(filepath.Join(mixed, "a"), text, 0o600),
+		os.WriteFile(filepath.Join(mixed, "b"), []byte("1:0:1 | a\n"), 0o600),
+		os.WriteFile(filepath.Join(mixed, "c"), []byte("what is this"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = Open(mixed, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	all, err = readAll(t, r)
+	if a := r.Account(); err == nil || !strings.Contains(err.Error(), "c: the format is not known") || len(all) != 2 ||
+		a.Format != "several" || a.Files != 2 {
+		t.Errorf("files of several formats: %v, %+v", err, a)
+	}
 	cut := zipped.Bytes()[:zipped.Len()-6]
 	for _, format := range []string{JSONL, Msgpack} {
 		r, err = Open(Stdin, Options{Stdin: bytes.NewReader(cut), Format: format})
@@ -321,6 +356,30 @@ func TestWithoutFormat(t *testing.T) {
 		if err != nil || r.Account().Format != want {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
+	}
+}
+
+// TestWaitingContexts: the oldest are forgotten where too many wait, or too many bytes; a repeat changes nothing.
+func TestWaitingContexts(t *testing.T) {
+	var d rounds
+	for i := range maxWaiting {
+		d.wait(strconv.Itoa(i), []byte("{}"))
+	}
+	for _, id := range []string{"0", "more", "more"} {
+		if first, _ := strconv.Atoi(d.order[0]); len(d.order) != maxWaiting || d.held != 2*maxWaiting || first > 1 {
+			t.Errorf("%d wait with %d bytes, the first %d", len(d.order), d.held, first)
+		}
+		d.wait(id, []byte("{}"))
+	}
+	if _, ok := d.waiting["0"]; ok || d.order[0] != "1" || len(d.waiting) != maxWaiting {
+		t.Errorf("%d wait, the first %q", len(d.waiting), d.order[0])
+	}
+	d = rounds{held: maxWaitingBytes - 5}
+	for _, id := range []string{"a", "b", "c"} {
+		d.wait(id, []byte("{}"))
+	}
+	if len(d.waiting) != 2 || d.order[0] != "b" || d.held != maxWaitingBytes-1 {
+		t.Errorf("of three contexts that are too long %q are left, %d bytes", d.order, d.held)
 	}
 }
 
@@ -364,6 +423,98 @@ func TestParquetSizes(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: it opens", name)
 		}
+	}
+}
+
+// TestParquetRows: what the columns of a row say must fit each other; rows that do not are malformed, each by itself.
+func TestParquetRows(t *testing.T) {
+	one, nan, x := 1., math.NaN(), "x"
+	var rows []row
+	var want []string
+	for _, c := range []struct {
+		change func(r *row)
+		want   string // "": it is read
+	}{
+		{func(r *row) {}, ""},
+		{func(r *row) { r.Kind = "both" }, `kind "both": expected event or outcome`},
+		{func(r *row) { r.Outcome = "gain" }, `outcome "gain": expected`},
+		{func(r *row) { r.Value = &nan }, errCost.Error()},
+		{func(r *row) { r.Action = "" }, "an event without the action"},
+		{func(r *row) { r.Propensities = []float64{1} }, errLawOfWhat.Error()},
+		{func(r *row) { r.Propensities = []float64{.25, .75} }, ""},
+		{func(r *row) { r.Baseline = []int32{1, 0} }, ""},
+		{func(r *row) { r.Baseline = []int32{2} }, "baseline names an action that is not there"},
+		{func(r *row) { r.Baseline = []int32{-1} }, "baseline names an action that is not there"},
+		{func(r *row) { r.Features = []cell{{Name: "f", Number: &one, Text: &x}} }, `feature "f": expected one of`},
+		{func(r *row) { r.Actions[1].Features = []cell{{Name: "g"}} }, `feature "g": expected one of`},
+		{func(r *row) { r.Actions[1].Features = []cell{{Name: "g", Text: &x}} }, ""},
+		{func(r *row) { r.Outcome, r.Outcomes = "named", []came{{Name: "o", Value: &nan}} }, errCost.Error()},
+		{func(r *row) { r.Outcome, r.Outcomes = "named", []came{{Name: "o"}} }, ""}, // withdrawn
+		{func(r *row) { r.Arms = []arm{{Action: "x", Outcomes: []came{{Name: "o"}}}} }, errCost.Error()},
+		{func(r *row) { r.Arms = []arm{{Action: "x", Outcomes: []came{{Name: "o", Value: &nan}}}} }, errCost.Error()},
+		{func(r *row) { r.Arms = []arm{{Action: "x", Outcomes: []came{{Name: "o", Value: &one}}}} }, ""},
+		{func(r *row) { r.Weight = math.Inf(1) }, "weight is less than 1, or not finite"},
+	} {
+		r := row{Kind: "event", Action: "x", Propensity: &one, Weight: 1, Actions: []choice{{Name: "y"}, {Name: "x"}}}
+		if c.change(&r); len(r.Propensities) == 2 {
+			r.Propensity = nil
+		}
+		rows, want = append(rows, r), append(want, c.want)
+	}
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[row](&b)
+	if _, err := w.Write(rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var rejects strings.Builder
+	r, err := Open(Stdin, Options{Stdin: &b, Rejects: &rejects})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := readAll(t, r)
+	said := map[int64]string{}
+	for line := range strings.Lines(rejects.String()) {
+		var at Reject
+		if err := json.Unmarshal([]byte(line), &at); err != nil {
+			t.Fatal(err)
+		}
+		said[at.Line] = at.Reason
+	}
+	events := map[int64]bool{}
+	for i := range all {
+		events[all[i].Line] = true
+	}
+	for i, text := range want {
+		if got := said[int64(i+1)]; err != nil || !strings.HasPrefix(got, text) || events[int64(i+1)] != (text == "") {
+			t.Errorf("row %d: %q, want %q; %v", i+1, got, text, err)
+		}
+	}
+}
+
+// TestVectorsWritten: decision-service JSON has lists of numbers, files of Parquet have none; what is no format of
+// those that are written is named.
+func TestVectorsWritten(t *testing.T) {
+	var b bytes.Buffer
+	r := Record{Kind: Event, Action: "1", Time: scan.NoTime, OutcomeTime: scan.NoTime, Features: []codec.Feature{
+		codec.VectorOf("v", []float64{1, -.5})}, Actions: []codec.Action{{Name: "1", Features: []codec.Feature{
+		{Name: "_x", Kind: codec.Number}}}}}
+	w, _ := NewWriter(&b, Dsjson)
+	if err := w.Write(&r); err == nil || !strings.Contains(err.Error(), `"_x"`) {
+		t.Errorf("a feature of an action that begins with _: %v", err)
+	}
+	r.Actions[0].Features = nil
+	if err := errors.Join(w.Write(&r), w.Close()); err != nil || !strings.Contains(b.String(), `"c":{"v":[1,-0.5],`) {
+		t.Errorf("%v: %s", err, b.String())
+	}
+	w, _ = NewWriter(&b, Parquet)
+	if err := w.Write(&r); err == nil || !strings.Contains(err.Error(), `the feature "v" is a vector`) {
+		t.Errorf("Parquet: %v", err)
+	}
+	if _, err := NewWriter(&b, CB); err == nil || !strings.Contains(err.Error(), "expected one of jsonl, msgpack, ") {
+		t.Errorf("the text of Vowpal Wabbit: %v", err)
 	}
 }
 
