@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -116,6 +117,32 @@ func TestInArguments(t *testing.T) {
 			if mask(own, from, to); own != c.want {
 				t.Errorf("%q is overwritten as %q", c.arg, own)
 			}
+		}
+	}
+}
+
+// TestTakeArguments holds that a program gets its arguments as they were given, and others see them without passwords.
+func TestTakeArguments(t *testing.T) {
+	defer func(was []string) { os.Args = was }(os.Args)
+	for _, c := range []struct {
+		given, left []string
+		seen        bool
+	}{
+		{[]string{"--log=nats://u:secret@h", "--name", "x"}, []string{"--log=nats://u:xxxxxx@h", "--name", "x"}, true},
+		{[]string{"--log=./data", "kafka://u:p@h"}, []string{"--log=./data", "kafka://u:x@h"}, true},
+		{[]string{"--log=nats://h"}, []string{"--log=nats://h"}, false},
+		{nil, nil, false},
+	} {
+		os.Args = []string{"http://program:name@h"}
+		for _, arg := range c.given {
+			os.Args = append(os.Args, strings.Clone(arg)) // whose bytes may be written
+		}
+		args, seen := TakeArguments()
+		if runtime.GOOS != "linux" {
+			c.left = c.given
+		}
+		if !slices.Equal(args, c.given) || seen != c.seen || !slices.Equal(os.Args[1:], c.left) {
+			t.Errorf("%q: %q, %v, and others see %q", c.given, args, seen, os.Args)
 		}
 	}
 }

@@ -35,6 +35,11 @@ func TestValid(t *testing.T) {
 			t.Errorf("%q: %v", c.value, got)
 		}
 	}
+	for i := range parent { // each place holds what it must
+		if v := parent[:i] + "g" + parent[i+1:]; Valid(v) {
+			t.Errorf("%q is valid", v)
+		}
+	}
 }
 
 // TestOf holds that the header is found whatever its case, that two of them are none, and that looking allocates
