@@ -32,6 +32,7 @@ func TestLine(t *testing.T) {
 		{"", 0o600, "", "is empty"},
 		{"\n", 0o600, "", "is empty"},
 		{planted + strings.Repeat("x", 20-len(planted)), 0o600, planted + "xxxxxxx", ""}, // at the limit
+		{planted + strings.Repeat("x", 20-len(planted)) + "\r\n", 0o600, planted + "xxxxxxx", ""},
 		{planted + strings.Repeat("x", 23-len(planted)), 0o600, "", "not a file of at most 22 bytes"},
 	} {
 		path := filepath.Join(t.TempDir(), "file")
@@ -50,8 +51,8 @@ func TestLine(t *testing.T) {
 			t.Errorf("%q, mode %o: %v, want %q", c.text, c.mode, err, c.says)
 		}
 	}
-	if _, err := Line(t.TempDir(), "password", 1<<20); err == nil {
-		t.Error("a folder is a password")
+	if _, err := Line(t.TempDir(), "password", 1<<20); err == nil || !strings.Contains(err.Error(), "not a file of") {
+		t.Errorf("a folder: %v", err)
 	}
 	if _, err := Line(filepath.Join(t.TempDir(), "none"), "password", 20); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
@@ -101,6 +102,10 @@ func TestInArguments(t *testing.T) {
 		{"nats://u:top@secret@h,v:other@i", "nats://u:xxxxxxxxxxxxxxxxxxxx@i"},
 		{"nats://token@h", "nats://xxxxx@h"}, // a token is a user without a password
 		{"kafkas://u:p@h?x=y", "kafkas://u:x@h?x=y"},
+		{"nats://token@h/path", "nats://xxxxx@h/path"},
+		{"nats://u:se/cret@h", "nats://u:xxxxxxx@h"},
+		{"://u:p@h", "://u:x@h"},
+		{"file:///path@x", "file:///path@x"},
 		{"nats://h:4222", "nats://h:4222"},
 		{"nats://u:@h", "nats://u:@h"},
 		{"embedded:./data", "embedded:./data"},
