@@ -51,7 +51,8 @@ func TestLine(t *testing.T) {
 			t.Errorf("%q, mode %o: %v, want %q", c.text, c.mode, err, c.says)
 		}
 	}
-	if _, err := Line(t.TempDir(), "password", 1<<20); err == nil || !strings.Contains(err.Error(), "not a file of") {
+	_, err := Line(t.TempDir(), "password", 1<<20)
+	if err == nil || !strings.Contains(err.Error(), "no pipe, device or folder") {
 		t.Errorf("a folder: %v", err)
 	}
 	if _, err := Line(filepath.Join(t.TempDir(), "none"), "password", 20); !errors.Is(err, fs.ErrNotExist) {
