@@ -3,6 +3,8 @@ package certs
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -30,6 +32,16 @@ func TestPair(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(key, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p.Current() != first || !strings.Contains(log.String(), "stays in use") {
+		t.Errorf("beside an empty key it is another pair; logged %q", &log)
+	}
+	if p.logger = nil; p.Current() != first {
+		t.Error("without a logger it is another pair")
+	}
+	p.logger = slog.New(slog.NewTextHandler(&log, nil))
 	a.Issue("client")
 	renewed, err := os.ReadFile(key)
 	if err != nil {
@@ -54,6 +66,21 @@ func TestPair(t *testing.T) {
 	}
 	if _, err := NewPair(cert, a.CA, nil); err == nil || !strings.Contains(err.Error(), a.CA) {
 		t.Errorf("a certificate for a key: %v", err)
+	}
+	nowhere, empty := key+"x", key+"e"
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewPair(empty, empty, nil); err == nil {
+		t.Error("two empty files are a pair")
+	}
+	_, noCert := NewPair(nowhere, key, nil)
+	_, noKey := NewPair(cert, nowhere, nil)
+	_, noPool := ReadPool(nowhere)
+	for _, err := range []error{noCert, noKey, noPool} {
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("of no file: %v", err)
+		}
 	}
 	if _, err := ReadPool(key); err == nil || !strings.Contains(err.Error(), "no certificate in PEM") {
 		t.Errorf("a key for authorities: %v", err)

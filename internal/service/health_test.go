@@ -406,30 +406,3 @@ func TestTwoDaemons(t *testing.T) {
 type weighted struct{ learner.Learner }
 
 func (weighted) AppendWeights(dst []float64) []float64 { return append(dst, .75, .25) }
-
-// A part that is to be opened again, or stands by, is in the process and not at work; one that
-// works, and one that is nowhere, is no reason.
-func TestIdle(t *testing.T) {
-	h := watch.NewHealth(watch.RoleDecider)
-	if why := h.Idle(watch.RoleJoiner); why != "" {
-		t.Errorf("none is there: %q", why)
-	}
-	p := h.Join(watch.RoleJoiner, watch.RoleJoiner)
-	for _, c := range []struct {
-		is         watch.Condition
-		away       error
-		why, tells string
-	}{{watch.StandingBy, nil, "another has it", "another has it"}, {watch.Recovering, nil, "", "recovering"},
-		{watch.Working, nil, "", ""}, {watch.Working, errKilled, "", "the log is away: killed"},
-		{watch.Stopped, nil, "no space", "opened again: no space"}, {watch.Waiting, nil, "no epoch", "no epoch"}} {
-		p.Set(c.is, c.why)
-		p.Reach(nil, c.away)
-		if why := h.Idle(watch.RoleJoiner); !strings.Contains(why, c.tells) || c.tells == "" && why != "" {
-			t.Errorf("%v: %q, want %q", c.is, why, c.tells)
-		}
-	}
-	h.Join(watch.RoleDecider, "decider").Set(watch.Working, "")
-	if h.Idle(watch.RoleDecider) != "" || h.Idle(watch.RoleJoiner) == "" {
-		t.Error("roles are mixed")
-	}
-}
