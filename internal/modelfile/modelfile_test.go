@@ -126,6 +126,11 @@ func TestSources(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	ours := model.Default()
+	ours.Mode = codec.Paused
+	if s, err = Source(ours, nil); err != nil || s.Mode != codec.Paused || ours.Mode != codec.Paused {
+		t.Errorf("a model is %v after it was announced, %v", ours.Mode, err)
+	}
 	s, err = Load("")
 	if err != nil || s.Name != model.Default().Name || s.Version != 1 || s.Mode != codec.Live {
 		t.Errorf("without a file: %v", err)
