@@ -62,6 +62,14 @@ func TestChooseInterval(t *testing.T) {
 	if got := judged(t, targetLog(t)).interval; !strings.Contains(got.Why, "cannot be tested without the times") {
 		t.Errorf("%+v", got)
 	}
+	o := intervalLog(t, true, false, false)
+	o.sample.Unit, o.sample.Units = make([]int32, o.sample.Len()), 1000
+	for right, want := range map[string]string{NormalInterval: "; rows of one unit may depend on each other, and",
+		AnyTimeInterval: "; it is of what these rows were worth", WorstInterval: "; it is of what these rows were"} {
+		if got := o.byUnit(right); !strings.HasPrefix(got, want) || !strings.Contains(got, "each of 1,000 units") {
+			t.Errorf("%s: %q", right, got)
+		}
+	}
 	for _, c := range []struct {
 		constant bool
 		intake   *dataset.Intake

@@ -104,8 +104,19 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", spec, err, want)
 		}
 	}
+	if _, err := o.Evaluate("always:w", o.Options()); err == nil {
+		t.Error("an action that is not there is judged")
+	}
 	if _, err := NewOffPolicy(timedLog(t), nil); err == nil {
 		t.Error("a log without propensities was judged")
+	}
+	if _, err := NewOffPolicy(replay.Tail(replay.Head(targetLog(t), 3), 2), nil); !errors.Is(err, errNoOutcomes) {
+		t.Errorf("a log whose one row has no outcome: %v", err)
+	}
+	for _, e := range Targets() {
+		if !strings.Contains(errTarget.Error(), e.Name) || e.Meaning == "" {
+			t.Errorf("%s is listed, and a policy that is not known does not say so", e.Name)
+		}
 	}
 }
 

@@ -153,4 +153,18 @@ func TestFrozen(t *testing.T) {
 			t.Errorf("%v: %v, %v", err, e.Estimates.Get("dr"), same.Estimates.Get("dr"))
 		}
 	}
+	m, err := model.Parse("m", []byte("{name: m, version: 1, actions: [x, q]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := m.Build(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.learner = func(string, string) (*Progressive, error) {
+		return NewFrozen(loop.Epoch{Number: 1, Rules: m.Rules(), Learner: built}, "m", nil, log), nil
+	}
+	if e, err := o.Evaluate("snapshot", o.Options()); err == nil || !strings.Contains(err.Error(), "snapshot") {
+		t.Errorf("a model of other actions is judged: %v, %+v", err, e)
+	}
 }

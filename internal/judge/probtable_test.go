@@ -77,13 +77,17 @@ func TestProbTableRefuses(t *testing.T) {
 		"a,b\n": "p.csv:1: there are no rows",
 		"a,c\n1,0\n": `p.csv:1: column "c": expected id, row or an action: the log has no action ` +
 			`"c"; it has a, b`,
-		"a,b\n.5,.5\n.5\n":                    "p.csv:3: 1 cells",
-		"a,b\n.5,.6\n":                        "p.csv:2: the probabilities sum to 1.1",
-		"a,b\n2,-1\n":                         `p.csv:2: column a: "2" is no probability`,
-		"a,b\nx,1\n":                          `p.csv:2: column a: "x" is no probability`,
-		"row,a\n0,1\n":                        "count from 1",
-		"row,a\n1,1\n1,1\n":                   "p.csv:3: the round is there twice",
-		"id,a\nq,1\nq,1\n":                    "p.csv:3: the round is there twice",
+		"a,b\n.5,.5\n.5\n":  "p.csv:3: 1 cells",
+		"a,b\n.5,.6\n":      "p.csv:2: the probabilities sum to 1.1",
+		"a,b\n2,-1\n":       `p.csv:2: column a: "2" is no probability`,
+		"a,b\nx,1\n":        `p.csv:2: column a: "x" is no probability`,
+		"row,a\n0,1\n":      "count from 1",
+		"row,a\n1,1\n1,1\n": "p.csv:3: the round is there twice",
+		"id,a\nq,1\nq,1\n":  "p.csv:3: the round is there twice",
+		`{"id":"q","propensities":{"a":1}}{"id":"q","propensities":{"a":1}}`: "p.csv:2: the round is there twice",
+		`{"id":"q","propensities":{"a":2,"b":-1}}`:                           " is no probability",
+		"\"a\n":                               "p.csv:1: not CSV",
+		"a,b\n.5,.5\n\".5":                    "p.csv:3: not CSV",
 		`{"id":"q"}`:                          `p.csv:1: no "propensities"`,
 		`{"id":"q","propensities":{"c":1}}`:   `no action "c"`,
 		`{"id":"q","propensities":{"a":0.5}}`: "sum to 0.5",
@@ -98,6 +102,9 @@ func TestProbTableRefuses(t *testing.T) {
 	_, err := o.Evaluate(writeTable(t, "id,a,b\nq,.5,.5\n"), o.Options())
 	if err == nil || !strings.Contains(err.Error(), "no probabilities for row 2 of the log r") {
 		t.Errorf("a round that is not in the table: %v", err)
+	}
+	if err := o.Check("table:" + filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a table that is not there: %v", err)
 	}
 	unnamed := judged(t, worldLog(t, 1, 5))
 	if err := unnamed.Check(writeTable(t, "id,a\nq,1\n")); err == nil || !strings.Contains(err.Error(), "--id-column") {

@@ -7,6 +7,8 @@ import (
 
 	"hindsight/internal/dataset"
 	"hindsight/internal/logs"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/oracle"
 )
 
 // TestTextsNarrow: what a round is worth follows from how long its prompt is, and no prompt comes twice. The reward
@@ -38,5 +40,14 @@ func TestTextsNarrow(t *testing.T) {
 	category, words := width(nil), width(func(name string) bool { return name == "prompt" })
 	if words > .8*category {
 		t.Errorf("the interval is %v wide, and %v if the text is a category", words, category)
+	}
+}
+
+// TestVectorsNarrowNothing: the reward model sees no vectors, which have no columns of their own.
+func TestVectorsNarrowNothing(t *testing.T) {
+	x := texts{log: targetLog(t).Log}
+	got := x.append(nil, []codec.Feature{codec.VectorOf("v", []float64{1}), {Name: "n", Kind: codec.Number, Value: 3}})
+	if len(got) != 1 || got[0] != (oracle.Feature{Name: "n", Kind: oracle.Number, Value: 3}) {
+		t.Errorf("%+v", got)
 	}
 }

@@ -2,6 +2,7 @@ package ope
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -212,6 +213,8 @@ func TestFlags(t *testing.T) {
 		"small ESS share": {rare, always(1), []string{"effective sample size 149 is below 1% of 20000 rows",
 			"mean weight"}},
 		"silent": {silent, always(1), []string{"all 1000 matched rows have the outcome 0"}},
+		"overflow": {log(3000, 1e-200, 0, 1, 2), always(1), []string{"weights are so large that their effective " +
+			"sample size is no number"}},
 	} {
 		o := Defaults()
 		o.Bootstrap = 0
@@ -263,6 +266,84 @@ func TestRefused(t *testing.T) {
 		if _, err := Evaluate(s, "p", p, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+// fewRooms gives room so many times.
+type fewRooms struct {
+	left, given int
+}
+
+var errNoRoom = errors.New("no room")
+
+func (m *fewRooms) Drop() {}
+
+func (m *fewRooms) Floats(n int) ([]float64, func(), error) {
+	if m.left--; m.left < 0 {
+		return nil, nil, errNoRoom
+	}
+	m.given++
+	return make([]float64, n), func() { m.given-- }, nil
+}
+
+// TestNoRoom: a judgement says that its memory gives no room, wherever it asks for some, and gives back what it had.
+func TestNoRoom(t *testing.T) {
+	for rooms := range 5 {
+		s, p := byHand()
+		m := &fewRooms{left: rooms}
+		s.Memory, s.Unit, s.Units = m, []int32{0, 1, 2, 2}, 3
+		if _, err := Evaluate(s, "p", p, Defaults()); errors.Is(err, errNoRoom) != (rooms < 4) || m.given != 0 {
+			t.Errorf("of %d rooms %d are kept: %v", rooms, m.given, err)
+		}
+	}
+	s, p := byHand()
+	s.Propensity[3] = .999 // the law of the last row is refused
+	m := &fewRooms{left: 9}
+	s.Memory = m
+	if _, err := Evaluate(s, "p", func(dst []float64, t int) {
+		if p(dst, t); t == 3 {
+			dst[0] = 0
+		}
+	}, Defaults()); err == nil || m.given != 0 {
+		t.Errorf("%d rooms are kept of a law that is refused: %v", m.given, err)
+	}
+}
+
+// TestSharedFlags: a flag is shared if each of several policies has it.
+func TestSharedFlags(t *testing.T) {
+	of := func(flags ...string) *Evaluation { return &Evaluation{Flags: flags} }
+	for _, c := range []struct {
+		policies []*Evaluation
+		want     string
+	}{{nil, ""}, {[]*Evaluation{of("a")}, ""}, {[]*Evaluation{of("a", "b", "c"), of("c", "a")}, "a c"},
+		{[]*Evaluation{of("a", "b"), of("b"), of("a")}, ""}} {
+		if got := strings.Join(SharedFlags(c.policies), " "); got != c.want {
+			t.Errorf("%d policies share %q, want %q", len(c.policies), got, c.want)
+		}
+	}
+}
+
+// TestMerge: sums of two parts are those of the whole, also by unit, and a part is taken away again.
+func TestMerge(t *testing.T) {
+	var whole, first, second Weighted
+	for i, x := range []float64{1, 2, .5, 4} {
+		part := &first
+		if i > 1 {
+			part = &second
+		}
+		part.Add(x, x/8)
+		whole.Add(x, x/8)
+	}
+	was := first
+	if first.Merge(&second, 1); first != whole {
+		t.Errorf("%+v, want %+v", first, whole)
+	}
+	if first.Merge(&second, -1); first != was {
+		t.Errorf("%+v, want %+v", first, was)
+	}
+	var one Weighted
+	if one.Add(1, 1); !math.IsNaN(one.SE()) || one.Mean() != 1 || math.IsNaN(was.SE()) {
+		t.Errorf("of one value the mean is %v ± %v, of two ± %v", one.Mean(), one.SE(), was.SE())
 	}
 }
 
