@@ -64,8 +64,44 @@ var wholes = []string{"", "# nothing\n", "a", "[a]", "a: b: c", "learner: egreed
 	"max_features: 4000\noracle: {kind: shared}", "max_features: 4000\noracle: {kind: linear, version: 1}",
 	"oracle: {version: 1, fourier: 2000}", "actions: [a, b]\nwarm: keep"}
 
-// modelFiles are the files of the golden test: each line of testdata/models.txt and of [oracles] alone, wholes, and
-// each pair of lines of testdata/models.txt that have two keys.
+// named begins models with outcomes that have names.
+const named = "actions: [llama, pro]\noutcomes: {quality: {window: 24h, missing: skip, take: last}, tokens: {max: " +
+	"1e5, clip: true, missing: {impute: 600}, take: sum}}\nconstants: {usd: {llama: 1e-7, pro: 1e-5}}\n"
+
+// richer are models whose keys depend on each other.
+var richer = []string{named + "reward: quality - usd*tokens",
+	named + "reward: quality\nbudget: {c: {of: usd*tokens, mean_at_most: 0.0005, about: {llama: 3e-5, pro: 0.015}}}",
+	named + "reward: quality\nbudget: {c: {of: usd*tokens, mean_at_most: 0.0005, about: {pro: 0.015}, pay_back: " +
+		"never}}",
+	named + "reward: quality\nbudget: {c: {of: quality, mean_at_least: 0.5, about: {pro: 0.25}, pay_back: " +
+		"1000 rounds}}",
+	named + "reward: quality\nbudget: {c: {of: quality, mean_at_least: 0.5, about: {}}}",
+	named + "reward: quality\nbudget: {c: {of: usd*tokens, mean_at_most: 0.0005, about: {other: 1}}}",
+	named + "reward: quality\nguard: {lose_at_most: 0.1}", named + "reward: quality\nguard: {worse_by: 0.1}",
+	named + "reward: quality\norder: arrival", named + "reward: latency", named + "reward: quality\nearly: median",
+	named,
+	named + "reward: quality*tokens\noracle: {kind: linear, fourier: 8}",
+	"outcomes: {quality: {}}\nreward: quality\nbudget: {c: {of: quality, mean_at_most: 0.5, about: 0.25}}",
+	"constants: {usd: 1}", "early: median\nmissing: impute",
+	"early: {after: 30m}\nwindow: 30m\nmissing: impute",
+	"early: {after: 29m, silence: 0.5}\nwindow: 30m\nmissing: impute",
+	"early: {after: 3 rounds}\nwindow: 4 rounds\nmissing: impute",
+	"candidates: [uniform, {policies: p.jsonl}]\nactions: [a, b]",
+	"candidates: [uniform, learner]\npromote: {of: uniform, only: switch, share: 0.25}\nguard: {lose_at_most: 0.1}",
+	"candidates: [uniform]\npromote: {of: uniform, better_by: 0.1}", "hold_out: 0.1",
+	"hold_out: 0.1\nguard: {lose_at_most: 0.1}\noracle: {kind: ridge, certified: true}\nactions: [a, b]\nfeatures: " +
+		"{x: {number: [0, 1]}}", "oracle: {kind: ridge, certified: true}\nmax_actions: 10000",
+	"oracle: {kind: ridge, certified: true}\nactions: [a, b]\nfeatures: {x: {number: [0, 1]}}",
+	"actions: [" + strings.Repeat("x", 257) + "]", "features: {" + strings.Repeat("x", 257) + ": number}",
+	"learner: elimination\noracle: {kind: hedge, class: f.jsonl}\nactions: [a, b]",
+	"learner: elimination\noracle: {kind: hedge, class: f.jsonl}\ncertificate: none",
+	"learner: {kind: exp4dale, policies: p.jsonl, d: 7, horizon: 100}\nactions: [a, b]",
+	"features: {t: text, v: {vector: 3}, n: {ngrams: 2}}", "features: {v: {vector: 4096}}\nactions: [a, b]",
+	"unit: {}", "unit: {sticky: 1h}", "unit: {sticky: 1h}\norder: early",
+	"slots: {hero: any, side: [a, b]}\nactions: [a, b, c]"}
+
+// modelFiles are the files of the golden test: wholes, richer, each line of testdata/models.txt and of [oracles] alone,
+// and each pair of lines of testdata/models.txt that have two keys.
 func modelFiles(t *testing.T) (singles, pairs []string) {
 	text, err := os.ReadFile("testdata/models.txt")
 	if err != nil {
@@ -79,7 +115,7 @@ func modelFiles(t *testing.T) (singles, pairs []string) {
 			}
 		}
 	}
-	return slices.Concat(wholes, lines, oracles()), pairs
+	return slices.Concat(wholes, lines, oracles(), richer), pairs
 }
 
 // A model reads back from its file, and as a log has it from the canonical form.
@@ -111,7 +147,7 @@ const goldenClass = `{"hindsight_class":1,"kind":"linear","features":["age"],"ac
 // says writes all that a model file says: of a wrong one the message, else warnings, the canonical forms as
 // read, as resolved and as a log has it, what it costs, and what is built.
 func says(w *bytes.Buffer, text string) {
-	if len(text) > 200 {
+	if len(text) > 1000 {
 		fmt.Fprintf(w, "# %d bytes\n", len(text))
 	} else {
 		fmt.Fprintf(w, "# %q\n", text)

@@ -521,3 +521,17 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestExplores: which share of decisions is drawn uniformly, of the learners that say so.
+func TestExplores(t *testing.T) {
+	for text, want := range map[string]float64{"uniform": 1, "egreedy:0.25": .25, "greedy": 0, "fixed:a": 0,
+		"dafa": -1} {
+		l, err := ParseLearner(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if share, ok := l.Explores(); ok != (want >= 0) || share != max(want, 0) {
+			t.Errorf("%s: %v, %t", text, share, ok)
+		}
+	}
+}
