@@ -24,6 +24,8 @@ type scripted struct {
 	closed  bool
 	buf     []byte
 	bounds  error
+
+	onDemand bool
 }
 
 func newScripted() *scripted { return &scripted{batches: make(chan []stream.Record, 100)} }
@@ -65,6 +67,8 @@ func (s *scripted) Next(ctx context.Context, dst []stream.Record) ([]stream.Reco
 	}
 	return dst, nil
 }
+
+func (s *scripted) OnDemand(on bool) { s.onDemand = on }
 
 func (s *scripted) Position() int64 { return s.pos }
 func (s *scripted) Close() error    { s.closed = true; return nil }
@@ -120,12 +124,15 @@ func no(t *testing.T, err error) {
 	}
 }
 
-// TestOpenAt: a position that is none is the oldest record; any other is kept.
+// TestOpenAt: a position that is none is the oldest record; any other is kept. The reader is told of what is on demand.
 func TestOpenAt(t *testing.T) {
 	for from, want := range map[int64]int64{0: stream.Earliest, 7: 7} {
 		s := newScripted()
 		in, err := Open(t.Context(), s, "topic", 0, from)
 		no(t, err)
+		if in.OnDemand(true); !s.onDemand {
+			t.Error("the reader was not told")
+		}
 		if in.Close(); s.from != want || !s.closed || in.Pumped() {
 			t.Errorf("opened at %d for %d, closed %v", s.from, from, s.closed)
 		}
@@ -153,7 +160,10 @@ func TestPoll(t *testing.T) {
 	}
 	in.Batch = in.Batch[1:]
 	no(t, in.Poll(ctx))
-	hand(t, in, 1, 2, 1)
+	no(t, in.Expect(ctx))
+	if hand(t, in, 1, 2, 1); in.Behind() != 1 {
+		t.Errorf("%d behind what was read, want 1", in.Behind())
+	}
 	in.Batch = in.Batch[1:]
 	no(t, in.Poll(ctx))
 	hand(t, in, 2, 3, 2)
@@ -299,6 +309,13 @@ func TestBelieve(t *testing.T) {
 	if hand(t, in, 2, 4, 2, 3); !in.Complete() || s.reads != 1 {
 		t.Errorf("%d reads", s.reads)
 	}
+	in.Batch = nil
+	s.put(9, 10)
+	s.put(10)
+	no(t, in.Poll(ctx))
+	in.Batch, now = nil, 10
+	no(t, in.Await(ctx)) // the one that was held back is not passed over
+	hand(t, in, 5, 6, 5)
 }
 
 // TestLifted: log times are lifted to the largest before them, and to where the partition has come.
@@ -401,7 +418,7 @@ func TestMore(t *testing.T) {
 			no(t, in.More(ctx)) // nothing has come
 			hand(t, in, 0, i+1, []int64{0, 1, 2, 3, 4, 5}[:i+1]...)
 		}
-		s.large(mostInHand)
+		s.large(mostInHand - bytesOf(in.Batch))
 		s.put(9)
 		synctest.Wait()
 		for range 2 { // the second finds too much in hand
