@@ -140,6 +140,10 @@ func TestTailForeign(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- tail.Follow(ctx) }()
 	for _, topic := range []string{"m.decisions", "m.feedback", "m.rejects"} {
+		mark := stream.Record{Type: codec.TypeMark, Value: []byte("x")} // is none of these
+		if _, err := w.to[topic].Append(ctx, &mark); err != nil {
+			t.Fatal(err)
+		}
 		w.append(topic, []byte(`{"id":"c1","loss":0}`))
 	}
 	w.decision(1)
@@ -169,42 +173,71 @@ func TestTailNewer(t *testing.T) {
 	}
 }
 
-// truncating is a log that has dropped what a reader of feedback is to read next, and is gone
-// when it is read again.
-type truncating struct {
+// gone is a log of which one call of a topic fails: to read it "again" after retention has overtaken a reader, too.
+type gone struct {
 	stream.Log
+	call  string
 	reads int // of feedback, by one goroutine
 }
 
 var errGone = errors.New("the log is gone")
 
-func (l *truncating) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
+func (l *gone) fails(call, topic string) error {
+	if l.call == call+" "+topic {
+		return errGone
+	}
+	return nil
+}
+
+func (l *gone) Partitions(ctx context.Context, topic string) (int, error) {
+	n, err := l.Log.Partitions(ctx, topic)
+	return n, errors.Join(err, l.fails("partitions", topic))
+}
+
+func (l *gone) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
+	first, next, err = l.Log.Bounds(ctx, topic, partition)
+	return first, next, errors.Join(err, l.fails("bounds", topic))
+}
+
+func (l *gone) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
 	r, err := l.Log.Read(ctx, topic, partition, from)
-	if topic != "m.feedback" || err != nil {
-		return r, err
+	again := l.fails("again", topic)
+	if again != nil {
+		l.reads++
 	}
-	if l.reads++; l.reads > 1 {
-		r.Close()
-		return nil, errGone
+	if err = errors.Join(err, l.fails("read", topic)); err != nil || l.reads > 1 {
+		return nil, errors.Join(err, again, r.Close())
 	}
-	return dropped{r}, nil
+	if again != nil {
+		return failing{r, stream.ErrTruncated}, nil
+	}
+	if err := l.fails("next", topic); err != nil {
+		return failing{r, err}, nil
+	}
+	return r, nil
 }
 
-type dropped struct{ stream.Reader }
-
-func (dropped) Next(context.Context, []stream.Record) ([]stream.Record, error) {
-	return nil, stream.ErrTruncated
+type failing struct {
+	stream.Reader
+	err error
 }
 
-// TestTailTruncated ends with the error of reading again after retention overtook it.
-func TestTailTruncated(t *testing.T) {
+func (f failing) Next(context.Context, []stream.Record) ([]stream.Record, error) { return nil, f.err }
+
+// TestTailFails ends with the error of whatever the log refuses.
+func TestTailFails(t *testing.T) {
 	w := newWritten(t)
-	tail, err := Open(t.Context(), Config{Log: &truncating{Log: w.log}, Name: "m"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tail.Follow(t.Context()); !errors.Is(err, errGone) {
-		t.Errorf("got %v", err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for _, call := range []string{"partitions m.decisions", "bounds m.decisions", "bounds m.feedback",
+		"bounds m.rejects", "read m.decisions", "next m.feedback", "again m.feedback"} {
+		tail, err := Open(ctx, Config{Log: &gone{Log: w.log, call: call}, Name: "m"})
+		if err == nil {
+			err = tail.Follow(ctx)
+		}
+		if !errors.Is(err, errGone) {
+			t.Errorf("%s: got %v", call, err)
+		}
 	}
 }
 
