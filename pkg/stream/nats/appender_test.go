@@ -289,11 +289,12 @@ func TestChainOutlivesDuplicateWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, one, _ := strings.Cut(a.prefix, ".")
-	if _, other, _ := strings.Cut(next.(*appender).prefix, "."); len(one) != 13 || len(other) != 13 || one == other {
-		t.Errorf("chains %s and %s", one, other)
-	}
+	opened, one, _ := strings.Cut(a.prefix, ".")
 	a = next.(*appender)
+	reopened, other, _ := strings.Cut(a.prefix, ".")
+	if opened != "1" || reopened != "2" || len(one) != 13 || len(other) != 13 || one == other { // begins as it is opened
+		t.Errorf("chains %s.%s and %s.%s", opened, one, reopened, other)
+	}
 	put := func(a *appender) error {
 		if _, err := a.Append(ctx, &stream.Record{Value: []byte("x")}); err != nil {
 			return err
@@ -371,7 +372,7 @@ func TestAllocations(t *testing.T) {
 }
 
 // An owner that always writes between our question and our open record does not
-// keep us out.
+// keep us out. One that does not write is asked about once.
 func TestOpenGivesUpPoliteness(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -384,12 +385,21 @@ func TestOpenGivesUpPoliteness(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const before = 9 // so that numbers have two digits
+	for range before {
+		if _, err := w.Append(ctx, &stream.Record{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
 	c := connect(t, s.ClientURL())
 	asked := 0
 	hear(t, c, "late.STREAM.INFO.x_0", func(m *natsgo.Msg) {
 		asked++
 		answer, err := c.Request(DefaultAPIPrefix+".STREAM.INFO.x_0", nil, 10*time.Second)
-		if err == nil {
+		if err == nil && asked <= politeOpens+1 {
 			_, err = w.Append(ctx, &stream.Record{})
 		}
 		if err == nil {
@@ -403,7 +413,7 @@ func TestOpenGivesUpPoliteness(t *testing.T) {
 	})
 	l := dialTest(t, s.ClientURL(), Options{APIPrefix: "late"}).Log()
 	a, tail, err := l.Open(ctx, "x", 0, stream.OpenOptions{})
-	if err != nil || asked != politeOpens+1 || tail.Open != politeOpens+2 {
+	if err != nil || asked != politeOpens+1 || tail.Open != before+politeOpens+2 {
 		t.Fatalf("asked %d times, tail %+v, %v", asked, tail, err)
 	}
 	if _, err := a.Append(ctx, &stream.Record{}); err != nil {
@@ -411,6 +421,9 @@ func TestOpenGivesUpPoliteness(t *testing.T) {
 	}
 	if err := a.Flush(ctx); err != nil {
 		t.Error(err)
+	}
+	if _, _, err := l.Open(ctx, "x", 0, stream.OpenOptions{}); err != nil || asked != politeOpens+2 {
+		t.Errorf("when nobody writes: asked %d times, %v", asked-politeOpens-1, err)
 	}
 }
 
