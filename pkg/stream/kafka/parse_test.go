@@ -175,6 +175,27 @@ func TestHolesAndMarkers(t *testing.T) {
 	}
 }
 
+// TestUndone holds which batches are of an aborted transaction: those of its producer from its first to its marker. What
+// that producer commits right before or after is read, and what others write meanwhile.
+func TestUndone(t *testing.T) {
+	const data, marker = transactionBit, transactionBit | controlBit
+	u := undone{coming: []aborted{{producer: 1, first: 14}, {producer: 2, first: 18}}}
+	for i, x := range []struct {
+		pid   int64
+		attrs uint16
+		skips bool
+	}{
+		{1, data, false}, {1, marker, false}, // committed
+		{1, data, true}, {3, data, false}, {2, data, true}, {1, 0, false}, {1, data, true}, {1, marker, true},
+		{1, data, false}, {2, data, true}, {1, marker, false}, {2, marker, true}, {2, data, false},
+	} {
+		base := 10 + 2*int64(i)
+		if got := u.skips(&stored{base: base, next: base + 2, pid: x.pid, attrs: x.attrs}); got != x.skips {
+			t.Errorf("batch %d, of producer %d: skipped %v", base, x.pid, got)
+		}
+	}
+}
+
 // Whatever a broker sends, reading it ends with records or an error.
 func FuzzBatches(f *testing.F) {
 	f.Add(encode(some(3), 1, 2, 3, 4))

@@ -40,6 +40,27 @@ func TestDies(t *testing.T) {
 	}
 }
 
+// TestConnectionLost holds that what is on its way when the connection is lost is told to be unknown without waiting for
+// it any longer, and that the appender takes nothing more.
+func TestConnectionLost(t *testing.T) {
+	a, f, _, _ := silentStream(t, Options{AckTimeout: time.Hour}, true)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := a.Append(ctx, &stream.Record{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.log.conn.ForceReconnect(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Flush(ctx); !errors.Is(err, stream.ErrUnknown) || len(f.errs) != 1 || f.errs[0] != err {
+		t.Errorf("flush says %v, told %v", err, f.errs)
+	}
+	if n, err := a.Append(ctx, &stream.Record{}); n != 0 || !errors.Is(err, stream.ErrUnavailable) ||
+		errors.Is(err, stream.ErrUnknown) {
+		t.Errorf("append says %d, %v", n, err)
+	}
+}
+
 // TestProgress holds when an appender is dead of old age: when the oldest append has waited for the limit, and no
 // sooner, however long nothing was on its way before.
 func TestProgress(t *testing.T) {
