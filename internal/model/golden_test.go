@@ -200,7 +200,12 @@ func described(m *model.Model) string {
 	since := strings.NewReplacer(" Named:[] Worth:<nil> Budgets:[]", "", " LoseAtMost:0", "", " Slots:[]", "",
 		" Candidates:[] Policies:[] Promote:{Of:baseline BetterBy:0 Alpha:0 Switch:false Share:0} HoldOut:0 Provisional:<nil>", "",
 		" Sticky:0", "")
-	fmt.Fprintf(&w, "rules %s\n", since.Replace(fmt.Sprintf("%+v", *m.Rules())))
+	rules := *m.Rules()
+	if p := rules.Provisional; p != nil {
+		fmt.Fprintf(&w, "provisional %+v\n", *p)
+		rules.Provisional = nil
+	}
+	fmt.Fprintf(&w, "rules %s\n", since.Replace(fmt.Sprintf("%+v", rules)))
 	l, err := m.Build(map[string][]byte{"f.jsonl": []byte(goldenClass), "p.jsonl": []byte(goldenClass)})
 	if err != nil {
 		fmt.Fprintf(&w, "builds %v\n", err)
