@@ -91,6 +91,9 @@ func goldenTable(format, text string, options []string) string {
 		return err.Error() + "\n"
 	}
 	fmt.Fprintf(&out, "accepting %.3f, t has words: %v\n", accepting.Accept, b.Words("t"))
+	if wrong := contradicted(b); wrong != "" {
+		return wrong + "\n"
+	}
 	var c codec.Context
 	for t := range b.Action {
 		if fmt.Fprint(&out, t); b.HasIDs() {
@@ -116,6 +119,52 @@ func goldenTable(format, text string, options []string) string {
 		fmt.Fprintln(&out)
 	}
 	return out.String()
+}
+
+// contradicted tells where a table says the same in two ways that differ; "": nowhere.
+func contradicted(b *Table) string {
+	var c codec.Context
+	var again []codec.Feature
+	largest := 0
+	truth := make([]float64, len(b.Actions))
+	for t := range b.Action {
+		b.Context(&c, t)
+		largest = max(largest, len(c.Actions))
+		if b.Events() {
+			if text := string(b.Bytes(t)); !strings.Contains(text, b.ID(t)) {
+				return fmt.Sprintf("row %d is %q, which lacks its id", t, text)
+			}
+		} else if again = b.Again(again, t); fmt.Sprint(again) != fmt.Sprint(c.Features) {
+			return fmt.Sprintf("features of row %d are %v, and %v", t, c.Features, again)
+		}
+		if b.Labelled && !b.Arms {
+			b.Truth(truth, t)
+			for a, x := range truth {
+				if x != b.Loss(t, a) {
+					return fmt.Sprintf("row %d loses %v by action %d, and %v", t, b.Loss(t, a), a, x)
+				}
+			}
+		} else if !b.Arms && b.Observed(t) != !math.IsNaN(b.Loss(t, b.Slot(t))) {
+			return fmt.Sprintf("row %d has an outcome, and has none", t)
+		}
+		b.Pass(t)
+	}
+	b.Drop(false)
+	b.Drop(true)
+	if b.Events() && b.Largest() != largest {
+		return fmt.Sprintf("the largest row has %d actions, and %d", largest, b.Largest())
+	}
+	for i := range b.Outcomes {
+		if b.Outcome(b.Outcomes[i].Name) != &b.Outcomes[i] {
+			return b.Outcomes[i].Name + " is another outcome"
+		}
+	}
+	known := slices.ContainsFunc(b.Value, func(v float64) bool { return !math.IsNaN(v) })
+	if own := b.Outcome(b.Kind.String()); (own != nil) != known || own != nil && &own.Value[0] != &b.Value[0] ||
+		b.Outcome("none") != nil {
+		return fmt.Sprintf("the outcome %s is %v", b.Kind, own)
+	}
+	return ""
 }
 
 // TestLossScale: losses are on [0,1], of the recorded action alone.
