@@ -3,13 +3,17 @@ package inject
 import (
 	"math"
 	"os"
+	"strings"
 	"testing"
 
 	"hindsight/internal/access"
 	"hindsight/internal/dataset/testkit"
+	"hindsight/internal/delay"
 	"hindsight/internal/engine"
 	"hindsight/internal/logs"
+	"hindsight/internal/loop"
 	"hindsight/internal/replay"
+	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/natstest"
 )
@@ -48,10 +52,39 @@ func scanned(t *testing.T, log stream.Log, topic string, f func(r *stream.Record
 	}
 }
 
-// TestForeignDecision: what somebody else wrote into decisions is passed over, as the system does.
+// TestForeignDecision: what somebody else wrote into decisions is passed over, as the system does, and that contexts of
+// somebody else were decided is told. Of several partitions decisions may come early, and wait for those before them.
 func TestForeignDecision(t *testing.T) {
 	var in Injection
 	if err := in.decision(t.Context(), &stream.Record{Value: []byte(`{"id":"c1","loss":0}`)}); err != nil {
 		t.Error(err)
+	}
+	env := testLog(t, lessonText(4), logs.Mapping{Time: "at", Action: "who", Reward: "paid", ID: "id"})
+	decided := func(id string) *stream.Record {
+		d := &codec.Decision{ID: id, N: 7, Epoch: 1, Actions: []string{"a"},
+			Propensities: []float64{1}, Context: []byte(`{"actions":["a"]}`)}
+		return &stream.Record{Value: codec.AppendDecision(nil, d)}
+	}
+	for _, c := range []struct {
+		partitions int
+		ids        []string
+		early      int  // of them, those that wait
+		foreign    bool // the last one is
+	}{{1, []string{"round-1"}, 0, true}, {1, []string{"round-3"}, 0, true}, {1, []string{"x"}, 0, true},
+		{2, []string{"round-1"}, 1, false}, {2, []string{"round-2", "round-1"}, 2, false},
+		{2, []string{"round-1", "round-1"}, 1, true}, {2, []string{"round-3"}, 0, true}} {
+		in := Injection{Rounds: env, rounds: env.Reader(), Partitions: c.partitions, sent: 3, Rules: &loop.Rules{},
+			early: map[int]stream.Record{}}
+		in.Match = replay.NewMatch(env, new(delay.Delays), in.Rules.Range)
+		for i, id := range c.ids {
+			err := in.decision(t.Context(), decided(id))
+			if foreign := c.foreign && i == len(c.ids)-1; (err != nil) != foreign || foreign &&
+				!strings.Contains(err.Error(), `decision 7 is of round "`+id+`", not "round-0": someone else writes`) {
+				t.Errorf("%v in %d partitions: %v", c.ids, c.partitions, err)
+			}
+		}
+		if len(in.early) != c.early {
+			t.Errorf("%v: %d wait", c.ids, len(in.early))
+		}
 	}
 }

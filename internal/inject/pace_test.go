@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hindsight/internal/logs"
 	"hindsight/internal/replay"
 	"hindsight/internal/world"
 )
@@ -66,5 +67,11 @@ func TestPaceStops(t *testing.T) {
 	if _, err := NewPace(replay.OfWorld(world.NewSigmoid(10, 1, world.SigmoidOptions{})), 10); err == nil ||
 		!strings.Contains(err.Error(), "no times") {
 		t.Errorf("an environment without times: %v", err)
+	}
+	for speed, want := range map[float64]time.Duration{5: 400 * time.Millisecond, math.Inf(1): 0} {
+		p, err := NewPace(testLog(t, lessonText(3), logs.Mapping{Time: "at", Action: "who", Reward: "paid"}), speed)
+		if err != nil || (p.at != nil) != (want > 0) || want > 0 && p.after(2) != want {
+			t.Errorf("%v times as fast: %+v, %v", speed, p, err)
+		}
 	}
 }

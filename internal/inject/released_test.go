@@ -1,10 +1,13 @@
 package inject
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"hindsight/internal/dataset"
 	"hindsight/internal/delay"
@@ -104,6 +107,77 @@ func TestReleasesKnown(t *testing.T) {
 		if err := r.close(); err != nil || r.time != 10 { // what is written next may have this time
 			t.Errorf("log time %d, %v", r.time, err)
 		}
+	}
+}
+
+// TestLearnedWaits holds that an injection waits for all deciders, for as long as one of them learns, and not for ever.
+func TestLearnedWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, begin := NewLearned(2), time.Now()
+		l.Note(0, 9)
+		go func() {
+			for n := range int64(3) {
+				time.Sleep(injectStall - 1)
+				l.Note(1, n)
+			}
+		}()
+		if err := l.wait(t.Context(), 2); err != nil || time.Since(begin) != 3*(injectStall-1) {
+			t.Errorf("after %v: %v", time.Since(begin), err)
+		}
+		if err := l.wait(t.Context(), 2); err != nil {
+			t.Error(err)
+		}
+		begin = time.Now()
+		if err := l.wait(t.Context(), 3); err == nil || time.Since(begin) != injectStall {
+			t.Errorf("nothing is learned, and after %v: %v", time.Since(begin), err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := l.wait(ctx, 3); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFeedStalls holds that decisions are not waited for for ever, and that what ends the wait is told.
+func TestFeedStalls(t *testing.T) {
+	for _, partitions := range []int{1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			log := mem.New(mem.Options{})
+			in := &Injection{Log: log, Partitions: partitions, Topics: join.TopicsOf("m")}
+			if _, err := in.openDecisions(t.Context()); !errors.Is(err, stream.ErrNotFound) {
+				t.Errorf("without a topic: %v", err)
+			}
+			if err := log.Create(t.Context(), in.Topics.Decisions, partitions, stream.TopicOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			w, err := log.Writer(t.Context(), in.Topics.Decisions, 0, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Append(t.Context(), &stream.Record{Value: []byte("before")}); err != nil {
+				t.Fatal(err)
+			}
+			f, err := in.openDecisions(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.close()
+			begin := time.Now()
+			if _, err := f.next(t.Context(), nil); err != errInjectStalled || time.Since(begin) != injectStall {
+				t.Errorf("%d partitions: after %v: %v", partitions, time.Since(begin), err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := f.next(ctx, nil); err == nil || err == errInjectStalled {
+				t.Errorf("%d partitions: %v", partitions, err)
+			}
+			log.Close()
+			begin = time.Now()
+			if _, err := f.next(t.Context(), nil); err == nil || err == errInjectStalled || time.Since(begin) > 0 {
+				t.Errorf("%d partitions of a closed log: after %v: %v", partitions, time.Since(begin), err)
+			}
+		})
 	}
 }
 
