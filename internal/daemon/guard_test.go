@@ -99,6 +99,20 @@ func TestAdminTokenRefused(t *testing.T) {
 	}
 }
 
+// TestCertificatesRefused holds that files which are no certificate, key or authority are told by their flags.
+func TestCertificatesRefused(t *testing.T) {
+	a := tlstest.NewAuthority(t)
+	cert, key := a.Issue("server")
+	for _, c := range []struct{ cert, key, ca, says string }{{"", key, a.CA, ""}, {cert, key, "", ""},
+		{cert, key, a.CA, ""}, {key, cert, a.CA, "--door-cert and --door-key: "}, {cert, key, key, "--door-ca: "}} {
+		got, err := Certificates("door", c.cert, c.key, c.ca, nil)
+		if (got != nil) != (c.says == "" && c.cert != "") || (err != nil) != (c.says != "") ||
+			err != nil && !strings.HasPrefix(err.Error(), c.says) {
+			t.Errorf("%+v: %v, %v", c, got, err)
+		}
+	}
+}
+
 // ask sends one request as somebody.
 func ask(t *testing.T, client *http.Client, method, url string, as func(*http.Request)) (code int, body string,
 	header http.Header) {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -28,6 +29,12 @@ func TestSeedFile(t *testing.T) {
 	other, err := SeedFile(path + "2")
 	if err != nil || bytes.Equal(other, seed) {
 		t.Errorf("two files have the same seed: %x, %v", other, err)
+	}
+	if err := WriteSeed(path, make([]byte, SeedBytes)); !errors.Is(err, os.ErrExist) {
+		t.Errorf("it was written again: %v", err)
+	}
+	if err := WriteSeed(filepath.Join(path, "seed"), seed); err == nil {
+		t.Error("a file is taken as a folder")
 	}
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".seed-*")); len(left) > 0 || err != nil {
 		t.Errorf("left behind: %v, %v", left, err)
@@ -126,6 +133,8 @@ func TestVersion(t *testing.T) {
 	}{
 		{"(devel)", nil, "", "devel (go1.26)"},
 		{"v1.2.3", nil, "", "v1.2.3 (go1.26)"},
+		{"v1.2.3", []debug.BuildSetting{setting("vcs.modified", "false")}, "fedcba",
+			"v1.2.3 (revision fedcba, go1.26)"},
 		{"(devel)", nil, "fedcba9876543210", "devel (revision fedcba987654, go1.26)"},
 		{"", []debug.BuildSetting{setting("vcs.revision", "0123456789abcdef"), setting("vcs.modified", "true")},
 			"fedcba9876543210", "devel (revision 0123456789ab, modified, go1.26)"},
@@ -135,6 +144,10 @@ func TestVersion(t *testing.T) {
 		if got := version(info, c.built); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
+	}
+	host, err := os.Hostname()
+	if want := fmt.Sprintf("decider@%s/%d", host, os.Getpid()); err != nil || Owner("decider") != want {
+		t.Errorf("%q, %v, want %q", Owner("decider"), err, want)
 	}
 }
 

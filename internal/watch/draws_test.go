@@ -179,4 +179,7 @@ func TestDrawsImpossible(t *testing.T) {
 	if !c.refuted() || !math.IsInf(c.evidence(), 1) {
 		t.Errorf("evidence %v", c.evidence())
 	}
+	if !(&drawCheck{peak: 1 / drawLevel}).refuted() || (&drawCheck{peak: .99 / drawLevel}).refuted() {
+		t.Error("the level is reached at 1/drawLevel")
+	}
 }

@@ -282,7 +282,7 @@ func TestHeartFigures(t *testing.T) {
 		}, map[string]string{"feedback_total skipped": "1", "head_of_line_partition": "-1", "head_of_line_round": "0",
 			"pending_rounds": "0", "pending_oldest_age_seconds": "0", "head_of_line_overdue_seconds": "0",
 			"log_time_seconds": "900",
-			"pending_bytes": "0", "outcomes_missing": "0.01"}},
+			"pending_bytes":    "0", "outcomes_missing": "0.01"}},
 		{"one came", func() { j.OutcomeCame(); heart() }, map[string]string{"outcomes_missing": "0"}},
 	})
 	if v := m.Scope().View(); v.Head != nil {
@@ -400,8 +400,9 @@ func TestReplicaMetrics(t *testing.T) {
 		{"no epoch", func() { d.Replica(r) }, nil},
 		{"a linear oracle", begin(2, learner.NewDAFA(regressor, balanced), loop.Rules{}), map[string]string{
 			"epoch 0": "2", "oracle_columns 0": "1", "refused_feature_values 0": "0", "refused_examples 0": "0"}},
-		{"provisional losses", begin(3, learner.NewDAFA(regressor, balanced),
-			loop.Rules{Provisional: &loop.Provisional{}}), map[string]string{"epoch 0": "3",
+		{"no oracle", begin(3, learner.NewUniform(), loop.Rules{}), map[string]string{"epoch 0": "3"}},
+		{"provisional losses", begin(4, learner.NewDAFA(regressor, balanced),
+			loop.Rules{Provisional: &loop.Provisional{}}), map[string]string{"epoch 0": "4",
 			"provisional_rounds 0": "0"}},
 	})
 }

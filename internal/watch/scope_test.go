@@ -69,6 +69,13 @@ func TestDecisionWindow(t *testing.T) {
 			}
 		}
 	})
+	var w decisionWindow
+	for i := range 4 * windowSize { // names that come and go leave their places to others
+		w.add([]float64{1}, fmt.Sprint(i/windowSize), shadowed{})
+	}
+	if len(w.names) > 2 {
+		t.Errorf("%d places of names", len(w.names))
+	}
 }
 
 func feedback(n int64, fate codec.Fate, loss, p float64) *codec.Feedback {

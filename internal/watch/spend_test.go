@@ -62,6 +62,13 @@ func TestSpends(t *testing.T) {
 	if v := s.View().Spends; len(v) != 1 || len(v[0].Points) > 0 || !math.IsNaN(v[0].Late) {
 		t.Errorf("before any cost: %+v", v)
 	}
+	by := NewScope() // looks at 0 in one round, and at 12 in three: as if single rounds cost 0, 4, 4 and 4
+	for i, c := range []account{{a.budget, 0, 0}, {a.budget, 1, 0}, {a.budget, 4, 12}} {
+		by.Spends(int64(i+1), c.spending())
+	}
+	if v := by.View().Spends[0]; v.Late != 3 || math.Abs(v.Error-math.Sqrt(3*3+3*3)/4) > 1e-12 {
+		t.Errorf("by hand: %+v", v)
+	}
 	for i := range 5000 {
 		a.spend(float64(i / 2500)) // 0, then 1
 		s.Spends(a.n+1, a.spending())
