@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -235,7 +236,9 @@ func TestIdleConnections(t *testing.T) {
 		{"is closed, and the context has ended", []error{&lostError{addr, io.EOF}, nil}, true, 1, io.EOF}} {
 		ctx, cancel := context.WithCancel(t.Context())
 		calls = 0
-		err := c.on(ctx, addr, func(*conn) error {
+		var last *conn
+		err := c.on(ctx, addr, func(cn *conn) error {
+			last = cn
 			if x.ends {
 				cancel()
 			}
@@ -245,6 +248,9 @@ func TestIdleConnections(t *testing.T) {
 		cancel()
 		if calls != x.calls || !errors.Is(err, x.want) || x.want == nil && err != nil {
 			t.Errorf("a connection that %s: %d calls, %v", x.name, calls, err)
+		}
+		if kept := slices.Contains(c.cluster.idle[addr], last); kept != (x.want == nil) {
+			t.Errorf("a connection that %s waits for the next question: %v", x.name, kept)
 		}
 	}
 	if c.Close(); left.Load() != int64(1) { // the one that was taken

@@ -234,6 +234,40 @@ func TestStopAway(t *testing.T) {
 	}
 }
 
+// TestStopAcrossReconnect: where a reconnect comes while the last requests are answered, the server may have taken the
+// subscription anew: another reconnect ends it there.
+func TestStopAcrossReconnect(t *testing.T) {
+	s, _ := runServer(t, t.TempDir(), -1)
+	c, asker := dialTest(t, s.ClientURL(), Options{}), connect(t, s.ClientURL())
+	begun, release, stopped := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	stop, err := c.Bus().Serve("ask", "q", func(stream.Message) { close(begun); <-release })
+	if err == nil {
+		err = errors.Join(asker.PublishRequest("ask", asker.NewInbox(), nil), asker.Flush())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	subscriptions := s.NumSubscriptions()
+	go func() { stop(); close(stopped) }()
+	for s.NumSubscriptions() >= subscriptions && t.Context().Err() == nil { // until it has begun to end
+		_ = asker.Flush()
+	}
+	back := c.conns[0].StatusChanged(natsgo.CONNECTED)
+	defer c.conns[0].RemoveStatusListener(back)
+	if err := c.conns[0].ForceReconnect(); err != nil {
+		t.Fatal(err)
+	}
+	<-back
+	close(release)
+	<-stopped
+	select {
+	case <-back:
+	case <-time.After(20 * time.Second):
+		t.Error("the server may still send requests here")
+	}
+}
+
 // TestLives holds that each loss of the connection ends what waits for a reply over it.
 func TestLives(t *testing.T) {
 	s, _ := runServer(t, t.TempDir(), -1)
