@@ -12,6 +12,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/random"
+	"hindsight/pkg/codec"
 )
 
 func namedModel(t testing.TB, text string) *model.Model {
@@ -86,6 +87,77 @@ func TestNamedLog(t *testing.T) {
 	// Of e0 and e1, whose reward is known in the log: .6 and .2.
 	if got := r.Rewards.Shown(float64(r.Replay.SNIPS.Value)); math.Abs(got-.4) > 1e-9 {
 		t.Errorf("mean reward %v", got)
+	}
+}
+
+// TestNamedByHand: what a log knows of each round's outcomes, of what they are worth, and of budgets, by hand.
+func TestNamedByHand(t *testing.T) {
+	m := namedModel(t, "actions: [x, y]\nreward: q - c/10\noutcomes: {q: {window: 60s}, c: "+
+		"{min: 2.5, max: 10, clip: true, window: 10s}}\nbudget: {b: {of: c*c, mean_at_most: 9}}\n")
+	bare := readEvents(t, namedLog, dataset.Options{}, logs.Options{})
+	r := bare.For(m)
+	nan := math.NaN()
+	for i, c := range []struct {
+		value      float64
+		known, any bool
+		named      []float64 // of c, q and the budget
+	}{
+		{.8 - .25, true, true, []float64{2.5, .8, 6.25}}, {.5 - .3, true, true, []float64{3, .5, 9}},
+		{0, false, true, []float64{4, nan, 16}}, {0, false, false, []float64{nan, nan, nan}},
+		{1 - .25, true, true, []float64{2.5, 1, 6.25}},
+	} {
+		value, known, any := r.Worth(i)
+		if math.Abs(value-c.value) > 1e-12 || known != c.known || any != c.any {
+			t.Errorf("round %d is worth %v, %t, %t", i, value, known, any)
+		}
+		a := r.Log.Slot(i)
+		got := make([]float64, 3)
+		if r.NamedValues(got, i, a); fmt.Sprint(got) != fmt.Sprint(c.named) {
+			t.Errorf("round %d has %v, want %v", i, got, c.named)
+		}
+		if r.NamedValues(got, i, 1-a); !math.IsNaN(got[0]) || !math.IsNaN(got[1]) || !math.IsNaN(got[2]) {
+			t.Errorf("of another action than was played it has %v", got)
+		}
+		closed := r.Closed(nil, i, a)
+		for k, x := range closed {
+			want := codec.Closed{Name: string("cq"[k]), Fate: codec.Skipped, Partition: -1, Offset: -1}
+			if v := c.named[k]; !math.IsNaN(v) {
+				want.Fate, want.Value, want.Partition, want.Offset = codec.Observed, v, 0, 0
+			}
+			if len(closed) != 2 || x != want {
+				t.Errorf("round %d: %+v, want %+v", i, x, want)
+			}
+		}
+	}
+	if r.Formula() != "q - c/10" || strings.Join(r.Named(), ", ") != "c, q, budget b" || !r.RecordsDelays() ||
+		r.Scale() != (loop.Range{Min: -1, Max: .75}) {
+		t.Errorf("%s of %q in %v", r.Formula(), r.Named(), r.Scale())
+	}
+	if bare.Formula() != "" || bare.Named() != nil || bare.Closed(nil, 0, 0) != nil || bare.RecordsDelays() {
+		t.Errorf("without a model: %q of %q", bare.Formula(), bare.Named())
+	}
+	seen := map[string]string{bare.Digest(): "no outcomes"}
+	for of, with := range map[string]string{"all": "", "a value": `"value":0.8,`, "a time": `00:00:31Z`} {
+		text := strings.Replace(namedLog, with, map[string]string{"": "", `"value":0.8,`: `"value":0.7,`,
+			`00:00:31Z`: `00:00:32Z`}[with], 1)
+		d := readEvents(t, text, dataset.Options{}, logs.Options{}).For(m).Digest()
+		if seen[d] != "" {
+			t.Errorf("rounds with another %s than %s have the same digest", of, seen[d])
+		}
+		seen[d] = of
+	}
+	one := tableLog(t)
+	for i, want := range []float64{1, 0, nan} {
+		if value, known, any := one.Worth(i); known != (i < 2) || any != known || known && value != want ||
+			one.Scale() != (loop.Range{Min: 0, Max: 1}) {
+			t.Errorf("round %d of one reward is worth %v, %t", i, value, known)
+		}
+	}
+	if err := UseOutcomes(m, one); err == nil || !strings.Contains(err.Error(), "has no outcome") {
+		t.Errorf("named outcomes of a log with one reward: %v", err)
+	}
+	if err := UseOutcomes(m, threeLabels(t)); err == nil || !strings.Contains(err.Error(), "has one loss, and") {
+		t.Errorf("named outcomes of labels: %v", err)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/dataset"
+	"hindsight/internal/logs"
 	"hindsight/pkg/codec"
 )
 
@@ -98,6 +100,69 @@ func TestTwistErrors(t *testing.T) {
 	} {
 		if _, err := Twist(threeLabels(t), spec, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", spec, err, want)
+		}
+	}
+}
+
+// TestDescribe: what is said of data, and which models, twists and delays it allows.
+func TestDescribe(t *testing.T) {
+	log := targetLog(t)
+	d := Describe(log)
+	if p := d.Propensities; d.Rounds != 4 || d.Observed != 3 || d.Actions != 3 || d.Truth || d.First != nil ||
+		*p != (Propensities{Min: .25, P1: .25, Median: .5, Max: 1, Inverse: (2 + 4 + 2 + 1) / 4.}) {
+		t.Errorf("%+v, %+v", d, p)
+	}
+	if d := Describe(threeLabels(t)); d.Rounds != 6 || d.Observed != 6 || !d.Truth || d.Propensities != nil {
+		t.Errorf("%+v", d)
+	}
+	if d := Describe(timedLog(t)); d.First.Unix() != 1577836800 || d.Last.Unix() != 1577836830 || d.Observed != 3 ||
+		d.Propensities != nil {
+		t.Errorf("%+v", d)
+	}
+	for _, e := range Twists() {
+		if e.Name != "permute" && e.Name != "rewards" {
+			t.Errorf("a twist %s", e.Name)
+		}
+	}
+	if _, err := Twist(log, "permute:0.5", 1); err == nil || !strings.Contains(err.Error(), "does not tell") {
+		t.Errorf("a log of decisions is twisted: %v", err)
+	}
+	var runs []Result
+	for _, spec := range []string{"exp:9", "recorded", "exp:9", "none"} {
+		r := Result{}
+		r.Delays.Spec, r.Delays.Invented = spec, spec != "recorded"
+		runs = append(runs, r)
+	}
+	if got := InventedDelays(runs); got != "Artificial delays, not those of the data: exp:9, none" ||
+		InventedDelays(runs[1:2]) != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestUseActions: a model takes the actions of data where it lists none, and one that cannot play them is named.
+func TestUseActions(t *testing.T) {
+	const line = `{"actions":["p","q","r"],"action":"q","propensity":0.5,"loss":1}` + "\n"
+	all := readEvents(t, line+line, dataset.Options{}, logs.Options{})
+	some := readEvents(t, line+strings.Replace(line, `"r"`, `"s","t"`, 1), dataset.Options{}, logs.Options{})
+	for _, c := range []struct {
+		of    *Rounds
+		model string
+		want  string // the actions, or the error
+	}{
+		{threeLabels(t), "", "a b c"}, {threeLabels(t), "actions: [a, b, c]", "a b c"},
+		{threeLabels(t), "actions: [a, c, b]", "the model lists the actions a, c, b, but the data has a, b, c: list"},
+		{threeLabels(t), "actions: [a, b, c, d, e, f, g, h, i, j]", "actions a, b, c, d, e, f, g, h, i, j, but the"},
+		{threeLabels(t), "actions: [a, b, c, d, e, f, g, h, i, j, k]", "c, d, e, f, g, h, i, j, …, but the data"},
+		{all, "", "p q r"}, {all, "actions: [r, q, p, z]", "r q p z"}, {some, "", ""},
+		{all, "actions: [p, q, z]", `the model does not list the action "r" of the log`},
+		{all, "max_actions: 2", "a round of the log has 3 actions, and the model's max_actions is 2"},
+		{some, "max_actions: 4", ""}, {some, "max_actions: 3", "a round of the log has 4 actions"},
+	} {
+		m := namedModel(t, c.model)
+		err := UseActions(m, c.of)
+		if got := strings.Join(m.Actions, " "); err == nil && got != c.want || err != nil &&
+			!strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s of %s: %q, %v, want %q", c.model, c.of.Name, got, err, c.want)
 		}
 	}
 }

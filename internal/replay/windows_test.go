@@ -83,6 +83,24 @@ func TestOneSeedProposesTheCheapest(t *testing.T) {
 	}
 }
 
+// TestPriceOfAnOutcome: of a named outcome a window costs what its own outcomes skip; without regret losses decide.
+func TestPriceOfAnOutcome(t *testing.T) {
+	run := func(loss float64, skipped int64) []Result {
+		return []Result{{Rounds: 10, MeanLoss: &loss, Outcomes: []NamedOutcome{{Name: "p"},
+			{Name: "q", OutcomeFates: OutcomeFates{Skipped: skipped, Late: 2}}}}}
+	}
+	windows := []loop.Window{{Rounds: 10}, {Rounds: 20}}
+	prices := PriceWindows(windows, "q", [][]Result{run(.5, 5), run(.25, 4)})
+	if p := prices[0]; p.Skipped != .5 || p.Late != .2 || p.MeanLoss.Value != .5 || p.Regret != nil ||
+		!slices.Equal(recommended(prices), []string{"20 rounds"}) {
+		t.Errorf("%+v, proposed %v", p, recommended(prices))
+	}
+	prices = PriceWindows(windows, "", [][]Result{run(.5, 5), {{Rounds: 10}}}) // nothing is known of the second
+	if prices[0].Skipped != 0 || !slices.Equal(recommended(prices), []string{"10 rounds"}) {
+		t.Errorf("%+v, proposed %v", prices[0], recommended(prices))
+	}
+}
+
 func TestNoLossProposesNothing(t *testing.T) {
 	prices := PriceWindows([]loop.Window{{Rounds: 1}}, "", [][]Result{{{Rounds: 5}}})
 	if got := recommended(prices); got != nil {
@@ -111,6 +129,14 @@ func TestDefaultWindows(t *testing.T) {
 	}
 	if !slices.Equal(text, []string{"2m", "5m", "10m", "30m", "1h", "2h"}) {
 		t.Errorf("windows in time: %v", text)
+	}
+	for want, came := range map[string][]int64{"1h": {scan.NoTime}, "2160h": {3e15 * 365, 3e15 * 365}, "1s": {-5}} {
+		if got := timedWindows([]int64{0, 0}, came); len(got) != 1 || model.FormatWindow(got[0]) != want {
+			t.Errorf("outcomes at %v: windows %v, want %s", came, got, want)
+		}
+	}
+	if got := DefaultWindows(timedLog(t), ""); len(got) == 0 || got[0].Rounds != 0 || got[0].Nanos != 1e9 {
+		t.Errorf("windows of a log with times: %v", got)
 	}
 }
 
