@@ -80,6 +80,36 @@ func TestContextsByHand(t *testing.T) {
 	near(t, "all", w.Mean, (80+22.5+1)/171)
 }
 
+// Few values of a number are each their own group, and what the sample had not is any other; places of a vector are
+// numbers, whole vectors and numbers that the sample lacks are none.
+func TestContextsOfNumbers(t *testing.T) {
+	c := newContextTable()
+	add := func(rounds int, features []codec.Feature, loss float64, vector ...float64) {
+		for range rounds {
+			c.addContext(&codec.Context{Features: features, Vector: vector}, 1, loss)
+		}
+	}
+	number := func(name string, x float64) codec.Feature {
+		return codec.Feature{Name: name, Kind: codec.Number, Value: x}
+	}
+	add(contextSample-100, []codec.Feature{number("n", 1)}, 0, 1, 2)
+	add(100, []codec.Feature{number("n", 2)}, .5, 1, 3)
+	add(200, []codec.Feature{number("n", 7), number("new", 1), codec.VectorOf("v", []float64{1})}, 1, 1, 2)
+	w := c.report("loss")
+	var got []string
+	for _, g := range w.Worst {
+		got = append(got, fmt.Sprint(g.Context, " ", g.Rounds, " ", g.Mean))
+	}
+	if want := "n = any other 200 1, n = 2 100 0.5, x1 = 3 100 0.5"; strings.Join(got, ", ") != want ||
+		w.Untracked != 2*200 || w.Small != 0 || w.Groups != 5 {
+		t.Errorf("%q, want %q; %+v", got, want, w)
+	}
+	if c.report("loss").Groups != 5 || (*contextTable)(nil).report("loss") != nil ||
+		newContextTable().report("loss") != nil {
+		t.Error("a report changes what is reported, or there is one of nothing")
+	}
+}
+
 // Memory has a limit: a feature with a value a round does not make a group a round.
 func TestContextsAreBounded(t *testing.T) {
 	c := newContextTable()

@@ -2,6 +2,8 @@ package replay
 
 import (
 	"encoding/json"
+	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,6 +132,9 @@ func TestJournalKey(t *testing.T) {
 		"delays":        func(tr *Trial) { tr.Delays = delay.Sequence(make([]int64, 50)).Delays() },
 		"delays of a 0": func(tr *Trial) { tr.Delays = recorded("0\n") },
 		"delays of a 1": func(tr *Trial) { tr.Delays = recorded("1\n") },
+		"many delays":   func(tr *Trial) { tr.Delays = recorded(strings.Repeat("0\n", 700)) },
+		"other delays":  func(tr *Trial) { tr.Delays = recorded("1\n" + strings.Repeat("0\n", 699)) },
+		"contexts":      func(tr *Trial) { tr.Contexts = true },
 		"length":        func(tr *Trial) { tr.Rounds = OfWorld(world.NewSigmoid(1, 51, world.SigmoidOptions{})) },
 		"data":          func(tr *Trial) { tr.Rounds = OfWorld(world.NewSigmoid(2, 50, world.SigmoidOptions{})) },
 		"rewards":       func(tr *Trial) { tr.Rounds = twistedWorld(t, "rewards:.9,.1") },
@@ -161,6 +166,32 @@ func twistedWorld(t *testing.T, spec string) *Rounds {
 		t.Fatal(err)
 	}
 	return env
+}
+
+// TestJournalDamaged: a result that is kept and is none is named with the file.
+func TestJournalDamaged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "runs.jsonl")
+	j := openJournal(t, path)
+	if err := errors.Join(j.Write("whole", 7), j.Write("other", "x")); err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range []*Journal{j, openJournal(t, path)} {
+		if v, err := Kept[int](j, "whole"); err != nil || *v != 7 {
+			t.Errorf("%v, %v", v, err)
+		}
+		if v, err := Kept[int](j, "other"); !errors.Is(err, ErrDamaged) || !strings.HasPrefix(err.Error(), path) {
+			t.Errorf("%v, %v", v, err)
+		}
+		if v, err := Kept[int](j, "none"); err != nil || v != nil {
+			t.Errorf("%v, %v", v, err)
+		}
+		if err := j.Write("bad", math.NaN()); err == nil {
+			t.Error("what has no JSON is written")
+		}
+	}
+	if _, err := OpenJournal(t.TempDir(), "v1"); err == nil {
+		t.Error("a folder is a journal")
+	}
 }
 
 // TestJournalRefuses: a file that is something else stays as it is.
