@@ -113,3 +113,70 @@ func (l eager) Bounds(ctx context.Context, topic string, partition int) (first, 
 	first, next, err = l.Log.Bounds(ctx, topic, partition)
 	return first, next, errors.Join(err, l.Truncate(topic, partition, l.before))
 }
+
+// TestPace: an outcome waits for the acknowledgement of the cut before it, 5 ms at most, and a decision without one
+// 100 ms from when the first came, unless they are many.
+func TestPace(t *testing.T) {
+	c := &Core{chooser: newChooser(nil, loop.NewJoiner(0, codec.Limits{Heart: loop.Heart}, 1, nil), 0)}
+	at := time.Now()
+	c.cutAt = at
+	for i, x := range []struct {
+		outcomes, decisions int
+		acked               uint64
+		after, want         time.Duration // ms
+	}{
+		{0, 0, 7, 0, -1}, {0, 1, 7, 0, 100}, {0, 2, 7, 40, 60}, {0, 2, 7, 100, 0}, {0, 2, 7, 150, 0},
+		{0, 0, 7, 150, -1}, {0, 1, 7, 200, 100}, {0, manyDecisions - 1, 7, 200, 100}, {0, manyDecisions, 7, 200, 0},
+		{1, 0, 7, 201, 0}, {1, 0, 8, 2, 0}, {1, 0, 6, 2, 3}, {1, 9, 6, 4, 1}, {1, 0, 6, 5, 0}, {1, 0, 6, 9, 0},
+	} {
+		c.cutSeq = 7
+		c.acked.Store(x.acked)
+		want := x.want
+		if want > 0 {
+			want *= time.Millisecond
+		}
+		if got := c.pace(x.outcomes, x.decisions, at.Add(x.after*time.Millisecond)); got != want {
+			t.Errorf("%d: %+v: wait %v", i, x, got)
+		}
+	}
+	if c.acked.Store(6); c.pace(1, 0, time.Time{}) != 0 || c.pace(0, 1, time.Time{}) != 0 {
+		t.Error("a simulation waits")
+	}
+}
+
+// TestAcknowledged: rejects are stored once their cut is, the owner is woken once by the acknowledgement for which it
+// waits, and an append that failed ends the joiner.
+func TestAcknowledged(t *testing.T) {
+	log, ctx, woken, told := mem.New(mem.Options{}), t.Context(), 0, ""
+	no(t, log.Create(ctx, "r", 1, stream.TopicOptions{}))
+	c := &Core{cfg: Config{Topics: Topics{Feedback: "f", Rejects: "r"}, Wake: func() { woken++ }}}
+	c.cfg.Hooks.Append = func(topic string, _ error) { told += topic }
+	var err error
+	c.rejects, err = log.Writer(ctx, "r", 0, nil)
+	no(t, err)
+	for seq := range uint64(3) {
+		c.ready.Rejects = []codec.Reject{{Topic: "outcomes", Reason: codec.ReasonOrphan, Bytes: make([]byte, 10)}}
+		no(t, c.queueRejects(ctx, seq+1))
+	}
+	c.cutSeq = 2
+	for _, x := range []struct {
+		seq           uint64
+		stored, woken int
+	}{{0, 0, 0}, {1, 1, 0}, {2, 2, 1}, {3, 3, 1}} {
+		if x.seq > 0 {
+			c.ack(x.seq, int64(x.seq), nil)
+		}
+		no(t, c.rest(ctx))
+		if _, stored, err := log.Bounds(ctx, "r", 0); err != nil || int(stored) != x.stored || woken != x.woken ||
+			len(c.queue) != 3-x.stored || c.queued != 10*len(c.queue) {
+			t.Errorf("%+v: %d stored, woken %d times, %d wait, of %d bytes", x, stored, woken, len(c.queue), c.queued)
+		}
+	}
+	broken := errors.New("broken")
+	for range 2 {
+		c.ack(4, -1, broken)
+	}
+	if _, _, err := c.Step(ctx, time.Time{}); err != broken || c.acked.Load() != 3 || woken != 2 || told != "ff" {
+		t.Errorf("%v, acknowledged %d, woken %d times, told of %s", err, c.acked.Load(), woken, told)
+	}
+}
