@@ -245,6 +245,9 @@ func TestCloseGivesBack(t *testing.T) {
 	if err := a.Close(); err != nil || a.sub.IsValid() || len(l.allAppenders()) != 1 {
 		t.Errorf("closed: %v; subscribed %v, %d appenders", err, a.sub.IsValid(), len(l.allAppenders()))
 	}
+	if err := a.Flush(t.Context()); !errors.Is(err, stream.ErrClosed) {
+		t.Errorf("closed: flush says %v", err)
+	}
 	b.sent.Store(1)
 	if err := l.Close(); err != nil || b.sub.IsValid() || len(l.allAppenders()) != 0 {
 		t.Errorf("log closed: %v; subscribed %v, %d appenders", err, b.sub.IsValid(), len(l.allAppenders()))
