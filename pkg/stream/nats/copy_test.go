@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -73,6 +74,11 @@ func TestCopy(t *testing.T) {
 		if err := from.CopyTopic(ctx, to, "x", configOf(t, from)); err != nil {
 			t.Fatal(err)
 		}
+		soon, cancel := context.WithTimeout(ctx, 4*time.Second) // a copy without its end holds a server up for five
+		if first, next, err := to.Bounds(soon, "x", 0); first != 2 || next != 5 || err != nil {
+			t.Errorf("a copy from %d to %d, %v, and not from 2 to 5", first, next, err)
+		}
+		cancel()
 	}
 	read := func(l *Log, partition int) (all []string) {
 		t.Helper()
