@@ -134,6 +134,27 @@ func TestLostContextOfRequest(t *testing.T) {
 	}
 }
 
+// TestDecidedTwice: a decision that is stored twice has a wrong number, and not an id of an earlier round.
+func TestDecidedTwice(t *testing.T) {
+	w := liveWorld(t, 1, 3, 5)
+	recs := w.records(w.ts.Decisions, 0)
+	last := recs[len(recs)-1]
+	for i := range recs {
+		if recs[i].Type == "" {
+			last.Key, last.Value = recs[i].Key, recs[i].Value
+		}
+	}
+	last.Offset, last.Type = last.Offset+1, ""
+	w.no(w.log.Edit(w.ts.Decisions, 0, func([]stream.Record) []stream.Record { return append(recs, last) }))
+	at := site{topic: w.ts.Decisions, offset: last.Offset, field: "n"}
+	found := w.attempt().found
+	_, number := found[at]
+	at.field = "id"
+	if _, id := found[at]; !number || id {
+		t.Errorf("%+v", found)
+	}
+}
+
 // TestNewHeart: a heart that decides again remembers the id of the last round alone: of those before it the log tells.
 func TestNewHeart(t *testing.T) {
 	w := liveWorld(t, 1, 3, 5)

@@ -301,6 +301,53 @@ func TestVerifyDroppedBesideEra(t *testing.T) {
 	}
 }
 
+// TestRejectsOfLostCuts: what a cut refused that the feedback log has lost is not taken for a reject of a later cut
+// that has its number, also where retention has dropped the mark of the era in which that was taken.
+func TestRejectsOfLostCuts(t *testing.T) {
+	w := newWorld(t, 1, 4)
+	w.use(4)
+	w.rounds(120)
+	w.loseFeedback(10)
+	w.rounds(5)
+	recs := w.records(w.ts.Feedback, 0)
+	w.drop(w.ts.Feedback, 0, 1+slices.IndexFunc(recs, func(r stream.Record) bool {
+		m, err := codec.ParseFeedbackMark(r.Value)
+		return r.Type == codec.TypeMark && err == nil && m.Era > 0
+	}))
+	if r := w.verify(); r.Differences > 0 || r.Rejects.Checked == 0 {
+		t.Errorf("%+v\n%s", r.First, r.text())
+	}
+}
+
+// TestRoundsBeforeEpoch: a snapshot tells of the last round of each partition that has feedback, also if all of one is
+// older than the epoch at which recomputing begins.
+func TestRoundsBeforeEpoch(t *testing.T) {
+	w := newWorld(t, 2, 1)
+	const text = warmBase + "oracle: linear\nversion: "
+	rounds := func(p, n int) {
+		for range n {
+			w.asked++
+			_, err := w.in[p].Append(w.ctx,
+				&stream.Record{Value: fmt.Appendf(nil, `{"id":"c%d","features":{"x":1},"actions":["a","b"]}`, w.asked)})
+			w.no(err)
+		}
+		w.pump()
+		w.idle()
+		w.pump()
+	}
+	w.useModel(text + "1\n")
+	rounds(0, 1)
+	w.useModel(text + "2\n")
+	rounds(1, 40)
+	w.drop(w.ts.Feedback, 0, slices.IndexFunc(w.records(w.ts.Feedback, 0), func(r stream.Record) bool {
+		rec, err := codec.ParseEpoch(r.Value)
+		return r.Type == codec.TypeEpoch && err == nil && rec.Epoch == 2
+	}))
+	if r := w.verify(); r.Differences > 0 || r.Snapshots.Checked == 0 || r.Start != "epoch 2, after feedback 1" {
+		t.Errorf("%+v\n%s", r.First, r.text())
+	}
+}
+
 // TestVerifyBesideRepeat: a context may repeat a round that came while the ends were fetched.
 func TestVerifyBesideRepeat(t *testing.T) {
 	w := liveWorld(t, 1, 5, 20)

@@ -465,7 +465,8 @@ func TestEpochGone(t *testing.T) {
 	}
 }
 
-// TestEraAfterFeedback: the mark of an era tells of as much feedback as there is before it, if that is known.
+// TestEraAfterFeedback: the mark of an era, and the record of an epoch, tell of as much feedback as there is before
+// them, if that is known.
 func TestEraAfterFeedback(t *testing.T) {
 	for _, c := range []struct {
 		n, told int64
@@ -476,6 +477,11 @@ func TestEraAfterFeedback(t *testing.T) {
 		f.n, f.rejects = c.n, newOutcomeRejects(v, &logCursor{})
 		f.opens(&stream.Record{Offset: 20}, &codec.FeedbackMark{N: c.told, Era: 1})
 		if d := v.report.First; (d == nil) != c.ok || d != nil && d.Field != "n" {
+			t.Errorf("%+v: %+v", c, d)
+		}
+		v.report = Report{}
+		f.begin(&stream.Record{Value: codec.AppendEpoch(nil, &codec.Epoch{Epoch: 1, Through: c.told})})
+		if d := v.report.First; (d == nil) != c.ok || d != nil && d.Field != "through" {
 			t.Errorf("%+v: %+v", c, d)
 		}
 	}
