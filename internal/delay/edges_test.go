@@ -113,6 +113,7 @@ func TestRecordedFiles(t *testing.T) {
 	}{
 		"delays":    {"3\n never \r\n0\n10", "", logs.Mapping{}, []int64{3, Never, 0, 10, 3}},
 		"largest":   {"9223372036854775807\n", "", logs.Mapping{}, []int64{grammar.MaxCount}},
+		"long line": {"3\n" + strings.Repeat("0", 1<<17), ": bufio.Scanner: token too long", logs.Mapping{}, nil},
 		"one bad":   {"3\n-1\n", `:2: "-1" is not a delay`, logs.Mapping{}, nil},
 		"no number": {"3\n4\nx\n", `:3: "x" is not a delay`, logs.Mapping{}, nil},
 		"times": {strings.NewReplacer("at", "decision_ts", "then", "outcome_ts").Replace(csv), "", logs.Mapping{},
