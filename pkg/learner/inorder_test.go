@@ -123,6 +123,72 @@ func TestInOrderIsOrder(t *testing.T) {
 	})
 }
 
+// TestWatchArrivals: a learner that is fed as outcomes arrive keeps, once all rounds are there, the models of one that
+// is fed in the order of decisions; an oracle of no class keeps none.
+func TestWatchArrivals(t *testing.T) {
+	class := levels{.1, .3, .5, .7, .9}
+	fed := func(watch func(*DAFA, *Models) error) *DAFA {
+		reg, err := oracle.NewHedge(class, oracle.HedgeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := NewDAFA(reg, Fixed{G: 10})
+		if err := watch(d, newLevels()); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	rounds := crowd(rand.New(rand.NewPCG(3, 1)), 60)
+	order := slices.Clone(rounds)
+	for i := range order {
+		order[i].N = order[i].Decision
+	}
+	want := fed((*DAFA).Watch)
+	for _, r := range rounds {
+		want.Learn(r)
+	}
+	got := fed((*DAFA).WatchArrivals)
+	got.BeginAfter(0)
+	for i := 0; i < len(order); i += 6 {
+		slices.Reverse(order[i : i+6])
+	}
+	for i, r := range order {
+		again := *r
+		again.N = int64(i + 1)
+		if got.Learn(&again); i%6 == 5 && got.Turn() != int64(i+2) {
+			t.Fatalf("after %d rounds it is the turn of %d", i+1, got.Turn())
+		}
+	}
+	if !bytes.Equal(stateOf(t, got.Models()), stateOf(t, want.Models())) {
+		t.Error("other models than in the order of decisions")
+	}
+	began := fed((*DAFA).WatchArrivals)
+	began.BeginAfter(60)
+	for _, r := range rounds { // known before its epoch
+		began.Learn(r)
+	}
+	if p := began.Models().Plausible(); p.Charged != int64(countOwn(rounds)) || want.Turn() != 0 {
+		t.Errorf("%+v of rounds before the epoch", p)
+	}
+	linear, err := oracle.NewLinear(oracle.LinearOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if NewDAFA(linear, Fixed{G: 10}).WatchArrivals(newLevels()) == nil {
+		t.Error("models are kept beside a regression")
+	}
+}
+
+// countOwn counts rounds that were the learner's own and were not withdrawn.
+func countOwn(rounds []*Round) (n int) {
+	for _, r := range rounds {
+		if !r.Borrowed && r.Fate != Withdrawn {
+			n++
+		}
+	}
+	return n
+}
+
 // TestInOrderLost: a decision that never has feedback, which only the loss of a log's tail can
 // cause, holds up those behind it until they take too much memory; if it comes then, it is
 // charged and is no evidence. What an epoch's learner learned again before it is charged.

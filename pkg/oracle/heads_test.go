@@ -207,3 +207,53 @@ func TestHeadsByName(t *testing.T) {
 		t.Error("a refused state changed a head")
 	}
 }
+
+// always is a class of constants.
+type always []float64
+
+func (c always) Size() int                                  { return len(c) }
+func (c always) Eval(dst []float64, _ *oracle.Input, _ int) { copy(dst, c) }
+
+// TestHeadsOfKinds: heads may be oracles that count nothing and notice no changes; one begins where it is told, of a
+// good as of a cost, and an oracle that cannot says so.
+func TestHeadsOfKinds(t *testing.T) {
+	hedge := func() oracle.Regressor { return must(oracle.NewHedge(always{0, 1}, oracle.HedgeOptions{})) }
+	linear := func() oracle.Regressor { return must(oracle.NewLinear(oracle.LinearOptions{})) }
+	if _, err := oracle.NewHeads([]oracle.Head{{Name: "q", Regressor: linear()}, {Name: "q", Regressor: linear()}},
+		byName); err == nil {
+		t.Error("two heads of one outcome are taken")
+	}
+	h := must(oracle.NewHeads([]oracle.Head{{Name: "h", Regressor: hedge()},
+		{Name: "q", Regressor: linear(), Good: true}, {Name: "c", Regressor: linear()},
+		{Name: oracle.LossHead, Regressor: hedge()}}, byName))
+	if err := h.Expect(0, false, nil, 0); err == nil {
+		t.Error("hedge begins at a value")
+	}
+	for k, good := range map[int]bool{1: true, 2: false} {
+		if err := h.Expect(k, good, map[string]float64{"a": .25, "b": 7}, 0); err != nil {
+			t.Fatal(err)
+		}
+		x, got := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}, make([]float64, 2)
+		w := make([]float64, 4)
+		w[k] = 1
+		h.Begin(x)
+		if h.Sum(got, func(string) (float64, []float64) { return 0, w }); math.Abs(got[0]-.25) > 1e-12 || got[1] != 1 {
+			t.Errorf("head %d begins at %v, want 0.25 and the most there is", k, got)
+		}
+	}
+	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}}}
+	h.HeadUpdate(1, x, 0, .5)
+	h.Update(x, 0, 1)
+	n := h.Counts()
+	if _, ok := h.Changes(); ok || h.OrderFree() || h.Lost() != 1 || len(h.Heads()) != 4 || n.Fed != 1 ||
+		n.Actions != 1 {
+		t.Errorf("changes %t, order free %t, lost %v, %+v", ok, h.OrderFree(), h.Lost(), n)
+	}
+	if p := h.Heads()[3].Regressor.(*oracle.Hedge).AppendLosses(nil); p[0] != 1 || p[1] != 0 {
+		t.Errorf("the head of the loss was fed %v", p)
+	}
+	free := must(oracle.NewHeads([]oracle.Head{{Name: "h", Regressor: hedge()}}, byName))
+	if !free.OrderFree() {
+		t.Error("one head, of hedge, depends on the order")
+	}
+}

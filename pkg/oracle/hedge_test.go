@@ -47,6 +47,37 @@ func TestHedgeByHand(t *testing.T) {
 	}
 }
 
+// TestHedgeSlows: η goes down to the power of two below one over what is outstanding, and never up again; from there on
+// weights are those of that η from the first loss on. What tunes γ stays.
+func TestHedgeSlows(t *testing.T) {
+	class := table{{0}, {1}}
+	h, fixed := newHedge(class, HedgeOptions{Outstanding: true}), newHedge(class, HedgeOptions{})
+	x := &Input{Actions: named("a")}
+	h.Update(x, 0, 1)
+	fixed.Update(x, 0, 1)
+	for _, c := range []struct {
+		outstanding int64
+		eta         float64
+	}{{0, .5}, {2, .5}, {3, .25}, {4, .25}, {1, .25}, {5, .125}, {100, 1. / 128}} {
+		h.Slow(c.outstanding)
+		fixed.Slow(c.outstanding)
+		if eta, scale := h.Rate(); eta != c.eta || scale != math.Ln2 || h.Regret() != 2*math.Ln2 {
+			t.Errorf("with %d outstanding η is %v of %v, the regret %v", c.outstanding, eta, scale, h.Regret())
+		}
+		if w := h.AppendWeights(nil); !near(w[0]/w[1], math.Exp(-c.eta)) {
+			t.Errorf("with %d outstanding the weights are %v", c.outstanding, w)
+		}
+	}
+	if eta, _ := fixed.Rate(); eta != .5 || fixed.Slows() || !h.Slows() || h.Size() != 2 || h.Class().Size() != 2 {
+		t.Errorf("an oracle whose η stays is at %v", eta)
+	}
+	for _, o := range []HedgeOptions{{Outstanding: true, Eta: .25}, {Outstanding: true, Vovk: true, Unproved: true}} {
+		if _, err := NewHedge(class, o); err == nil {
+			t.Errorf("%+v is taken", o)
+		}
+	}
+}
+
 // TestHedgeConstants pins the table of docs/algorithms.md 2.1.
 func TestHedgeConstants(t *testing.T) {
 	hundred := make(table, 100)

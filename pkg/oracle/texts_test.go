@@ -168,3 +168,26 @@ func BenchmarkText300(b *testing.B) {
 		terms = r.Append(terms[:0], &s, 0, text)
 	}
 }
+
+// TestTextSigns: each statistic has its own name, and signs beyond ASCII are signs where CJK is words.
+func TestTextSigns(t *testing.T) {
+	names := map[string]int{}
+	for i := range TextStatistics {
+		f := TextStatistic(i)
+		if names[f.Name] = i; !(f.Lo < 0 && f.Hi > 0) {
+			t.Errorf("%+v", f)
+		}
+	}
+	if len(names) != TextStatistics {
+		t.Errorf("names %v", names)
+	}
+	_, arrow := read("\u2192\u2192")
+	_, ascii := read("??")
+	_, words := read("\u6a5f\u68b0")
+	for _, name := range []string{"chars", "words", "signs"} {
+		i := names[name]
+		if arrow[i] != ascii[i] || (arrow[i] == words[i]) != (name == "chars") {
+			t.Errorf("%s: %v of arrows, %v of question marks, %v of words", name, arrow[i], ascii[i], words[i])
+		}
+	}
+}
