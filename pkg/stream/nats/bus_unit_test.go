@@ -234,6 +234,40 @@ func TestStopAway(t *testing.T) {
 	}
 }
 
+// cutAt dials connections that break as soon as so much is written.
+type cutAt string
+
+func (at cutAt) Dial(network, address string) (net.Conn, error) {
+	c, err := net.Dial(network, address)
+	return cutConn{c, string(at)}, err
+}
+
+type cutConn struct {
+	net.Conn
+	at string
+}
+
+func (c cutConn) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(c.at)) {
+		c.Close()
+	}
+	return c.Conn.Write(b)
+}
+
+// TestServeFails holds that who could not begin to serve gets no requests when the connection is back.
+func TestServeFails(t *testing.T) {
+	s, _ := runServer(t, t.TempDir(), -1)
+	conn, err := natsgo.Connect(s.ClientURL(), natsgo.SetCustomDialer(cutAt("SUB ask")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if stop, err := NewBus(conn).Serve("ask", "q", func(stream.Message) {}); stop != nil || err == nil ||
+		conn.NumSubscriptions() != 0 {
+		t.Errorf("%v, with %d subscriptions", err, conn.NumSubscriptions())
+	}
+}
+
 // TestStopAcrossReconnect: where a reconnect comes while the last requests are answered, the server may have taken the
 // subscription anew: another reconnect ends it there.
 func TestStopAcrossReconnect(t *testing.T) {
