@@ -144,7 +144,8 @@ func TestPages(t *testing.T) {
 	}{
 		{"/v1/rounds/a%2Fb", `"propensity"`, 200},
 		{"/v1/rounds/other", "no decision that is kept has this id", 404},
-		{"/v1/rounds/" + strings.Repeat("x", 300), "at most 256 bytes", 400},
+		{"/v1/rounds/" + strings.Repeat("x", 256), "no decision that is kept has this id", 404},
+		{"/v1/rounds/" + strings.Repeat("x", 257), "at most 256 bytes", 400},
 		{"/v1/state", `"mode": "live"`, 200},
 		{"/v1/certificate", `"certificate"`, 200},
 		{"/v1/policies", "this learner keeps no models", 404},

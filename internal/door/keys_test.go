@@ -113,6 +113,9 @@ func TestKeysReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if log.Len() > 0 {
+		t.Errorf("of the first reading the log says %s", &log)
+	}
 	if !find(made["web"]) || !find(second) || find("hs_") {
 		t.Error("a key is missing, or there is one too many")
 	}

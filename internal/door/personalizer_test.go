@@ -430,7 +430,13 @@ func (w *world) evaluated(version, id, body string) (m map[string]any) {
 // TestPersonalizerEvaluation holds what evaluations say of a log whose truth is known, in both shapes, that they are
 // listed and deleted, and that one of a time without decisions fails and says so.
 func TestPersonalizerEvaluation(t *testing.T) {
-	w := open(t, setting{model: "learner: uniform\nreward: {min: 0, max: 1}\n"})
+	for _, scale := range []string{"reward", "loss"} { // a model of losses tells them as rewards, too
+		t.Run(scale, func(t *testing.T) { evaluates(t, "learner: uniform\n"+scale+": {min: 0, max: 1}\n") })
+	}
+}
+
+func evaluates(t *testing.T, model string) {
+	w := open(t, setting{model: model})
 	const rounds = 40
 	a := 0
 	for i := range rounds {
@@ -450,6 +456,7 @@ func TestPersonalizerEvaluation(t *testing.T) {
 			now.Add(from).Format(time.RFC3339), now.Add(to).Format(time.RFC3339))
 	}
 	old := w.evaluated("/v1.0", "", between(-time.Hour, time.Hour))
+	half := 0.0 // of what is played
 	results, _ := old["policyResults"].([]any)
 	if len(results) != 4 || old["status"] != "completed" {
 		t.Fatalf("%v", old)
@@ -470,6 +477,10 @@ func TestPersonalizerEvaluation(t *testing.T) {
 		near("ipsEstimatorNumerator", want.reward)
 		near("ipsEstimatorDenominator", rounds)
 		near("snipsEstimatorDenominator", want.snips)
+		if i == 0 {
+			near("averageReward", float64(a)/rounds)
+			half, _ = total["confidenceInterval"].(float64)
+		}
 		if r["name"] != want.name || r["policySource"] != want.source || total["aggregateTimeWindow"] != "PT2H" {
 			t.Errorf("%v", r)
 		}
@@ -484,7 +495,8 @@ func TestPersonalizerEvaluation(t *testing.T) {
 	summary := results[0].(map[string]any)["summary"].(map[string]any)
 	interval, _ := summary["confidenceInterval"].([]any)
 	if mean := float64(a) / rounds; summary["expectedReward"] != mean || len(interval) != 2 ||
-		interval[0].(float64) >= mean || interval[1].(float64) <= mean {
+		interval[0].(float64) >= mean || interval[1].(float64) <= mean ||
+		math.Abs(interval[1].(float64)-interval[0].(float64)-2*half) > 1e-9 {
 		t.Errorf("%v, want %v", summary, mean)
 	}
 	if got := w.call("PUT", ofVersion("", "/evaluations/mine"), between(0, time.Hour)); got.status != 409 ||
@@ -498,6 +510,12 @@ func TestPersonalizerEvaluation(t *testing.T) {
 	list := w.call("GET", ofVersion("", "/evaluations")+"&skip=1&top=1", "").object(t)["value"].([]any)
 	if len(list) != 1 || list[0].(map[string]any)["id"] != "mine" {
 		t.Errorf("%v", list)
+	}
+	for query, want := range map[string]int{"&top=0": 0, "&top=-1": 0, "&top=9": 3, "&skip=-1": 3, "&skip=9": 0} {
+		got := w.call("GET", ofVersion("", "/evaluations")+query, "").object(t)["value"].([]any)
+		if len(got) != want {
+			t.Errorf("%s: %d evaluations, want %d", query, len(got), want)
+		}
 	}
 	w.call("DELETE", ofVersion("", "/evaluations/mine"), "")
 	var all []any
