@@ -199,9 +199,15 @@ func TestAdmissionLimits(t *testing.T) {
 	if _, ok := a.take(0, 1); ok {
 		t.Errorf("%d at once", maxWaiting+1)
 	}
+	if !a.ring[fewWaiting-1].calm || a.ring[fewWaiting].calm {
+		t.Error("few wait before the first of many")
+	}
 	a.answered(0, 1)
 	if _, ok := a.take(1, 1); !ok {
 		t.Error("no room after one was answered")
+	}
+	if _, ok := new(admission).take(0, 2*maxWaitingBytes); !ok {
+		t.Error("alone, whatever its size, a request waits for nothing")
 	}
 	for _, c := range []struct {
 		size int
@@ -296,6 +302,20 @@ func TestFewWait(t *testing.T) {
 	for i := range fewWaiting + 1 {
 		if _, ok := a.take(0, 1); ok != (i < fewWaiting) {
 			t.Errorf("with %d waiting a request is taken: %v", i, ok)
+		}
+	}
+}
+
+// TestCalm: the least of what some blocks of requests took, from the first one on.
+func TestCalm(t *testing.T) {
+	var c calm
+	if got := c.took(); got != 0 {
+		t.Errorf("%d of none", got)
+	}
+	for i := range 2 * calmBlock {
+		c.note(int64(900 - i))
+		if got := c.took(); got != int64(900-i) {
+			t.Fatalf("after %d: %d", i+1, got)
 		}
 	}
 }

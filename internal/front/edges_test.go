@@ -118,9 +118,14 @@ func TestQuotaLooks(t *testing.T) {
 		step("room again", 4, true, 2)
 		time.Sleep(quotaLook)
 		step("room still", 5, true, 2)
+		for asked, left := range []int64{storedBytes + 2, 32 << 20, 1} {
+			store.set(32<<20-left, nil)
+			time.Sleep(quotaLook)
+			step("there is some room", 6+asked, true, 2)
+		}
 		q.close()
 		(*quota)(nil).close()
-		if asked := store.count(); !(*quota)(nil).take(1<<40) || asked != 5 {
+		if asked := store.count(); !(*quota)(nil).take(1<<40) || asked != 8 {
 			t.Error("without a quota something is refused")
 		}
 	})

@@ -161,7 +161,9 @@ func TestUnitRoutes(t *testing.T) {
 			}
 		}
 	}
-	for body, want := range map[string]int{`{"id":"r-3-7"}`: 3, `{"id":"r-3-7","unit":17}`: 3,
+	far := `{"id":"r-4-7"}` // of a system with more partitions
+	for body, want := range map[string]int{far: loop.PartitionOf([]byte("r-4-7"), 4), `{"id":"r-3-7"}`: 3,
+		`{"id":"r-3-7","unit":17}`:   3,
 		`{"id":"r-3-7","unit":null}`: 3} {
 		if p, _ := s.owner(&stream.Message{Data: []byte(body)}); p != want {
 			t.Errorf("%s goes to partition %d, want %d", body, p, want)

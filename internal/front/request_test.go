@@ -140,6 +140,38 @@ func testFailedSends(t *testing.T) {
 	}
 }
 
+// closed notes in which order an appender is flushed and closed.
+type closed struct {
+	stream.Appender
+	calls string
+}
+
+func (c *closed) Flush(context.Context) error { c.calls += "flush "; return nil }
+func (c *closed) Close() error                { c.calls += "close "; return nil }
+
+// TestStoreFails holds with which code a client is told that its outcome is not stored, and that the end of a service
+// waits for what is on its way.
+func TestStoreFails(t *testing.T) {
+	for err, want := range map[error]string{stream.ErrTooLarge: `"code":413`, stream.ErrUnfit: `"code":400`,
+		errors.New("away"): "the outcome log failed (away)"} {
+		w := newOutcomeWriter(nil, "m.outcomes", 0)
+		w.out, w.waiting.most = failing{err: err}, 1
+		o := &Outcomes{metrics: watch.NewMetrics(nil, nil), writers: []*outcomeWriter{w}}
+		got := replied(o.Store, stream.Message{Data: []byte(`{"id":"a","loss":1}`)})
+		if !strings.Contains(got, want) || !strings.Contains(got, `"id":"a"`) {
+			t.Errorf("%v: %s, want %s", err, got, want)
+		}
+		out := &closed{}
+		w.out = out
+		for range 2 {
+			w.close()
+		}
+		if out.calls != "flush close " {
+			t.Errorf("at the end: %s", out.calls)
+		}
+	}
+}
+
 // TestStore holds that an outcome counts against the quota with its headers, and that the time it waits is counted from
 // when it came.
 func TestStore(t *testing.T) {

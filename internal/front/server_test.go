@@ -112,6 +112,9 @@ func TestEnter(t *testing.T) {
 		check("none", "else m.decide")
 		s.rates = newRates(1)
 	}
+	if gate.Close(); gate.Waiting() != 0 {
+		t.Errorf("%d requests wait after their answers", gate.Waiting())
+	}
 }
 
 // TestForward holds with what another process is asked, and what a client is told of its answer or of none.
