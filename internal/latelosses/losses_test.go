@@ -372,3 +372,28 @@ func TestFollowKeeps(t *testing.T) {
 	late("", "u", "a", 1)
 	want("of the next draw of the unit", "a", 3)
 }
+
+// TestSilences: a round waits for its own loss and for each outcome of which nothing came; a repeat, or an id that was
+// there before, waits for none. Whoever looks may stop at any.
+func TestSilences(t *testing.T) {
+	f := codec.Feedback{Fate: codec.Imputed, Outcomes: []codec.Closed{{Name: "a", Fate: codec.Skipped},
+		{Name: "b", Fate: codec.Observed}, {Name: "c", Fate: codec.Imputed}}}
+	for stop, want := range []string{"", ",a", ",a,c", ",a,c"} {
+		var got []string
+		for name := range silences(&f) {
+			if got = append(got, name); len(got) == stop+1 {
+				break
+			}
+		}
+		if strings.Join(got, ",") != want {
+			t.Errorf("stopped at %d: %q, want %q", stop, got, want)
+		}
+	}
+	repeat, again := f, f
+	repeat.First.N, again.Reason = 1, codec.ReasonDuplicateID
+	for _, f := range []*codec.Feedback{&repeat, &again, {Fate: codec.Observed}} {
+		for name := range silences(f) {
+			t.Errorf("%+v waits for %q", f, name)
+		}
+	}
+}
