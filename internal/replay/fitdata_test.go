@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/dataset"
 	"hindsight/internal/delay"
 	classes "hindsight/internal/fit"
 	"hindsight/internal/logs"
@@ -167,4 +168,19 @@ func meanSE(x []float64) (mean, se float64) {
 		se += (v - mean) * (v - mean) / (n - 1) / n
 	}
 	return mean, math.Sqrt(se)
+}
+
+// TestFitVectors: places of a vector are columns in their order, of rows that are longer than others, too; weights are
+// those of rows that stand for several.
+func TestFitVectors(t *testing.T) {
+	const text = `{"features":[1,2],"action":"a","loss":1,"weight":2}
+{"features":[3,4,5],"action":"b","loss":0}
+`
+	d, err := FitData(readEvents(t, text, dataset.Options{}, logs.Options{}), FitOptions{Columns: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := asJSON(t, []any{d.Features, d.X, d.Weight}); got != `[["0","1","2"],[[1,2,0],[3,4,5]],[2,1]]` {
+		t.Error(got)
+	}
 }

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -164,5 +165,47 @@ func TestUseActions(t *testing.T) {
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s of %s: %q, %v, want %q", c.model, c.of.Name, got, err, c.want)
 		}
+	}
+}
+
+// TestPartsOfParts: heads, tails and picks of each other are the rows that they say, with what belongs to them.
+func TestPartsOfParts(t *testing.T) {
+	all := threeLabels(t) // n_x is 1 … 6
+	for name, c := range map[string]struct {
+		of   *Rounds
+		want []float64
+	}{
+		"tail": {Tail(all, 2), []float64{3, 4, 5, 6}}, "all of it": {Tail(all, 0), []float64{1, 2, 3, 4, 5, 6}},
+		"no tail": {Tail(all, 9), nil}, "head": {Head(all, 2), []float64{1, 2}}, "head of 0": {Head(Tail(all, 4), 0),
+			[]float64{5, 6}}, "pick": {all.Pick([]int32{4, 0}), []float64{5, 1}},
+		"pick of a tail": {Tail(all, 2).Pick([]int32{1, 0}), []float64{4, 3}},
+		"pick of a pick": {all.Pick([]int32{4, 0, 2}).Pick([]int32{2, 0}), []float64{3, 5}},
+		"tail of a pick": {Tail(all.Pick([]int32{4, 0, 2}), 1), []float64{1, 3}},
+		"head of a tail": {Head(Tail(all, 3), 2), []float64{4, 5}},
+	} {
+		var got []float64
+		truth, rounds := make([]float64, 3), c.of.Reader()
+		for i := range c.of.Len() {
+			ctx := rounds.given(i)
+			got = append(got, ctx.Features[0].Value)
+			if c.of.Truth(truth, i); truth[int(ctx.Features[0].Value-1)%3] != 0 || ctx.ID != dataset.RoundID(i) {
+				t.Errorf("%s: round %d, %s, loses %v", name, i, ctx.ID, truth)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: rows %v, want %v", name, got, c.want)
+		}
+	}
+	const arms = `{"actions":["p",{"name":"q","features":{"y":3}}],"arms":{"q":{"c":1},"p":{"c":2}}}` + "\n"
+	for text, featured := range map[string]bool{arms: true,
+		strings.Replace(arms, `,"features":{"y":3}`, "", 1): false} {
+		r := readEvents(t, text, dataset.Options{}, logs.Options{})
+		if r.ActionsBringFeatures() != featured || r.WithFeatures().Featured != featured || r.HasBaseline() {
+			t.Errorf("%s: actions bring features: %t", text, r.ActionsBringFeatures())
+		}
+	}
+	if targetLog(t).ActionsBringFeatures() || targetLog(t).WithFeatures().Featured || targetLog(t).RecordsDelays() ||
+		!timedLog(t).RecordsDelays() || !timedLog(t).Timed() || targetLog(t).Timed() {
+		t.Error("a log of one schema has features of actions, or times that it has not")
 	}
 }
