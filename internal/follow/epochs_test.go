@@ -110,6 +110,14 @@ func TestEpochRecords(t *testing.T) {
 		}
 	}
 	e := NewEpochs(build)
+	if _, err := read(e, records); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := read(e, record(4, "empty", "", "exact", large[:chunkBytes]).Records()[2:]); !errors.Is(err,
+		codec.ErrCorrupt) {
+		t.Errorf("an epoch takes the files of the one before it: %v", err)
+	}
+	e = NewEpochs(build)
 	bad := record(1)
 	bad.Rec.Model = []byte("bad")
 	bad.Rec.SHA256 = hexSum(bad.Rec.Model)
