@@ -1,10 +1,12 @@
 package replay
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 
+	"hindsight/internal/dataset"
 	"hindsight/internal/delay"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
@@ -106,5 +108,30 @@ func TestReplayByHand(t *testing.T) {
 	}
 	if _, err := Accepting(OfWorld(world.NewSigmoid(1, 10, world.SigmoidOptions{})), .5, 1); err == nil {
 		t.Error("an environment without propensities")
+	}
+}
+
+// TestReplayOfUnitsByHand: rows of one unit are one term of an error. Of two units with two rows each, one loses 0 and
+// the other 1, at weight 2; a row without a unit is its own, and so are all without units.
+func TestReplayOfUnitsByHand(t *testing.T) {
+	row := func(unit string, loss int) string {
+		return fmt.Sprintf(`{"actions":["x","y"],"action":"x","propensity":0.5,"loss":%d%s}`+"\n", loss, unit)
+	}
+	u, v := `,"unit":"u"`, `,"unit":"v"`
+	for name, c := range map[string]struct {
+		text       string
+		ips, snips float64 // standard errors
+	}{
+		"units": {row(u, 0) + row(v, 1) + row(u, 0) + row(v, 1), math.Sqrt((4+4)*2) / 4, math.Sqrt(4+4) / 8},
+		"rows":  {row("", 0) + row("", 1) + row("", 0) + row("", 1), math.Sqrt(4*4./3) / 4, math.Sqrt(4*1) / 8},
+		"both": {row(u, 1) + row("", 1) + row(u, 0) + row("", 0), math.Sqrt((0+1+1)*3./2) / 4, math.Sqrt(0+1+1) / 8},
+	} {
+		r := replayOf(t, readEvents(t, c.text, dataset.Options{}, logs.Options{}), "fixed:x", 1).Replay
+		if math.Abs(float64(r.SNIPS.SE)-c.snips) > 1e-12 || r.Rounds != 4 {
+			t.Errorf("%s: SNIPS %v ± %v, want ± %v", name, r.SNIPS.Value, r.SNIPS.SE, c.snips)
+		}
+		if math.Abs(float64(r.IPS.SE)-c.ips) > 1e-12 {
+			t.Errorf("%s: IPS %v ± %v, want ± %v", name, r.IPS.Value, r.IPS.SE, c.ips)
+		}
 	}
 }
