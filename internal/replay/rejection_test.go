@@ -124,7 +124,7 @@ func TestReplayOfUnitsByHand(t *testing.T) {
 	}{
 		"units": {row(u, 0) + row(v, 1) + row(u, 0) + row(v, 1), math.Sqrt((4+4)*2) / 4, math.Sqrt(4+4) / 8},
 		"rows":  {row("", 0) + row("", 1) + row("", 0) + row("", 1), math.Sqrt(4*4./3) / 4, math.Sqrt(4*1) / 8},
-		"both": {row(u, 1) + row("", 1) + row(u, 0) + row("", 0), math.Sqrt((0+1+1)*3./2) / 4, math.Sqrt(0+1+1) / 8},
+		"both":  {row(u, 1) + row("", 1) + row(u, 0) + row("", 0), math.Sqrt((0+1+1)*3./2) / 4, math.Sqrt(0+1+1) / 8},
 	} {
 		r := replayOf(t, readEvents(t, c.text, dataset.Options{}, logs.Options{}), "fixed:x", 1).Replay
 		if math.Abs(float64(r.SNIPS.SE)-c.snips) > 1e-12 || r.Rounds != 4 {
