@@ -431,12 +431,12 @@ func (w *world) evaluated(version, id, body string) (m map[string]any) {
 // listed and deleted, and that one of a time without decisions fails and says so.
 func TestPersonalizerEvaluation(t *testing.T) {
 	for _, scale := range []string{"reward", "loss"} { // a model of losses tells them as rewards, too
-		t.Run(scale, func(t *testing.T) { evaluates(t, "learner: uniform\n"+scale+": {min: 0, max: 1}\n") })
+		t.Run(scale, func(t *testing.T) { evaluates(t, scale) })
 	}
 }
 
-func evaluates(t *testing.T, model string) {
-	w := open(t, setting{model: model})
+func evaluates(t *testing.T, scale string) {
+	w := open(t, setting{model: "learner: uniform\n" + scale + ": {min: 0, max: 1}\n"})
 	const rounds = 40
 	a := 0
 	for i := range rounds {
@@ -446,6 +446,10 @@ func evaluates(t *testing.T, model string) {
 		if got["rewardActionId"] == "a" {
 			reward = 1
 			a++
+		}
+		if scale == "loss" {
+			w.call("POST", "/v1/outcome", fmt.Sprintf(`{"id":"e%d","loss":%d}`, i, 1-reward))
+			continue
 		}
 		w.call("POST", fmt.Sprintf("/personalizer/v1.0/events/e%d/reward", i), fmt.Sprintf(`{"value":%d}`, reward))
 	}
@@ -494,7 +498,7 @@ func evaluates(t *testing.T, model string) {
 	}
 	summary := results[0].(map[string]any)["summary"].(map[string]any)
 	interval, _ := summary["confidenceInterval"].([]any)
-	if mean := float64(a) / rounds; summary["expectedReward"] != mean || len(interval) != 2 ||
+	if mean := float64(a) / rounds; math.Abs(summary["expectedReward"].(float64)-mean) > 1e-9 || len(interval) != 2 ||
 		interval[0].(float64) >= mean || interval[1].(float64) <= mean ||
 		math.Abs(interval[1].(float64)-interval[0].(float64)-2*half) > 1e-9 {
 		t.Errorf("%v, want %v", summary, mean)

@@ -229,6 +229,22 @@ func TestSamples(t *testing.T) {
 	if r := m.rate("c_total"); r != 10 {
 		t.Errorf("rate %v", r)
 	}
+	now, before := sample{begin, map[string]vector{"c_total": {"": 5}}}, &history{}
+	if r := (&moment{now, before}).rate("c_total"); r != 0 {
+		t.Errorf("without a past the rate is %v", r)
+	}
+	before.add(now)
+	if r := (&moment{now, before}).rate("c_total"); r != 0 {
+		t.Errorf("in no time the rate is %v", r)
+	}
+	now.at = begin.Add(sampleEvery)
+	if r := (&moment{now, before}).rate("d_total"); r != 0 {
+		t.Errorf("of a counter that is not there the rate is %v", r)
+	}
+	now.values = map[string]vector{"c_total": {"": 1}}
+	if r := (&moment{now, before}).rate("c_total"); r != 0 {
+		t.Errorf("of a counter that began anew the rate is %v", r)
+	}
 	if past := h.since(m.at, time.Minute); len(past) != 13 || m.at.Sub(past[0].at) != time.Minute+sampleEvery {
 		t.Errorf("%d samples of a minute", len(past))
 	}
