@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -207,5 +209,135 @@ func TestMissingFrom(t *testing.T) {
 	err = MissingFrom(ctx, h.Log, "none", 0, 1, stream.ErrTruncated, "what")
 	if !errors.Is(err, stream.ErrTruncated) || !errors.Is(err, stream.ErrNotFound) {
 		t.Errorf("a topic that is gone: %v", err)
+	}
+}
+
+// TestSurvivor: of what was taken of an input the newest range counts that the log still holds as it was, before the
+// place at which an era is to stand and behind nothing to which an era went back.
+func TestSurvivor(t *testing.T) {
+	h := remembered(t)
+	no(t, h.Log.(*mem.Log).Truncate("d", 1, 4))
+	no(t, h.Log.(*mem.Log).Truncate("o", 1, LogStart))
+	l := ledger{core: &Core{cfg: Config{Log: h.Log, Partitions: 2}, history: *h}, ranges: make([][]taken, 4)}
+	const none = int64(math.MaxInt64)
+	lost := func(since, next, at int64) taken { return taken{since, next, 1, at} }
+	for name, x := range map[string]struct {
+		input  int
+		ranges []taken
+		before int64
+		next   int64 // of the range that survives; -1: none
+		gone   int64
+	}{
+		"all":              {0, []taken{{0, 3, 0, 10}, {3, 5, 0, 20}}, none, 5, none},
+		"not the last":     {0, []taken{{0, 3, 0, 10}, lost(3, 5, 20)}, none, 3, 20},
+		"none":             {0, []taken{lost(0, 3, 10), lost(3, 5, 20)}, none, -1, 10},
+		"before an era":    {2, []taken{{0, 3, 0, 10}, {3, 5, 0, 20}}, 20, 3, 20},
+		"an era between":   {0, []taken{{0, 2, 0, 5}, {2, 5, 0, 10}, {2, 3, 0, 15}}, 15, 2, 10},
+		"nothing taken":    {0, []taken{{3, 3, 0, 1}}, none, 3, none},
+		"without cuts":     {0, []taken{{3, 3, 0, 1}, lost(3, 5, 10)}, none, 0, 10},
+		"of outcomes":      {2, []taken{{3, 3, 0, 1}, lost(3, 5, 10)}, none, 3, 10},
+		"behind the end":   {2, []taken{{9, 9, 0, 1}}, none, 7, none},
+		"dropped since":    {1, []taken{{0, 2, 0, 10}, lost(3, 5, 20)}, none, 5, none},
+		"and lost":         {1, []taken{{0, 2, 0, 10}, lost(3, 9, 20)}, none, 2, 20},
+		"where logs begin": {3, []taken{{2, 3, 0, 10}, lost(1, 5, 20)}, none, 3, 20},
+	} {
+		for k := range x.ranges {
+			if r := &x.ranges[k]; r.sum == 0 && r.next > r.since {
+				r.sum = h.took(t, h.Topic(x.input), x.input%2, r.since, r.next).Sum
+			}
+		}
+		l.ranges[x.input], l.before = x.ranges, x.before
+		r, gone, ok, err := l.survivor(t.Context(), x.input)
+		if no(t, err); gone != x.gone || ok != (x.next >= 0) || ok && r.next != x.next {
+			t.Errorf("%s: to %d, what is behind it lies at %d, %v", name, r.next, gone, ok)
+		}
+	}
+}
+
+// TestEraPosition: the mark of an era says up to where outcomes may be read again, of all eras so far.
+func TestEraPosition(t *testing.T) {
+	h := remembered(t)
+	l := ledger{core: &Core{cfg: Config{Log: h.Log, Partitions: 2}, history: *h}, before: math.MaxInt64}
+	for _, x := range []struct{ outcomes, was, want int64 }{{3, 4, 5}, {3, 9, 9}, {5, 4, 4}} {
+		took := h.took(t, "o", 0, 0, x.outcomes)
+		l.ranges = [][]taken{{{0, 3, h.took(t, "d", 0, 0, 3).Sum, 10}}, nil, {{0, took.Next, took.Sum, 10}}, nil}
+		if x.outcomes < 5 {
+			l.ranges[2] = append(l.ranges[2], taken{x.outcomes, 5, 1, 20})
+		}
+		pos, err := l.position(t.Context(), 0, &codec.FeedbackMark{Positions: []codec.Position{{Again: x.was}}})
+		if no(t, err); pos.Again != x.want || pos.Decisions != 3 || pos.Outcomes != x.outcomes ||
+			pos.OutcomesSum != took.Sum {
+			t.Errorf("%+v: %+v", x, pos)
+		}
+	}
+}
+
+// TestHangsOn: a mark hangs on what is lost if it stands behind it in that partition, unless its joiner logged no cuts.
+func TestHangsOn(t *testing.T) {
+	m := codec.FeedbackMark{Limits: codec.Limits{Heart: loop.Heart}, Positions: []codec.Position{
+		{Decisions: 5, Outcomes: 7}, {Partition: 1, Decisions: 1, Outcomes: 2}}}
+	for lost, want := range map[codec.LostTail]bool{
+		{Topic: "decisions", Offset: 4}: true, {Topic: "decisions", Offset: 5}: false,
+		{Topic: "decisions", Partition: 1, Offset: 4}: false, {Topic: "outcomes", Offset: 6}: true,
+		{Topic: "outcomes", Offset: 7}: false, {Topic: "rejects"}: false,
+	} {
+		without := codec.FeedbackMark{Positions: m.Positions}
+		other := codec.LostTail{Topic: "outcomes", Offset: 9}
+		if hangsOn(&m, []codec.LostTail{other, lost}) != want || hangsOn(&without, []codec.LostTail{lost}) {
+			t.Errorf("%+v", lost)
+		}
+	}
+}
+
+// knownEpochs are epochs of which only the places are known.
+type knownEpochs struct {
+	Epochs
+	refs []codec.EpochRef
+}
+
+func (k knownEpochs) Refs() []codec.EpochRef { return k.refs }
+
+// TestClaimed: deciders and rejects that know of more than a feedback log that ends in era 2 with feedback 100, cut 50
+// and epoch 7 tell of an era that is lost.
+func TestClaimed(t *testing.T) {
+	type claim struct{ era, n, epoch int64 }
+	reject := func(era, cut int64) codec.Reject { return codec.Reject{Topic: "outcomes", Era: era, Cut: cut} }
+	for i, x := range []struct {
+		claims  []claim
+		rejects []codec.Reject
+		want    int64
+	}{
+		{nil, nil, -1}, {[]claim{{2, 100, 7}, {1, 0, 9}}, nil, -1}, {[]claim{{3, 0, 0}}, nil, 3},
+		{[]claim{{2, 101, 0}}, nil, 2}, {[]claim{{2, 0, 8}}, nil, 2}, {[]claim{{4, 0, 0}, {3, 0, 0}}, nil, 4},
+		{[]claim{{1, 200, 0}}, nil, -1}, // which the feedback log says
+		{nil, []codec.Reject{reject(2, 50)}, -1}, {nil, []codec.Reject{reject(2, 51)}, 2},
+		{nil, []codec.Reject{reject(3, 1)}, 3}, {nil, []codec.Reject{reject(3, 0)}, -1},
+		{nil, []codec.Reject{reject(1, 60), reject(2, 40)}, -1}, {[]claim{{5, 0, 0}}, []codec.Reject{reject(3, 1)}, 5},
+		{nil, append([]codec.Reject{reject(2, 51)}, slices.Repeat([]codec.Reject{reject(2, 41)}, 40)...), 2},
+		{nil, append([]codec.Reject{reject(2, 51)}, slices.Repeat([]codec.Reject{reject(2, 40)}, 40)...), -1},
+	} {
+		log, ctx := mem.New(mem.Options{}), t.Context()
+		no(t, log.Create(ctx, "r", 1, stream.TopicOptions{}))
+		w, err := log.Writer(ctx, "r", 0, nil)
+		no(t, err)
+		for k := range x.rejects {
+			_, err := w.Append(ctx, &stream.Record{Value: codec.AppendReject(nil, &x.rejects[k])})
+			no(t, err)
+		}
+		c := &Core{cfg: Config{Log: log, Topics: Topics{Rejects: "r"}, Epochs: knownEpochs{refs: []codec.EpochRef{
+			{Epoch: 3}, {Epoch: 7}}}}, eras: []codec.EraStart{{Era: 1, N: 20}, {Era: 2, N: 90}}}
+		c.cfg.Claims = func(_ context.Context, tell func(era, n, epoch int64)) error {
+			for _, y := range x.claims {
+				tell(y.era, y.n, y.epoch)
+			}
+			return nil
+		}
+		if got, err := c.claimed(ctx, 2, 100, 50, 40); got != x.want || err != nil {
+			t.Errorf("%d: %d, %v, want %d", i, got, err, x.want)
+		}
+		c.cfg.Claims = func(context.Context, func(era, n, epoch int64)) error { return ErrHistory }
+		if _, err := c.claimed(ctx, 2, 100, 50, 40); !errors.Is(err, ErrHistory) {
+			t.Errorf("claims that cannot be read: %v", err)
+		}
 	}
 }

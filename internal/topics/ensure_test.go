@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -85,11 +86,13 @@ func TestEnsure(t *testing.T) {
 		want   int
 		err    error
 	}{
-		"new, as it comes":       {nil, 0, 1, nil},
-		"new":                    {nil, 3, 3, nil},
-		"half made":              {[]func(*noting){create("m.contexts", 2)}, 0, 2, nil},
-		"half made, the same":    {[]func(*noting){create("m.contexts", 2)}, 2, 2, nil},
-		"half made, another":     {[]func(*noting){create("m.contexts", 2)}, 3, 0, stream.ErrPartitions},
+		"new, as it comes":    {nil, 0, 1, nil},
+		"new":                 {nil, 3, 3, nil},
+		"half made":           {[]func(*noting){create("m.contexts", 2)}, 0, 2, nil},
+		"half made, the same": {[]func(*noting){create("m.contexts", 2)}, 2, 2, nil},
+		"half made, another":  {[]func(*noting){create("m.contexts", 2)}, 3, 0, stream.ErrPartitions},
+		"half made, and wider": {[]func(*noting){create("m.contexts", 2), create("m.outcomes", 3)}, 0, 0,
+			stream.ErrPartitions},
 		"old, as it is":          {[]func(*noting){all(2)}, 0, 2, nil},
 		"old, the same":          {[]func(*noting){all(2)}, 2, 2, nil},
 		"old, fewer":             {[]func(*noting){all(2)}, 1, 0, stream.ErrPartitions},
@@ -143,6 +146,7 @@ func TestPartitions(t *testing.T) {
 		"damaged":          {[]entry{{codec.TypeMark, mark(2)}, {codec.TypeMark, mark(3)[:9]}}, 2},
 		"damaged epoch":    {[]entry{{codec.TypeMark, mark(2)}, {codec.TypeEpoch, epoch(3)[:9]}}, 2},
 		"no partitions":    {[]entry{{codec.TypeMark, mark(2)}, {codec.TypeMark, mark(0)}}, 2},
+		"far back":         {append([]entry{{codec.TypeMark, mark(3)}}, slices.Repeat([]entry{other}, 2500)...), 3},
 		"nothing but that": {[]entry{{codec.TypeMark, mark(0)}, {codec.TypeEpoch, epoch(0)}}, 4},
 	} {
 		l := &noting{Log: mem.New(mem.Options{})}
