@@ -107,6 +107,13 @@ func TestFindDecision(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 
+	var rounds []int64
+	err := x.findRound(t.Context(), codec.RoundRef{Partition: home, N: many},
+		func(d *codec.Decision) { rounds = append(rounds, d.N) })
+	if err != nil || len(rounds) != 1 || rounds[0] != many {
+		t.Errorf("round %d: found %v, %v", many, rounds, err)
+	}
+
 	// A decision that is damaged is there, and where.
 	d := codec.Decision{ID: "cut", N: many + 5, Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1},
 		Context: []byte(`{}`)}
@@ -122,5 +129,30 @@ func TestFindDecision(t *testing.T) {
 	if err := x.findDecision(t.Context(), "cut"); !errors.As(err, &damaged) || damaged.Topic != "m.decisions" ||
 		damaged.Partition != away || damaged.Offset != at {
 		t.Errorf("%v, want the error of record %d of partition %d", err, at, away)
+	}
+}
+
+// TestRejectsOfOthers: of a round of a unit the rejects of other rounds are not told.
+func TestRejectsOfOthers(t *testing.T) {
+	log := mem.New(mem.Options{Clock: clock()})
+	if err := topics.Create(t.Context(), log, "m", 1, topics.Retention{}); err != nil {
+		t.Fatal(err)
+	}
+	out, err := log.Writer(t.Context(), "m.rejects", 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, id := range []string{"mine", "other"} {
+		r := codec.Reject{Topic: "outcomes", Offset: int64(i), ID: id, Reason: codec.ReasonLate,
+			Bytes: fmt.Appendf(nil, `{"id":%q,"loss":0.5}`, id)}
+		if _, err := out.Append(t.Context(),
+			&stream.Record{Key: []byte(id), Value: codec.AppendReject(nil, &r)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := &explainer{Config: Config{Log: log}, topics: join.TopicsOf("m"), partitions: 1, e: &Explanation{},
+		rec: &stream.Record{}, dec: codec.Decision{ID: "mine", Unit: "u"}}
+	if err := x.findRejects(t.Context()); err != nil || len(x.e.Outcomes) != 1 || x.e.Outcomes[0].Offset != 0 {
+		t.Errorf("%v, %+v", err, x.e.Outcomes)
 	}
 }
