@@ -26,7 +26,8 @@ func TestErrorsHaveNames(t *testing.T) {
 		}
 	}
 	for _, code := range []int16{134, 999} { // after the last that has one, and far behind
-		if said := classify(code).Error(); !strings.HasSuffix(said, fmt.Sprintf("no name here (Kafka error %d)", code)) {
+		want := fmt.Sprintf("no name here (Kafka error %d)", code)
+		if said := classify(code).Error(); !strings.HasSuffix(said, want) {
 			t.Error(said)
 		}
 	}

@@ -494,8 +494,8 @@ func TestGroupForgets(t *testing.T) {
 	}
 }
 
-// TestGroupStaysOutside holds that a member stops that cannot join again, though brokers answer it: others may have what
-// it had.
+// TestGroupStaysOutside holds that a member stops that cannot join again, though brokers answer it: others may have
+// what it had.
 func TestGroupStaysOutside(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, 1)

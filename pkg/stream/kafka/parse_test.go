@@ -175,8 +175,8 @@ func TestHolesAndMarkers(t *testing.T) {
 	}
 }
 
-// TestUndone holds which batches are of an aborted transaction: those of its producer from its first to its marker. What
-// that producer commits right before or after is read, and what others write meanwhile.
+// TestUndone holds which batches are of an aborted transaction: those of its producer from its first to its marker.
+// What that producer commits right before or after is read, and what others write meanwhile.
 func TestUndone(t *testing.T) {
 	const data, marker = transactionBit, transactionBit | controlBit
 	u := undone{coming: []aborted{{producer: 1, first: 14}, {producer: 2, first: 18}}}

@@ -292,7 +292,7 @@ func TestChainOutlivesDuplicateWindow(t *testing.T) {
 	opened, one, _ := strings.Cut(a.prefix, ".")
 	a = next.(*appender)
 	reopened, other, _ := strings.Cut(a.prefix, ".")
-	if opened != "1" || reopened != "2" || len(one) != 13 || len(other) != 13 || one == other { // begins as it is opened
+	if opened != "1" || reopened != "2" || len(one) != 13 || len(other) != 13 || one == other {
 		t.Errorf("chains %s.%s and %s.%s", opened, one, reopened, other)
 	}
 	put := func(a *appender) error {

@@ -40,8 +40,8 @@ func TestDies(t *testing.T) {
 	}
 }
 
-// TestConnectionLost holds that what is on its way when the connection is lost is told to be unknown without waiting for
-// it any longer, and that the appender takes nothing more.
+// TestConnectionLost holds that what is on its way when the connection is lost is told to be unknown without waiting
+// for it any longer, and that the appender takes nothing more.
 func TestConnectionLost(t *testing.T) {
 	a, f, _, _ := silentStream(t, Options{AckTimeout: time.Hour}, true)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
