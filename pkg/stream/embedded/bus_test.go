@@ -3,6 +3,7 @@ package embedded_test
 import (
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -100,5 +101,27 @@ func TestBusPort(t *testing.T) {
 	if _, err := embedded.OpenBus(t.Context(), embedded.Options{Host: "0.0.0.0"}); err == nil ||
 		!strings.Contains(err.Error(), "not a loopback address") {
 		t.Error(err)
+	}
+	before := goleak.IgnoreCurrent()
+	twice := []embedded.Requester{{Name: "a", Password: "b"}, {Name: "a", Password: "c"}}
+	if e, err := embedded.OpenBus(t.Context(), embedded.Options{Port: -1, Requesters: twice}); err == nil {
+		t.Error("two requesters have one name")
+		e.Close()
+	}
+	goleak.VerifyNone(t, before)
+}
+
+// TestNameIsShown holds which process the server's tools show: the one with the name, or the command.
+func TestNameIsShown(t *testing.T) {
+	for name, shown := range map[string]string{"decider": "decider", "": filepath.Base(os.Args[0])} {
+		b, err := embedded.OpenBus(t.Context(), embedded.Options{Port: -1, Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := b.Server().Connz(nil)
+		if err != nil || len(all.Conns) == 0 || !strings.HasPrefix(all.Conns[0].Name, shown) {
+			t.Errorf("%q: %q, %v", name, all.Conns[0].Name, err)
+		}
+		b.Close()
 	}
 }

@@ -66,4 +66,62 @@ func TestChanges(t *testing.T) {
 	if c.folders[root] != "" {
 		t.Error("a folder that is gone is watched")
 	}
+	c.files[file], c.names[dir] = true, true
+	if err := c.sync(); err != nil {
+		t.Error(err)
+	}
+	is("synced", nil, nil)
+	if f := c.open[file]; f == nil {
+		t.Error("a file that was synced is not left open")
+	} else if again, err := c.file(file); again != f || err != nil {
+		t.Errorf("the file is opened again: %v", err)
+	}
+}
+
+// TestSyncInOrder holds that a block is on the disk before the one that goes on after it, and that an error is told.
+func TestSyncInOrder(t *testing.T) {
+	dir := t.TempDir()
+	var files []*os.File
+	for _, name := range []string{"10.blk", "9.blk", "11.blk", "8.blk"} {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	if err := syncInOrder(files); err != nil {
+		t.Error(err)
+	}
+	for i, want := range []string{"8.blk", "9.blk", "10.blk", "11.blk"} {
+		if got := filepath.Base(files[i].Name()); got != want {
+			t.Errorf("%s is synced as number %d, want %s", got, i, want)
+		}
+		files[i].Close()
+		if err := syncInOrder(files); err == nil {
+			t.Error("a file that cannot be synced is")
+		}
+	}
+}
+
+// TestLook holds when a store is taken for one that can write again: when a file is written and on the disk.
+func TestLook(t *testing.T) {
+	m := &mender{e: &Engine{o: Options{Dir: t.TempDir()}}}
+	room := filepath.Join(m.e.o.Dir, roomFile)
+	for _, device := range []struct {
+		is   string
+		want error
+	}{{"/dev/full", syscall.ENOSPC}, {"/dev/null", syscall.EINVAL}} { // what takes nothing, and what does not sync
+		if err := os.Symlink(device.is, room); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.look(); !errors.Is(err, device.want) {
+			t.Errorf("%s: %v", device.is, err)
+		}
+	}
+	if err := m.look(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(room); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what it wrote is left: %v", err)
+	}
 }

@@ -169,7 +169,8 @@ func TestRefusals(t *testing.T) {
 // Without a name, or as client, one can ask and report, and nothing else.
 func TestClientPermissions(t *testing.T) {
 	ctx := context.Background()
-	e := open(t, embedded.Options{Dir: t.TempDir(), Port: -1})
+	var logged locked.Buffer
+	e := open(t, embedded.Options{Dir: t.TempDir(), Port: -1, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	defer closeEngine(t, e)
 	if err := e.Log().Create(ctx, "shop.decisions", 1, stream.TopicOptions{}); err != nil {
 		t.Fatal(err)
@@ -228,6 +229,9 @@ func TestClientPermissions(t *testing.T) {
 	if _, err := natsgo.Connect(e.URL(), natsgo.UserInfo(a.User, "wrong")); err == nil {
 		t.Error("a wrong password was taken")
 	}
+	if n := strings.Count(logged.String(), "request refused"); n != 6 { // three of each
+		t.Errorf("%d refusals are in the log:\n%s", n, logged.String())
+	}
 	if first, next, err := e.Log().Bounds(ctx, "shop.decisions", 0); first != 1 || next != 1 || err != nil {
 		t.Errorf("bounds [%d, %d), %v", first, next, err)
 	}
@@ -281,10 +285,17 @@ func TestStoreFull(t *testing.T) {
 	}
 }
 
-// The limit is chosen once, at creation.
+// The limit is chosen once, at creation. What a crash has left does not outlive it.
 func TestLimitIsKept(t *testing.T) {
 	dir := t.TempDir()
+	crashed := filepath.Join(dir, attach.ConnectFile)
+	if err := os.WriteFile(crashed, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	closeEngine(t, open(t, embedded.Options{Dir: dir, DontListen: true}))
+	if _, err := os.Stat(crashed); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a process that crashed is still told of: %v", err)
+	}
 	name := filepath.Join(dir, "limit")
 	first, err := os.ReadFile(name)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -123,7 +125,126 @@ func TestConfig(t *testing.T) {
 	if c, err := Config(o.Dir, "d_0"); err == nil {
 		t.Errorf("a stream that is not there: %v", c)
 	}
+	metas, err := streamFiles(o.Dir, metaFile)
+	if err != nil || len(metas) != 3 {
+		t.Fatal(metas, err)
+	}
+	if err := os.WriteFile(metas[0], []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Config(o.Dir, "a_0")
+	for _, err := range []error{err, SetAge(o.Dir, time.Hour)} {
+		if err == nil || !strings.Contains(err.Error(), metas[0]) {
+			t.Errorf("a configuration that is none: %v", err)
+		}
+	}
 }
+
+// TestViewOfConfig holds that a view's stream takes no records and drops none, and that a damaged configuration is seen
+// as it is: the server tells of it.
+func TestViewOfConfig(t *testing.T) {
+	meta := []byte(`{"name":"s","max_age":7}`)
+	for sum, whole := range map[string]bool{metaSum(meta, "s"): true, metaSum(meta, "t"): false, "": false} {
+		from, to := filepath.Join(t.TempDir(), metaFile), filepath.Join(t.TempDir(), metaFile)
+		given := []byte(sum)
+		if sum == "" {
+			given = nil
+		}
+		if err := errors.Join(writeMeta(from, meta, given), copyMeta(from, to, "s")); err != nil {
+			t.Fatal(err)
+		}
+		want, wantSum := string(meta), sum
+		if whole {
+			want = `{"max_age":0,"name":"s","sealed":true}`
+			wantSum = metaSum([]byte(want), "s")
+		}
+		if got, gotSum, err := readMeta(to); string(got) != want || string(gotSum) != wantSum || err != nil {
+			t.Errorf("with the sum %q: %s %s, %v; want %s %s", sum, got, gotSum, err, want, wantSum)
+		}
+	}
+}
+
+// TestBlocksOfStream holds that only a stream from which no single record can be deleted is read from its blocks, and
+// in the order of their numbers.
+func TestBlocksOfStream(t *testing.T) {
+	dir := t.TempDir()
+	folder := filepath.Join(dir, storeFolder, "$G", streamsFolder, "s")
+	if err := os.MkdirAll(filepath.Join(folder, blocksFolder), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"10.blk", "9.blk", "index.db"} {
+		if err := os.WriteFile(filepath.Join(folder, blocksFolder, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for meta, want := range map[string]string{`{"deny_delete":true}`: "9.blk 10.blk", `{"deny_delete":false}`: "",
+		`{}`: ""} {
+		if err := writeMeta(filepath.Join(folder, metaFile), []byte(meta), nil); err != nil {
+			t.Fatal(err)
+		}
+		blocks, err := streamBlocks(dir, "s")
+		for i := range blocks {
+			blocks[i] = filepath.Base(blocks[i])
+		}
+		if got := strings.Join(blocks, " "); got != want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", meta, got, err, want)
+		}
+	}
+}
+
+// TestAdvice holds what is said to do about a disk that is full, and that it is said of no other error.
+func TestAdvice(t *testing.T) {
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		err := fmt.Errorf("write x: %w", full)
+		if got := advise(err); !errors.Is(got, full) || !strings.HasSuffix(got.Error(), ": make room, then start it again") {
+			t.Error(got)
+		}
+		if got := explain(err); !errors.Is(got, stream.ErrFull) || !strings.Contains(got.Error(), "make room") {
+			t.Error(got)
+		}
+	}
+	if got := advise(syscall.EIO); got != error(syscall.EIO) {
+		t.Error(got)
+	}
+	if got := explain(syscall.EIO); !errors.Is(got, stream.ErrUnavailable) || !errors.Is(got, syscall.EIO) {
+		t.Error(got)
+	}
+}
+
+// TestBridge holds that all bytes come over, however few at once, and that both sides end when one does.
+func TestBridge(t *testing.T) {
+	server, in := net.Pipe()
+	out, client := net.Pipe()
+	ended := make(chan struct{})
+	go func() { bridge(out, in); close(ended) }()
+	go func() {
+		for _, part := range []string{"a", "bc", "d"} {
+			_, _ = io.WriteString(server, part)
+		}
+		server.Close()
+	}()
+	if got, err := io.ReadAll(client); string(got) != "abcd" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	<-ended
+
+	server, in = net.Pipe()
+	out, client = net.Pipe()
+	defer client.Close()
+	go bridge(deafConn{out}, in)
+	_, _ = io.WriteString(server, "x")
+	if err := server.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the client takes nothing, and the server hears %v", err)
+	}
+}
+
+// deafConn takes nothing.
+type deafConn struct{ net.Conn }
+
+func (deafConn) Write([]byte) (int, error) { return 0, errors.New("it takes nothing") }
 
 // TestCutStored holds which bytes of a block are a record: those whose lengths and checksum fit, and no others.
 func TestCutStored(t *testing.T) {
@@ -196,6 +317,12 @@ func TestCutStored(t *testing.T) {
 	if _, ok := cutStored(short[:recordHead+recordSum], h); ok {
 		t.Error("headers without a count are a record")
 	}
+	for length := range recordHead + recordSum {
+		le.PutUint32(short, uint32(length))
+		if _, ok := cutStored(short, h); ok {
+			t.Errorf("%d bytes are a record", length)
+		}
+	}
 	for n, want := range map[int]int{recordHead - 1: 0, recordHead: recordHead + recordSum} {
 		if got := recordLength(record(0, -1, "")[:n]); got != want {
 			t.Errorf("%d bytes begin a record of %d, want %d", n, got, want)
@@ -244,6 +371,9 @@ func TestGateGoesOn(t *testing.T) {
 	}
 	if line, err := hears(errors.New("too many open files"), errors.New("again")); !strings.HasPrefix(line, "INFO ") {
 		t.Errorf("heard %q, %v", line, err)
+	}
+	if strings.HasSuffix(e.URL(), ":1") {
+		t.Error("the port is not one that was free")
 	}
 	e.server.Shutdown()
 	if line, err := hears(); !errors.Is(err, io.EOF) {
