@@ -196,7 +196,8 @@ func TestBlocksOfStream(t *testing.T) {
 func TestAdvice(t *testing.T) {
 	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
 		err := fmt.Errorf("write x: %w", full)
-		if got := advise(err); !errors.Is(got, full) || !strings.HasSuffix(got.Error(), ": make room, then start it again") {
+		if got := advise(err); !errors.Is(got, full) ||
+			!strings.HasSuffix(got.Error(), ": make room, then start it again") {
 			t.Error(got)
 		}
 		if got := explain(err); !errors.Is(got, stream.ErrFull) || !strings.Contains(got.Error(), "make room") {
