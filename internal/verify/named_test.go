@@ -16,8 +16,8 @@ import (
 // namedModel is a model file with a cost that comes soon and a quality that comes late.
 func namedModel(version int, rest string) string {
 	return fmt.Sprintf("name: m\nversion: %d\nactions: [a, b, c]\noutcomes: {cost: {max: 2, window: 4 rounds}, "+
-		"quality: {window: 9 rounds}}\nbaseline: {fixed: b}\nguard: {worse_by: 0.9, alpha: 0.1}\ncandidates: [uniform]\n"+
-		"%s\n", version, rest)
+		"quality: {window: 9 rounds}}\nbaseline: {fixed: b}\nguard: {worse_by: 0.9, alpha: 0.1}\n"+
+		"candidates: [uniform]\n%s\n", version, rest)
 }
 
 // TestNamedKeep: a learner goes on with other formulas, constants and budgets, across restarts; what was learned of

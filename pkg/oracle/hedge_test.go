@@ -47,8 +47,8 @@ func TestHedgeByHand(t *testing.T) {
 	}
 }
 
-// TestHedgeSlows: η goes down to the power of two below one over what is outstanding, and never up again; from there on
-// weights are those of that η from the first loss on. What tunes γ stays.
+// TestHedgeSlows: η goes down to the power of two below one over what is outstanding, and never up again; from there
+// on weights are those of that η from the first loss on. What tunes γ stays.
 func TestHedgeSlows(t *testing.T) {
 	class := table{{0}, {1}}
 	h, fixed := newHedge(class, HedgeOptions{Outstanding: true}), newHedge(class, HedgeOptions{})
