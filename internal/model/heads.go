@@ -15,7 +15,7 @@ func (m *Model) heads() (names []string) {
 		names = append(names, r.Name)
 	}
 	for i := range m.Budgets {
-		if !m.Budgets[i].Of.Linear() {
+		if of := m.Budgets[i].Of; of != nil && !of.Linear() { // nil in a file without outcomes, which is refused
 			names = append(names, m.Budgets[i].headName())
 		}
 	}
