@@ -110,7 +110,9 @@ func Open(path string, o Options) (*Reader, error) {
 	}
 	r := newReader(o, "")
 	r.paths, r.open = paths, r.openFile
-	if err := r.open(); err != nil {
+	if err := r.open(); err == io.EOF { // of a folder each file is empty
+		return nil, fmt.Errorf("%s: %w", path, errEmpty)
+	} else if err != nil {
 		return nil, err
 	}
 	return r, nil

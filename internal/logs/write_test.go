@@ -313,7 +313,16 @@ func TestPlaces(t *testing.T) {
 	if _, err := Files(mixed); err == nil || !strings.Contains(err.Error(), "there is no file in this folder") {
 		t.Errorf("an empty folder: %v", err)
 	}
-	if err := errors.Join(os.Mkdir(filepath.Join(mixed, ".git"), 0o700),
+	for _, name := range []string{"0", "1"} {
+		if err := os.WriteFile(filepath.Join(mixed, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(mixed, Options{}); !errors.Is(err, errEmpty) || !strings.HasPrefix(err.Error(), mixed) {
+			t.Errorf("a folder of empty files: %v", err)
+		}
+	}
+	if err := errors.Join(os.Remove(filepath.Join(mixed, "0")), os.Remove(filepath.Join(mixed, "1")),
+		os.Mkdir(filepath.Join(mixed, ".git"), 0o700),
 		os.WriteFile(filepath.Join(mixed, ".git", "config"), []byte("?"), 0o600),
 		os.WriteFile(filepath.Join(mixed, "a"), text, 0o600),
 		os.WriteFile(filepath.Join(mixed, "b"), []byte("1:0:1 | a\n"), 0o600),
