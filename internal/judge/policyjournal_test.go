@@ -153,19 +153,31 @@ func TestFrozen(t *testing.T) {
 			t.Errorf("%v: %v, %v", err, e.Estimates.Get("dr"), same.Estimates.Get("dr"))
 		}
 	}
-	// a model whose contexts list no actions plays its own, which the log must know
-	m, err := model.Parse("m", []byte("{name: m, version: 1, actions: [x, y, z, q]}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	built, err := m.Build(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.learner = func(string, string) (*Progressive, error) {
-		return NewProgressive(loop.Epoch{Number: 1, Rules: m.Rules(), Learner: built}, "m", nil, log), nil
-	}
-	if e, err := o.Evaluate("model:m", o.Options()); err == nil || !strings.Contains(err.Error(), `model plays "q"`) {
-		t.Errorf("a model of other actions is judged: %v, %+v", err, e)
+	// A model whose contexts list no actions plays its own, which the log must know; one that does not list those of
+	// the contexts decides nothing.
+	for file, want := range map[string]string{"{name: m, version: 1, actions: [x, y, z, q]}": `model plays "q"`,
+		"{name: m, version: 1, actions: [x, q]}": "actions"} {
+		m, err := model.Parse("m", []byte(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		built, err := m.Build(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.learner = func(kind, _ string) (*Progressive, error) {
+			ep := loop.Epoch{Number: 1, Rules: m.Rules(), Learner: built}
+			if kind == "snapshot" {
+				return NewFrozen(ep, "m", nil, log), nil
+			}
+			return NewProgressive(ep, "m", nil, log), nil
+		}
+		spec := "model:m"
+		if want == "actions" {
+			spec = "snapshot"
+		}
+		if e, err := o.Evaluate(spec, o.Options()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is judged: %v, %+v", file, err, e)
+		}
 	}
 }
