@@ -53,7 +53,7 @@ func (l *eventLoader) finish() (*Table, error) {
 	if b.Scale = l.o.Range; b.Scale == (loop.Range{}) {
 		b.Scale = b.valueRange()
 		if math.IsInf(b.Scale.Max-b.Scale.Min, 1) {
-			return nil, fmt.Errorf("%s: its %ss lie in [%v, %v], which is too wide: correct them, or name a range by "+
+			return nil, fmt.Errorf("%s: each %s lies in [%v, %v], which is too wide: correct them, or name a range by "+
 				"--model FILE with, for example, %[2]s: {min: 0, max: 1, clip: true}", b.Name, b.Kind, b.Scale.Min,
 				b.Scale.Max)
 		}
