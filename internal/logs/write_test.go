@@ -304,7 +304,7 @@ func TestPlaces(t *testing.T) {
 		_, _ = g.Write(layered)
 		g.Close()
 		layered = b.Bytes()
-		if r, err = Open(Stdin, Options{Stdin: bytes.NewReader(layered)}); (err == nil) != (layers < maxLayers) ||
+		if _, err = Open(Stdin, Options{Stdin: bytes.NewReader(layered)}); (err == nil) != (layers < maxLayers) ||
 			err != nil && !strings.Contains(err.Error(), "compressed more than 3 times") {
 			t.Errorf("compressed %d times: %v", layers, err)
 		}

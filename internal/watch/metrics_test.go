@@ -365,11 +365,11 @@ func TestGuardMetrics(t *testing.T) {
 // guardEvidence returns the logarithm of the mean capital of bets at rates 1/2, 1/4, … after n rounds that each show
 // an excess.
 func guardEvidence(n int, excess, margin float64) float64 {
-	sums := (&loop.GuardSums{}).Log
+	var sums loop.GuardSums
 	mean, rate := 0.0, 1/(1+margin)
-	for range sums {
+	for range sums.Log {
 		rate /= 2
-		mean += math.Pow(1+rate*(excess-margin), float64(n)) / float64(len(sums))
+		mean += math.Pow(1+rate*(excess-margin), float64(n)) / float64(len(sums.Log))
 	}
 	return math.Log(mean)
 }
