@@ -246,6 +246,11 @@ func TestAnyDelay(t *testing.T) {
 // fixed one for θ = 1 (theorem 3: 3,438 with the best θ).
 func TestAdditiveByHand(t *testing.T) {
 	p := learner.Potential{Eta: .5, Scale: math.Log(100)}
+	if _, at := p.Additive(1, func(float64) float64 { return 0 }, func(w int64) float64 {
+		return 100 * float64(1-w)
+	}); at != (learner.Free{Theta: 6, Late: 1}) {
+		t.Errorf("where nothing grows with θ the bound is the least at %+v", at)
+	}
 	c := learner.Certificate{Rounds: 20000, Learned: 20000, MaxSigma: 50, SumSigma: 50 * 20000, SumSqSig: 2500 * 20000,
 		Potential: p}
 	c.MaxGamma = 2 * math.Sqrt(9*20000/(math.Exp(.5)*p.Sum()))

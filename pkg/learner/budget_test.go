@@ -184,6 +184,33 @@ func TestBudgetUnmet(t *testing.T) {
 	}
 }
 
+// TestBudgetPayBack: the program's choice of when a debt is paid back is twice what is outstanding, and 1,000 rounds at
+// least.
+func TestBudgetPayBack(t *testing.T) {
+	linear := func() oracle.Regressor { return newLinear() }
+	for late, payBack := range map[int64]int64{100: 1000, 1000: 2000} {
+		own, fixed := costed(linear, ofCosts("cost", .4)), ofCosts("cost", .4)
+		fixed.PayBack = payBack
+		as := costed(linear, fixed)
+		x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
+		for n := range int64(200) {
+			r := &learner.Round{Input: x, Action: int(n % 3), Propensities: []float64{.5, .25, .25}, Gamma: 9,
+				N: n + late + 1, LearnedThrough: n, Fate: learner.Observed, Loss: float64(n%2) / 2,
+				Outcomes: []learner.Outcome{{Known: true, Value: 1 - float64(n%2)/2}, {Known: true}}}
+			r.Outcomes[1].Value = prices[x.Actions[r.Action].Name]
+			own.Learn(r)
+			as.Learn(r)
+			if got, want := own.Prices(nil)[0], as.Prices(nil)[0]; got != want {
+				t.Fatalf("%d late, after %d rounds: the price is %v, to pay back in %d it is %v", late, n+1, got,
+					payBack, want)
+			}
+		}
+		if p := own.Prices(nil)[0]; !(p > 0 && p < 1000) {
+			t.Errorf("a price of %v shows nothing", p)
+		}
+	}
+}
+
 // TestBudgetBad names what a budget cannot be.
 func TestBudgetBad(t *testing.T) {
 	plain := learner.NewDAFA(newLinear(), learner.Root{C: 1})

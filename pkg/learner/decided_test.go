@@ -230,8 +230,10 @@ func TestDecidedByFormula(t *testing.T) {
 				given = slices.Delete(given, 1, 2) // one is not at hand
 			}
 			got := d.Decided(func(yield func(*learner.Round) bool) {
-				for _, r := range given {
-					yield(&r.Round)
+				for _, r := range all { // those with feedback are known: they wait, or had their turn
+					if (slices.Contains(given, r) || arrival && r.N > 0) && !yield(&r.Round) {
+						return
+					}
 				}
 			})
 			// the set of the prefix, as the models themselves have it

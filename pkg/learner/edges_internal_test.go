@@ -93,7 +93,7 @@ func TestNothingLeft(t *testing.T) {
 	if n != 0 || !math.IsInf(bound, 1) || !math.IsInf(random, 1) {
 		t.Errorf("%d functions, bounds %v and %v", n, bound, random)
 	}
-	if p := NewDAFA(nil, Anytime{C: Balanced}).Decided(none); p != (Plausible{}) {
+	if p := NewDAFA(nil, Anytime{C: Balanced}).Decided(none); p != (Plausible{}) || p.Refuted() {
 		t.Errorf("without models: %+v", p)
 	}
 }
@@ -164,6 +164,18 @@ func TestAlarmActions(t *testing.T) {
 	}
 }
 
+// TestAlarmAsksTheLosses: of the rivals the last predicts losses by themselves, whatever the class says, once five of
+// an action are there: where all are 0 it errs no more.
+func TestAlarmAsksTheLosses(t *testing.T) {
+	m := modelsOf(t, ModelsOptions{Alarm: true}, [2]float64{0.5, 0.25})
+	for n := range 12 {
+		m.alarm.observe(&Round{Input: ab(), Action: 1}, []float64{0.25}, 0.25)
+		if got, want := m.alarm.rival[2], float64(min(n+1, 5))/16; got != want {
+			t.Errorf("after %d losses it lost %v, want %v", n+1, got, want)
+		}
+	}
+}
+
 // TestTargetByHand: what is asked of a budget by what was spent before, of a cost and of a good.
 func TestTargetByHand(t *testing.T) {
 	for _, c := range []struct {
@@ -212,6 +224,7 @@ func TestDrawEnds(t *testing.T) {
 		want int
 	}{{[]float64{0.5, 0.5}, 0, 0}, {[]float64{0.5, 0.5}, 1<<52 - 1, 0}, {[]float64{0.5, 0.5}, 1 << 52, 1},
 		{[]float64{0, 1, 0}, 0, 1}, {[]float64{0, 1, 0}, 1<<53 - 1, 1}, {[]float64{0.25, 0.25, 0}, 1<<53 - 1, 1},
+		{[]float64{0.25, 0x1p-53, 0}, 1<<53 - 1, 1},
 		{[]float64{0.25, 0, 0.75}, 1 << 51, 2}} {
 		if got := Draw(c.law, c.u); got != c.want {
 			t.Errorf("%+v: %d", c, got)
@@ -234,6 +247,7 @@ func TestTellByHand(t *testing.T) {
 		{known: true, borrowed: true, about: 0.02, strange: 1, tells: true}, {about: 3},
 		{known: true, about: 301, debt: 0.5, told: 1, strange: 1, tells: true},
 		{known: true, about: 0.03, debt: 0.5, told: 1, tells: true},
+		{known: true, about: 300, debt: 0.5, told: 1, tells: true}, // a hundredth is not below it
 	} {
 		b := budgets{of: []Budget{{Mean: 2, AtLeast: c.atLeast, About: map[string]float64{"b": c.about},
 			Of: func(string) (float64, []float64) { return 0, []float64{1} }}}, debt: make([]float64, 1),

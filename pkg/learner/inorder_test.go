@@ -226,6 +226,26 @@ func TestInOrderLost(t *testing.T) {
 	}
 }
 
+// TestInOrderDamaged: what waits is read only if each of it is a round, at its place.
+func TestInOrderDamaged(t *testing.T) {
+	for name, damage := range map[string]func(w []waiting){
+		"none": func([]waiting) {}, "fate": func(w []waiting) { w[0].round[0] = 0x40 },
+		"cut off": func(w []waiting) { w[1].round = w[1].round[:9] },
+		"order":   func(w []waiting) { w[1].decision = w[0].decision },
+		"place":   func(w []waiting) { w[0].n = 0 },
+	} {
+		m, o := newLevels(), &inOrder{}
+		for i, d := range []int64{5, 7} {
+			o.take(m, &Round{Input: ab(), Propensities: []float64{.5, .5}, Fate: Observed, Decision: d, N: int64(i + 1)})
+		}
+		damage(o.wait)
+		c := newReader(o.written())
+		if o.fresh().code(&c); (c.Err() == nil) != (name == "none") {
+			t.Errorf("%s: %v", name, c.Err())
+		}
+	}
+}
+
 // TestInOrderAllocates: nothing is allocated while as many rounds wait as did before.
 func TestInOrderAllocates(t *testing.T) {
 	m, o := newLevels(), &inOrder{}

@@ -147,6 +147,17 @@ func TestBlobsAreGuarded(t *testing.T) {
 	}
 }
 
+// TestNothingIsReadAfterAFault: what lies behind a version that is not known is 0.
+func TestNothingIsReadAfterAFault(t *testing.T) {
+	r, v, n := NewReader([]byte{3, 7, 7, 7}, "", ErrSnapshot), byte(1), int64(1)
+	r.Version(1, 2, "")
+	r.Byte(&v)
+	r.Ints(&n)
+	if count := r.Count(0, 1); v != 0 || n != 0 || count != 0 || !errors.Is(r.Err(), ErrNewer) {
+		t.Errorf("it reads %d, %d and %d: %v", v, n, count, r.Err())
+	}
+}
+
 // TestShortMatrixIsNotAllocated: a regression whose matrix is cut off is refused before there
 // is room for it, d²/2 floats for d that are there.
 func TestShortMatrixIsNotAllocated(t *testing.T) {

@@ -19,6 +19,16 @@ func TestDiagonalBegins(t *testing.T) {
 	}
 }
 
+// TestDiagonalIsFull: weights take 1 GiB at most, and may take all of it.
+func TestDiagonalIsFull(t *testing.T) {
+	d := newDiagonal(DiagonalOptions{Places: 1<<16 - 1}) // and the constant
+	for actions, want := range map[int]bool{1<<10 - 1: false, 1 << 10: true} {
+		if d.known.names = make([]string, actions); d.full() != want {
+			t.Errorf("full with %d actions: %t", actions, !want)
+		}
+	}
+}
+
 // TestDiagonalChanges: when the losses of all actions change what was learned of them is forgotten, and that is noted.
 func TestDiagonalChanges(t *testing.T) {
 	d := newDiagonal(DiagonalOptions{Version: Newest})

@@ -89,8 +89,15 @@ func TestTermsTurnOff(t *testing.T) {
 	if err := wide.UnmarshalBinary(x); !errors.Is(err, ErrSnapshot) {
 		t.Errorf("a snapshot without terms in an oracle with them: %v", err)
 	}
-	if y, _ = wide.AppendBinary(nil); !errors.Is(a.UnmarshalBinary(y), ErrSnapshot) {
-		t.Error("a snapshot with terms in an oracle without was accepted")
+	y, _ = wide.AppendBinary(nil)
+	for _, c := range []struct {
+		b     []byte
+		newer bool
+	}{{y, false}, {y[:1], false}, {[]byte{wideAggregate, wideAggregate + 1}, true},
+		{[]byte{wideAggregate + 2*Newest + 1}, true}} {
+		if err := a.UnmarshalBinary(c.b); !errors.Is(err, ErrSnapshot) || errors.Is(err, ErrNewer) != c.newer {
+			t.Errorf("layout %d in an oracle without terms: %v", c.b[0], err)
+		}
 	}
 }
 

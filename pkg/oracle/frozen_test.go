@@ -159,7 +159,7 @@ func TestIntervals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var lo, hi [2]float64
+		var lo, hi [3]float64
 		out, outNarrow := false, false
 		for range rounds {
 			x := 2*rng.Float64() - 1
@@ -187,9 +187,12 @@ func TestIntervals(t *testing.T) {
 		if outNarrow {
 			narrow++
 		}
-		in := &oracle.Input{Actions: actions, Features: []oracle.Feature{{Name: "x", Kind: oracle.Number}}}
-		if f.Interval(lo[:], hi[:], in, delta); hi[0]-lo[0] > .8 {
-			t.Errorf("seed %d: [%v, %v] after %d rounds", seed, lo[0], hi[0], rounds)
+		in := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}, {Name: "not listed"}},
+			Features: []oracle.Feature{{Name: "x", Kind: oracle.Number}}}
+		lo[2], hi[2] = .5, .5 // of another input
+		if f.Interval(lo[:], hi[:], in, delta); hi[0]-lo[0] > .8 || lo[2] != 0 || hi[2] != 1 {
+			t.Errorf("seed %d: [%v, %v] after %d rounds, [%v, %v] of what is not listed", seed, lo[0], hi[0], rounds,
+				lo[2], hi[2])
 		}
 	}
 	t.Logf("missed in %d of %d runs, a third in %d", missed, seeds, narrow)

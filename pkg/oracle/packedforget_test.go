@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -97,7 +99,16 @@ func TestFadingRescale(t *testing.T) {
 		a.learn(z, y, 0.9, lambda, sc)
 		b.learn(z, y, 0.9, lambda, sc)
 		if n%7 == 0 {
+			was := slices.Clone(b.s)
 			b.rescale()
+			for i, want := range was {
+				if want > 1 { // else it stays
+					want /= maxScale
+				}
+				if b.s[i] != want {
+					t.Fatalf("after %d: S_%d of %v becomes %v, want %v", n, i, was[i], b.s[i], want)
+				}
+			}
 		}
 		for i := range d {
 			top = math.Max(top, a.s[i])
@@ -108,6 +119,22 @@ func TestFadingRescale(t *testing.T) {
 	}
 	if top > 2*maxScale || top < maxScale/2 {
 		t.Errorf("S reached %v", top)
+	}
+}
+
+// TestRidgeBeginsAgain: a regression that is reset is as one that begins, where its constant does.
+func TestRidgeBeginsAgain(t *testing.T) {
+	fresh, again := ridge{begin: .25, constant: 1}, ridge{begin: .25, constant: 1}
+	fresh.grow(3, 2)
+	again.grow(3, 2)
+	for i := range again.w {
+		again.w[i] = 7
+	}
+	for i := range again.p {
+		again.p[i] = 7
+	}
+	if again.reset(2); !reflect.DeepEqual(again, fresh) || fresh.w[1] != .25 {
+		t.Errorf("%+v, want %+v", again, fresh)
 	}
 }
 

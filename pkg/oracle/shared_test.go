@@ -120,6 +120,9 @@ func TestSharedOptions(t *testing.T) {
 			t.Errorf("%+v: accepted", o)
 		}
 	}
+	if _, err := NewShared(SharedOptions{Hashed: 2}); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestSharedReset breaks the matrix as rounding could.

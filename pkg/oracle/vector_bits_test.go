@@ -199,7 +199,8 @@ func TestEightSparse(t *testing.T) {
 				}
 			}
 		}
-		var sum, form, sumGo, formGo [8]float64
+		sum := [8]float64{1, 2, 3, 4, 5, 6, 7, 8} // what was there counts for nothing
+		form, sumGo, formGo := sum, sum, sum
 		var some hashedColumns
 		some.list(set)
 		dotEight(&sum, p[:d], h, &some)
