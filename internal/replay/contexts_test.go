@@ -114,9 +114,12 @@ func TestContextsOfNumbers(t *testing.T) {
 func TestContextsAreBounded(t *testing.T) {
 	c := newContextTable()
 	for i := range 3 * contextGroups {
-		c.add([]codec.Feature{{Name: "id", Kind: codec.Text, Text: fmt.Sprint(i)}}, 1, 0)
+		c.add([]codec.Feature{{Name: "id", Kind: codec.Text, Text: fmt.Sprint(i)},
+			{Name: "part", Kind: codec.Text, Text: fmt.Sprint(i % 32)}}, 1, float64(i%32))
 	}
-	if w := c.report("loss"); len(c.texts) != contextGroups || w.Untracked != 2*contextGroups || len(w.Worst) != 0 {
+	// Groups that have their place count on, and the ten worst are told.
+	if w := c.report("loss"); len(c.texts) != contextGroups || w.Untracked != 2*contextGroups+32 ||
+		len(w.Worst) != worstShown || w.Worst[0].Context != "part = 31" || w.Worst[0].Rounds != 3*contextGroups/32 {
 		t.Errorf("%d groups, %+v", len(c.texts), w)
 	}
 }
@@ -151,6 +154,9 @@ func TestSweepPairsOrders(t *testing.T) {
 	}
 	if got[0].Worse.Value != 0 {
 		t.Errorf("%+v", got[0])
+	}
+	if got := NewSweep("dafa", []int64{0}, [][]Result{{run(.2)}}); got[0].Rounds != 10 {
+		t.Errorf("of one order %+v", got[0])
 	}
 	if got := DefaultSweep(20_000); fmt.Sprint(got) != "[0 1 3 10 30 100 300 1000]" {
 		t.Error(got)

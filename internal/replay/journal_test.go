@@ -139,7 +139,16 @@ func TestJournalKey(t *testing.T) {
 		"data":          func(tr *Trial) { tr.Rounds = OfWorld(world.NewSigmoid(2, 50, world.SigmoidOptions{})) },
 		"rewards":       func(tr *Trial) { tr.Rounds = twistedWorld(t, "rewards:.9,.1") },
 		"log":           func(tr *Trial) { tr.Rounds = worldLog(t, 1, 50) },
-		"other log":     func(tr *Trial) { tr.Rounds = worldLog(t, 2, 50) },
+		"name": func(tr *Trial) {
+			named := *tr.Rounds
+			named.Name += "x"
+			tr.Rounds = &named
+		},
+		"propensities": func(tr *Trial) {
+			tr.Rounds = worldLog(t, 1, 50)
+			tr.Rounds.Log.Props[49] /= 2
+		},
+		"other log": func(tr *Trial) { tr.Rounds = worldLog(t, 2, 50) },
 	} {
 		tr := base()
 		change(tr)

@@ -172,7 +172,8 @@ func TestArms(t *testing.T) {
 	m := namedModel(t, "actions: [x, y]\nlearner: {fixed: y}\nreward: q - usd*c\nconstants: {usd: {x: 0.1, y: 0.05}}\n"+
 		"outcomes: {q: {window: 5r}, c: {max: 10, window: 2r}}\n")
 	var err error
-	m.Budgets = []model.Budget{{Name: "spent", Limit: 5, Of: m.Worth}}
+	m.Budgets = []model.Budget{{Name: "spent", Limit: 5, Of: m.Worth},
+		{Name: "earned", Limit: .5, Of: m.Worth, AtLeast: true}}
 	if err = UseActions(m, env); err != nil {
 		t.Fatal(err)
 	}
@@ -192,6 +193,11 @@ func TestArms(t *testing.T) {
 		math.Abs(float64(c.Spent["spent"].SoFar[1])-.325) > 1e-12 {
 		t.Errorf("course %+v", c.Outcomes["q"])
 	}
+	// .6 and .05 were earned: .1 more than the limit, then .45 less.
+	if b := r.Budgets; b[0].Worst != 0 || math.Abs(float64(b[1].Worst)-(.9-.2)) > 1e-6 ||
+		!math.IsNaN(float64(b[1].Price)) || !math.IsNaN(float64(r.Course.Prices["earned"].SoFar[1])) {
+		t.Errorf("budgets %+v, prices %+v", b, r.Course.Prices["earned"])
+	}
 	if r.Delays.Raw.D != 1+0 { // the second of two rounds is cut at the end
 		t.Errorf("delays %+v", r.Delays.Raw)
 	}
@@ -207,6 +213,12 @@ func TestNameOutcomes(t *testing.T) {
 	}
 	if err := NameOutcomes(m, env, "2*q", m.Window); err != nil || len(m.Named) != 2 || m.Named[1].Name != "q" ||
 		m.Named[1].Range != (loop.Range{Min: .25, Max: 1}) || m.Window.Rounds != 7 {
+		t.Errorf("%v %+v", err, m.Named)
+	}
+	// What was withdrawn or never came has no part in a range.
+	if err := NameOutcomes(m, readEvents(t, namedLog, dataset.Options{}, logs.Options{}), "q", m.Window); err != nil ||
+		len(m.Named) != 2 || m.Named[0].Range != (loop.Range{Min: 1, Max: 4}) ||
+		m.Named[1].Range != (loop.Range{Min: .5, Max: 1}) {
 		t.Errorf("%v %+v", err, m.Named)
 	}
 	if err := NameOutcomes(m, env, "q - p", m.Window); err == nil {

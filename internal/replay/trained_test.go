@@ -10,6 +10,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/world"
 	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
 )
 
 // TestTrained: the learner after feedback N is that of who follows the log that far, with
@@ -53,6 +54,17 @@ func TestTrained(t *testing.T) {
 		if _, err := Trained(t.Context(), log, "replay", model.Epoch, 121); err == nil || !strings.Contains(err.Error(),
 			"feedback through 120, not 121") {
 			t.Errorf("beyond the end: %v", err)
+		}
+		// What a snapshot had learned may be gone from the log.
+		last, err := lastSnapshot(t.Context(), log, "replay", 120)
+		if err != nil || last == nil {
+			t.Fatalf("no snapshot is left behind: %v", err)
+		}
+		if err := log.(*mem.Log).Truncate(join.TopicsOf("replay").Feedback, 0, last.FeedbackFrom); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := Trained(t.Context(), log, "replay", model.Epoch, 0); err != nil || !seen[l.Digest] {
+			t.Errorf("from a snapshot alone: %+v, %v", l, err)
 		}
 	})
 }

@@ -81,6 +81,10 @@ func TestOneSeedProposesTheCheapest(t *testing.T) {
 	if prices[0].Regret.SE != nil {
 		t.Error("one run has a standard error")
 	}
+	windows, runs = priced([][]float64{{5}, {5}}, []int64{9, 3}) // of those that cost the same the one that skips less
+	if got := recommended(PriceWindows(windows, "", runs)); !slices.Equal(got, []string{"20 rounds"}) {
+		t.Errorf("proposed %v", got)
+	}
 }
 
 // TestPriceOfAnOutcome: of a named outcome a window costs what its own outcomes skip; without regret losses decide.
@@ -120,10 +124,10 @@ func TestDefaultWindows(t *testing.T) {
 	if !slices.Equal(got, []int64{10, 20, 50, 100, 200, 500}) {
 		t.Errorf("windows in rounds: %v", got)
 	}
-	// Waits of 10, 20, 20 and 90 minutes: from a tenth of the median on, until one is enough.
+	// Waits of 90, 20, 10 and 10 minutes: from a tenth of the median on, until one is enough.
 	minute := int64(60e9)
 	var text []string
-	for _, w := range timedWindows([]int64{0, 0, 0, 0, 0}, []int64{10 * minute, 20 * minute, 20 * minute, 90 * minute,
+	for _, w := range timedWindows([]int64{0, 0, 0, 0, 0}, []int64{90 * minute, 20 * minute, 10 * minute, 10 * minute,
 		scan.NoTime}) {
 		text = append(text, model.FormatWindow(w))
 	}

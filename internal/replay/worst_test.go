@@ -2,6 +2,7 @@ package replay
 
 import (
 	"encoding/json"
+	"math"
 	"testing"
 
 	"hindsight/internal/delay"
@@ -11,8 +12,11 @@ import (
 // report of such runs can be written.
 func TestHarmOfNothing(t *testing.T) {
 	r := &Result{Rounds: 5, Replay: (&replaySums{}).result(1)}
-	if value, _ := r.Harm(); value != 0 {
-		t.Errorf("%v", value)
+	if value, what := r.Harm(); value != 0 || what != "loss by propensities" {
+		t.Errorf("%s of %v", what, value)
+	}
+	if _, what := (&Result{}).Harm(); what != "loss" {
+		t.Errorf("of a run without propensities %s", what)
 	}
 	row := &WorstRow{Name: "x"}
 	row.Add(r)
@@ -33,13 +37,13 @@ func TestWorstReport(t *testing.T) {
 		*r.Found.Search != 9 || r.None.Search != nil {
 		t.Errorf("%+v", r)
 	}
-	for i, regret := range []float64{1, 3} {
+	for i, regret := range []float64{1, 3, 5} {
 		r.Found.Add(&Result{Rounds: 4, Regret: &regret, Fates: Fates{Skipped: int64(i)}})
-		if (r.Found.FreshSE != nil) != (i == 1) || *r.Found.Fresh != float64(i+1) || r.Found.Skipped != float64(i)/4 {
+		if (r.Found.FreshSE != nil) != (i > 0) || *r.Found.Fresh != float64(i+1) || r.Found.Skipped != float64(i)/4 {
 			t.Errorf("after %d runs %v, %v skipped", i+1, *r.Found.Fresh, r.Found.Skipped)
 		}
 	}
-	if *r.Found.FreshSE != 1 {
-		t.Errorf("the error of a mean of 1 and 3 is %v", *r.Found.FreshSE)
+	if math.Abs(*r.Found.FreshSE-math.Sqrt(4./3)) > 1e-12 {
+		t.Errorf("the error of a mean of 1, 3 and 5 is %v", *r.Found.FreshSE)
 	}
 }
