@@ -180,3 +180,12 @@ func TestLossScale(t *testing.T) {
 		}
 	}
 }
+
+// TestFits: a table whose rounds may be too large for records does not fit, by the names of its actions alone.
+func TestFits(t *testing.T) {
+	for size, fits := range map[int]bool{1: true, codec.MaxRecordBytes / 3: false} {
+		if b := (&Table{Actions: []string{strings.Repeat("a", size)}}); b.Fits() != fits {
+			t.Errorf("an action of %d bytes: it fits: %t", size, !fits)
+		}
+	}
+}
