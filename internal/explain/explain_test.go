@@ -185,6 +185,46 @@ func TestRound(t *testing.T) {
 	}
 }
 
+// A snapshot is enough where the feedback before it is gone. Of several that had learned as much the last counts: here
+// the position of the one before is wrong.
+func TestRoundFromSnapshotAlone(t *testing.T) {
+	w := newWorld(t, "window: 20 rounds\noracle: {kind: linear}\n", 10)
+	w.play(0, 25)
+	var last codec.Snapshot
+	w.must(w.log.Edit(w.top.Snapshots, 0, func(all []stream.Record) []stream.Record {
+		var err error
+		last, err = codec.ParseSnapshot(bytes.Clone(all[len(all)-1].Value))
+		w.must(err)
+		before := last
+		before.FeedbackFrom += 1000
+		before.Nonce += "x"
+		all[len(all)-1].Value = codec.AppendSnapshot(nil, &before)
+		return all
+	}))
+	w.put(w.top.Snapshots, "%s", codec.AppendSnapshot(nil, &last))
+	w.must(w.log.Truncate(w.top.Feedback, 0, last.FeedbackFrom))
+	if e := w.round("r24"); last.Parts != 1 || e.Check != "identical" || e.Taught == nil || !e.Taught.Learned {
+		t.Errorf("%+v", e)
+	}
+	if e := w.round("r0"); e.Check != "not recomputed: "+errTooOld.Error() || e.Taught != nil {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A round that had learned all that the log holds is recomputed, too.
+func TestRoundAtTheEnd(t *testing.T) {
+	w := newWorld(t, "window: 20 rounds\n", 0)
+	w.play(0, 3)
+	w.put(w.top.Contexts, `{"id":"last","actions":["a","b"]}`)
+	_, err := w.d.StepFeedback(t.Context(), 0)
+	w.must(err)
+	_, err = w.d.StepContexts(t.Context(), 10)
+	w.must(err)
+	if e := w.round("last"); e.Check != "identical" || e.Had.LearnedThrough != 3 || e.Feedback != nil {
+		t.Errorf("%+v", e)
+	}
+}
+
 // Why an outcome was rejected is told.
 func TestRoundRejects(t *testing.T) {
 	w := newWorld(t, "window: 20 rounds\n", 0)
