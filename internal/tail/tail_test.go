@@ -205,7 +205,7 @@ func (l *gone) Read(ctx context.Context, topic string, partition int, from int64
 	if again != nil {
 		l.reads++
 	}
-	if err = errors.Join(err, l.fails("read", topic)); err != nil || l.reads > 1 {
+	if err = errors.Join(err, l.fails("read", topic)); err != nil || again != nil && l.reads > 1 {
 		return nil, errors.Join(err, again, r.Close())
 	}
 	if again != nil {
