@@ -1,10 +1,12 @@
 package oracle_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"hindsight/pkg/oracle"
@@ -200,11 +202,15 @@ func TestHeadsByName(t *testing.T) {
 		t.Errorf("an outcome that was not there is predicted %v", got)
 	}
 	before := must(other.AppendBinary(nil))
-	if err := other.UnmarshalBinary(state[:len(state)-1]); err == nil {
-		t.Error("a damaged state is read")
-	}
-	if string(must(other.AppendBinary(nil))) != string(before) {
-		t.Error("a refused state changed a head")
+	lost := slices.Clone(state)
+	binary.LittleEndian.PutUint64(lost[1:], math.Float64bits(51))
+	for name, damaged := range map[string][]byte{"cut off": state[:len(state)-1], "51 lost in 50 rounds": lost} {
+		if err := other.UnmarshalBinary(damaged); err == nil {
+			t.Errorf("%s: it is read", name)
+		}
+		if string(must(other.AppendBinary(nil))) != string(before) {
+			t.Errorf("%s: a refused state changed a head", name)
+		}
 	}
 }
 

@@ -49,6 +49,32 @@ func TestFollowsWhatComes(t *testing.T) {
 	}
 }
 
+// TestAggregateBytes: the memory that is told is that of the regressions once all of them are learned.
+func TestAggregateBytes(t *testing.T) {
+	const k, d, m, places = 3, 5, 8, 16
+	for _, terms := range []int{0, places} {
+		o := newAggregate(AggregateOptions{Fourier: m, Places: terms, Version: 2})
+		x := dense(rand.New(rand.NewPCG(1, 2)), k, d-1)
+		x.Terms = []Term{{3, 1}}
+		for n := range 2 * k {
+			o.Update(x, n%k, .5)
+		}
+		got := 0
+		for n := range k {
+			got += 8 * (len(o.lin.actions[n].w) + len(o.lin.actions[n].p))
+			for _, f := range []*fading{&o.fadings[n].plain, &o.fadings[n].random} {
+				got += 8 * (len(f.w) + len(f.p) + len(f.s) + len(f.k))
+			}
+			if terms > 0 {
+				got += 16 * (len(o.wide.actions[n].cols) + len(o.wide.actions[n].terms))
+			}
+		}
+		if want := AggregateBytes(k, d, m, terms); float64(got) != want {
+			t.Errorf("%d places of terms: %d bytes, told %v", terms, got, want)
+		}
+	}
+}
+
 // TestSizeFollows: β ends where K·d² > 1e5, random features where K·(d+128)² > 1e6, and what
 // is restored at any point goes on to the same bits.
 func TestSizeFollows(t *testing.T) {

@@ -36,7 +36,7 @@ func TestTextWords(t *testing.T) {
 		a, b   string
 		lo, hi float64
 	}{
-		{"Write a Poem", "write  a\npoem", 1, 1},
+		{"Write A Poem, Zoe", "write  a\npoem, zoe", 1, 1},
 		{"it costs 17", "it costs 2345", 1, 1},         // a number is 0
 		{"gpt4 wins", "gpt3 wins", .1, .5},             // part of a word it is itself
 		{"Grüße ÀÖÜ", "grüße àöü", 1, 1},               // Latin-1, whose first letter is À
@@ -128,6 +128,13 @@ func TestTextGolden(t *testing.T) {
 	}
 	if got := fmt.Sprintf("%x", h.Sum(nil)[:8]); got != "a5c024381786256a" {
 		t.Errorf("terms and statistics are %s", got)
+	}
+	h.Reset()
+	for i := range TextStatistics {
+		fmt.Fprintf(h, "%+v", TextStatistic(i))
+	}
+	if got := fmt.Sprintf("%x", h.Sum(nil)[:8]); got != "5162400ea75e4626" {
+		t.Errorf("names and ranges of statistics are %s", got)
 	}
 }
 
