@@ -359,6 +359,9 @@ func TestDelaysOfOutcomes(t *testing.T) {
 	if same > 20 {
 		t.Errorf("%d of 100 delays of two outcomes are the same", same)
 	}
+	if d, err = Parse("none,cost=lognormal:20,1", o); err != nil || d.Of["cost"].Spec != "lognormal:20,1" {
+		t.Errorf("delays of two numbers: %+v, %v", d, err)
+	}
 	for spec, says := range map[string]string{"recorded": "tokens: ", "cost=none": "tokens: ",
 		"none,price=none": "no outcome is called", "none,cost=none,cost=none": "twice", "none,cost=slow:1": "cost: "} {
 		if _, err := Parse(spec, o); err == nil || !strings.Contains(err.Error(), says) {
@@ -391,6 +394,14 @@ func TestScheduleParts(t *testing.T) {
 	}
 	if got := s.Rest(); len(got) != 2 || got[0].Part != 1 || got[0].Last || !got[1].Last {
 		t.Errorf("%+v", got)
+	}
+	for first, times := range [][]int64{nil, {6, 5}} { // so are rounds, where there are times
+		s = NewSchedule(4, times)
+		s.Add(9, 0)
+		s.Add(9, 0)
+		if got := s.Rest(); int(got[0].Round) != first {
+			t.Errorf("of rounds at %v round %d comes first", times, got[0].Round)
+		}
 	}
 	s = NewSchedule(4, nil)
 	s.Timed = true // behind the end they are in the order of their times

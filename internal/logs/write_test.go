@@ -384,8 +384,8 @@ func TestWaitingContexts(t *testing.T) {
 		t.Errorf("%d wait, the first %q", len(d.waiting), d.order[0])
 	}
 	d = rounds{held: maxWaitingBytes - 5}
-	for _, id := range []string{"a", "b", "c"} {
-		d.wait(id, []byte("{}"))
+	for i, id := range []string{"a", "b", "c"} {
+		d.wait(id, []byte([]string{"{ }", "{}", "{}"}[i]))
 	}
 	if len(d.waiting) != 2 || d.order[0] != "b" || d.held != maxWaitingBytes-1 {
 		t.Errorf("of three contexts that are too long %q are left, %d bytes", d.order, d.held)
