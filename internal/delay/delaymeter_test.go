@@ -68,7 +68,12 @@ func TestDelayCountsAreSparse(t *testing.T) {
 		t.Errorf("%d words for %d rounds", held, n)
 	}
 	// All but a 16th came at once, and of these one waits for 15, for 31, and so on.
-	if r, _ := m.Report("x"); r.Raw.DMax != n-1 || r.Raw.P99 != 16*((99*n+99)/100-n/16*15)-1 {
-		t.Errorf("%+v", r.Raw)
+	r, bins := m.Report("x")
+	rounds := int64(0)
+	for _, b := range bins {
+		rounds += int64(b.Raw)
+	}
+	if r.Raw.DMax != n-1 || r.Raw.P99 != 16*((99*n+99)/100-n/16*15)-1 || rounds != n {
+		t.Errorf("%+v, %d rounds", r.Raw, rounds)
 	}
 }

@@ -42,6 +42,9 @@ func TestNamedOutcomesByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if got := [3]int{o.missing(0), o.missing(1), o.missing(2)}; got != [3]int{0, 1, 1} {
+		t.Errorf("%d rows without a reward lie before, between and behind the two that have one", got)
+	}
 	e, err := o.Evaluate("always:x", o.Options())
 	if err != nil {
 		t.Fatal(err)

@@ -78,6 +78,7 @@ func TestProbTableRefuses(t *testing.T) {
 		"a,c\n1,0\n": `p.csv:1: column "c": expected id, row or an action: the log has no action ` +
 			`"c"; it has a, b`,
 		"a,b\n.5,.5\n.5\n":  "p.csv:3: 1 cells",
+		"a,b\n\".5\"\n":     "p.csv:2: 1 cells",
 		"a,b\n.5,.6\n":      "p.csv:2: the probabilities sum to 1.1",
 		"a,b\n2,-1\n":       `p.csv:2: column a: "2" is no probability`,
 		"a,b\nx,1\n":        `p.csv:2: column a: "x" is no probability`,

@@ -109,6 +109,14 @@ func TestBinomial(t *testing.T) {
 	}
 }
 
+// TestBinomialAgain: what a seed draws stays what it is, or figures of the same log change.
+func TestBinomialAgain(t *testing.T) {
+	rng := rand.NewPCG(1, 2)
+	if k := [3]int{binomial(rng, 64, .5), binomial(rng, 128, .5), binomial(rng, 1000, .3)}; k != [3]int{31, 69, 304} {
+		t.Errorf("%d", k)
+	}
+}
+
 // TestOneBlock: as many rows as a block has are read once.
 func TestOneBlock(t *testing.T) {
 	read, done := 0, 0
@@ -117,6 +125,17 @@ func TestOneBlock(t *testing.T) {
 	r.draw(0, blockRows, []int{1})
 	if read != blockRows || done != 1 {
 		t.Errorf("%d rows in %d blocks", read, done)
+	}
+	// One more is read in halves, of which each gets half of the draws, or nearly so.
+	r.sums[0] = terms{}
+	r.row = func(t int) (x terms) {
+		if x.c = 1; t <= blockRows/2 {
+			x.w = 1
+		}
+		return x
+	}
+	if r.draw(0, blockRows+1, []int{1000}); done != 3 || r.sums[0].c != 1000 || math.Abs(r.sums[0].w-500) > 80 {
+		t.Errorf("%v of %v draws are of the first half, of %d blocks", r.sums[0].w, r.sums[0].c, done)
 	}
 }
 
