@@ -165,13 +165,19 @@ func TestAlarmActions(t *testing.T) {
 }
 
 // TestAlarmAsksTheLosses: of the rivals the last predicts losses by themselves, whatever the class says, once five of
-// an action are there: where all are 0 it errs no more.
+// an action are there: where all are 0 it errs no more, where all are 1 by little.
 func TestAlarmAsksTheLosses(t *testing.T) {
-	m := modelsOf(t, ModelsOptions{Alarm: true}, [2]float64{0.5, 0.25})
-	for n := range 12 {
-		m.alarm.observe(&Round{Input: ab(), Action: 1}, []float64{0.25}, 0.25)
-		if got, want := m.alarm.rival[2], float64(min(n+1, 5))/16; got != want {
-			t.Errorf("after %d losses it lost %v, want %v", n+1, got, want)
+	for _, loss := range []float64{0, 1} {
+		m := modelsOf(t, ModelsOptions{Alarm: true}, [2]float64{0.5, 0.25})
+		for n := range 12 {
+			before, most := m.alarm.rival[2], loss/16
+			m.alarm.observe(&Round{Input: ab(), Action: 1, Loss: loss}, []float64{0.25}, 0.25)
+			if n < 5 {
+				most = (loss - 0.25) * (loss - 0.25)
+			}
+			if lost := m.alarm.rival[2] - before; lost > most || n < 5 && lost != most {
+				t.Errorf("loss %v, example %d: it lost %v, want %v", loss, n+1, lost, most)
+			}
 		}
 	}
 }
@@ -266,6 +272,61 @@ func TestOutstandingByHand(t *testing.T) {
 	for want, d := range map[int64]*DAFA{2: {}, 8: {ordered: &inOrder{}}} {
 		if got := d.outstanding(r); got != want {
 			t.Errorf("%d are outstanding, want %d", got, want)
+		}
+	}
+}
+
+// TestFinalsByHand: of the feedbacks up to one those count that are no provisional records, as far as it is known.
+func TestFinalsByHand(t *testing.T) {
+	f := &fast{gone: 2}
+	f.told.all = []int64{5, 6}
+	for n, want := range map[int64]int64{0: 0, 1: 0, 3: 1, 4: 2, 5: 2, 6: 2, 8: 4} {
+		if got := f.finals(n); got != want {
+			t.Errorf("up to %d: %d, want %d", n, got, want)
+		}
+	}
+}
+
+// TestObservedByHand: the last round that waits with a loss may be the first that waits.
+func TestObservedByHand(t *testing.T) {
+	for want, fates := range map[int64][2]Fate{0: {Skipped, Withdrawn}, 5: {Observed, Skipped}, 7: {Observed, Observed}} {
+		m, o := newLevels(), &inOrder{}
+		for i, fate := range fates {
+			o.take(m, &Round{Input: ab(), Propensities: []float64{.5, .5}, Fate: fate, Decision: int64(5 + 2*i),
+				N: int64(i + 1)})
+		}
+		if got := o.observed(); got != want {
+			t.Errorf("%v: decision %d, want %d", fates, got, want)
+		}
+	}
+}
+
+// TestDamagedModels: sums that no run can leave are refused. A regret may be below 0 by rounding.
+func TestDamagedModels(t *testing.T) {
+	for i, values := range map[int][2]float64{0: {0, -1e-9}, 1: {-1, -1.5}, 2: {-1, -1.5}, 3: {-7, math.NaN()}, 4: {0,
+		-1e-9}} {
+		for k, v := range values {
+			m := newLevels()
+			(*m.slices()[i])[0] = v
+			c := newReader(stateOf(t, m))
+			if newLevels().code(&c); (c.Err() == nil) != (k == 0) {
+				t.Errorf("sum %d of %v: %v", i, v, c.Err())
+			}
+		}
+	}
+}
+
+// TestBoxShareByHand: of two actions that lose .2 to .6, of which the baseline plays the second, the first is played
+// with share s if at its worst .4·s − .8·(s − lose) is not below 0.
+func TestBoxShareByHand(t *testing.T) {
+	lo, hi, base := []float64{.2, .2}, []float64{.6, .6}, []float64{0, 1}
+	for _, c := range []struct {
+		law  []float64
+		lose float64
+		want float64
+	}{{base, 0, 1}, {[]float64{1, 0}, .1, .2}, {[]float64{1, 0}, 0, 0}, {[]float64{.5, .5}, .1, .4}} {
+		if got := boxShare(c.law, base, lo, hi, c.lose); math.Abs(got-c.want) > 2e-6 {
+			t.Errorf("%+v: %v", c, got)
 		}
 	}
 }

@@ -42,6 +42,7 @@ func TestEXP4Borrows(t *testing.T) {
 // TestEXP4Begins: before anything is learned rounds that were skipped are all that is charged.
 func TestEXP4Begins(t *testing.T) {
 	x := &oracle.Input{Actions: actions(2)}
+	near(t, "η of 400 rounds", learner.EXP4Eta(4, 2, 400, 10_000), math.Sqrt(math.Log(4)/10_800))
 	e := newEXP4(learner.EXP4Options{}, constant(0), constant(1))
 	if p := e.PolicyCertificate(); p != (learner.PolicyCertificate{}) {
 		t.Errorf("%+v", p)

@@ -122,3 +122,25 @@ func TestRidgeByHand(t *testing.T) {
 		t.Errorf("any delays %v", got)
 	}
 }
+
+// TestBadRounds: a round of the learner's own is bad if the determinant has more than doubled since it was decided, by
+// whatever loss it ends; one without a loss is not.
+func TestBadRounds(t *testing.T) {
+	for fate, want := range map[learner.Fate]int64{learner.Observed: 1, learner.Imputed: 1, learner.Skipped: 0,
+		learner.Withdrawn: 0} {
+		d := certified()
+		x := overPlanes(1).input(0)
+		for n := range int64(9) {
+			law, gamma := d.Propensities(nil, x)
+			r := &learner.Round{Input: x, Propensities: law, Gamma: gamma, N: n + 1, Decision: n + 1, LearnedThrough: n,
+				Fate: learner.Observed}
+			if n == 8 {
+				r.LearnedThrough, r.Fate = 0, fate
+			}
+			d.Learn(r)
+		}
+		if _, _, _, bad := d.Oracle().(*oracle.Frozen).Determinant(); bad != want {
+			t.Errorf("%v: %d rounds are bad, want %d", fate, bad, want)
+		}
+	}
+}
