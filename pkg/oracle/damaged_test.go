@@ -156,6 +156,10 @@ func TestNothingIsReadAfterAFault(t *testing.T) {
 	if count := r.Count(0, 1); v != 0 || n != 0 || count != 0 || !errors.Is(r.Err(), ErrNewer) {
 		t.Errorf("it reads %d, %d and %d: %v", v, n, count, r.Err())
 	}
+	r = NewReader(binary.AppendUvarint(nil, 1<<63), "", ErrSnapshot)
+	if r.Ints(&n); n != 0 || !errors.Is(r.Err(), ErrSnapshot) {
+		t.Errorf("a number above all: %d, %v", n, r.Err())
+	}
 }
 
 // TestShortMatrixIsNotAllocated: a regression whose matrix is cut off is refused before there

@@ -101,6 +101,20 @@ func TestTermsTurnOff(t *testing.T) {
 	}
 }
 
+// TestOwnTermsAlone: a state in which only what actions say of themselves was learned is written and read.
+func TestOwnTermsAlone(t *testing.T) {
+	fresh := func() *Aggregate { return newAggregate(AggregateOptions{Places: 1 << 12, Version: 2}) }
+	o, again := fresh(), fresh()
+	o.Update(&Input{Actions: named("a"), ActionTerms: [][]Term{{{7, 1}}}}, 0, .5)
+	b, err := o.AppendBinary(nil)
+	if err := errors.Join(err, again.UnmarshalBinary(b)); err != nil {
+		t.Fatal(err)
+	}
+	if c, _ := again.AppendBinary(nil); !reflect.DeepEqual(b, c) {
+		t.Error("it is another state")
+	}
+}
+
 // TestDamagedDiagonal: weights that no run can leave are refused.
 func TestDamagedDiagonal(t *testing.T) {
 	o, good := fed(t, newDiagonal(DiagonalOptions{Places: 2, Version: 2}))
