@@ -289,7 +289,8 @@ func TestFinalsByHand(t *testing.T) {
 
 // TestObservedByHand: the last round that waits with a loss may be the first that waits.
 func TestObservedByHand(t *testing.T) {
-	for want, fates := range map[int64][2]Fate{0: {Skipped, Withdrawn}, 5: {Observed, Skipped}, 7: {Observed, Observed}} {
+	for want, fates := range map[int64][2]Fate{0: {Skipped, Withdrawn}, 5: {Observed, Skipped},
+		7: {Observed, Observed}} {
 		m, o := newLevels(), &inOrder{}
 		for i, fate := range fates {
 			o.take(m, &Round{Input: ab(), Propensities: []float64{.5, .5}, Fate: fate, Decision: int64(5 + 2*i),

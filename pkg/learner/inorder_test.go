@@ -236,7 +236,8 @@ func TestInOrderDamaged(t *testing.T) {
 	} {
 		m, o := newLevels(), &inOrder{}
 		for i, d := range []int64{5, 7} {
-			o.take(m, &Round{Input: ab(), Propensities: []float64{.5, .5}, Fate: Observed, Decision: d, N: int64(i + 1)})
+			o.take(m, &Round{Input: ab(), Propensities: []float64{.5, .5}, Fate: Observed, Decision: d,
+				N: int64(i + 1)})
 		}
 		damage(o.wait)
 		c := newReader(o.written())

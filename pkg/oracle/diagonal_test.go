@@ -131,8 +131,8 @@ func TestDamagedDiagonal(t *testing.T) {
 }
 
 func TestDiagonalOptions(t *testing.T) {
-	for _, o := range []DiagonalOptions{{Beta: 2}, {Lambda: -1}, {MaxFeatures: -1}, {MaxFeatures: 1<<16 + 1}, {Places: -1},
-		{Places: MaxPlaces + 1}, {MaxActions: -1}, {Version: Newest + 1}} {
+	for _, o := range []DiagonalOptions{{Beta: 2}, {Lambda: -1}, {MaxFeatures: -1}, {MaxFeatures: 1<<16 + 1},
+		{Places: -1}, {Places: MaxPlaces + 1}, {MaxActions: -1}, {Version: Newest + 1}} {
 		if _, err := NewDiagonal(o); err == nil {
 			t.Errorf("%+v was accepted", o)
 		}
