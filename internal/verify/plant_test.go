@@ -289,6 +289,17 @@ var plants = []plant{
 		})},
 	{"feedback before its cut", []string{"round"}, swap("f/0",
 		func(a, b *stream.Record) bool { return a.Type == codec.TypeCut && b.Type == "" })},
+	{"the last feedback of a cut is none", []string{"feedback"}, func(l *madeLog) bool {
+		records := l.all["f/0"]
+		return editFrom(l, "f/0", "", len(records)/4, func(r *stream.Record) bool {
+			i := slices.IndexFunc(records, func(x stream.Record) bool { return x.Offset == r.Offset })
+			if i+1 == len(records) || records[i+1].Type != codec.TypeCut {
+				return false
+			}
+			r.Type, r.Key, r.Value = codec.TypeOpen, nil, nil
+			return true
+		})
+	}},
 	{"second feedback of a round", []string{"n", "round"}, func(l *madeLog) bool {
 		records := slices.Clone(l.all["f/0"])
 		for i := len(records) / 4; i+1 < len(records); i++ {
@@ -431,6 +442,9 @@ func TestReplayPlants(t *testing.T) {
 				}
 				planted++
 				v := replayLog(t, w, made)
+				if f := v.report.Feedback; f.Records != f.Checked+f.TooOld {
+					t.Errorf("world %d: of the feedback not each is checked or too old: %+v", i, f)
+				}
 				if v.report.First == nil {
 					t.Errorf("world %d: not found", i)
 				} else if !p.names(v) {

@@ -193,6 +193,9 @@ var semantic = []planted{
 		func(x *codec.Reject) { x.Reason = codec.ReasonMalformed }), ofRejects},
 	{"context refused: bytes", "bytes", refusedContext("", func(x *codec.Reject) { x.Bytes = []byte("{}") }),
 		ofRejects},
+	{"context refused: bytes, and no such reason", "bytes", refusedContext("", func(x *codec.Reject) {
+		x.Bytes, x.Reason = []byte("{}"), codec.ReasonLate
+	}), ofRejects},
 	{"context refused: id", "id", refusedContext("", func(x *codec.Reject) { x.ID = "another" }), ofRejects},
 	{"context refused: of no topic", "topic",
 		refusedContext("", func(x *codec.Reject) { x.Topic = "decisions" }), ofRejects},

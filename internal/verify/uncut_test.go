@@ -92,6 +92,10 @@ func TestUncut(t *testing.T) {
 			complete(t, w, seed)
 			counted := map[loop.Place]bool{}
 			for _, r := range w.Read("f", 0) {
+				m, err := codec.ParseFeedbackMark(r.Value)
+				if r.Type == codec.TypeMark && err == nil && m.Era > 0 && m.Eras[len(m.Eras)-1].Era != m.Era {
+					t.Fatalf("seed %d: a mark of era %d knows of %+v", seed, m.Era, m.Eras)
+				}
 				var f codec.Feedback
 				if r.Type == "" && codec.ParseFeedback(&f, r.Value) == nil && f.OutcomeOffset >= 0 {
 					counted[loop.Place{Partition: f.OutcomePartition, Offset: f.OutcomeOffset}] = true
