@@ -158,6 +158,11 @@ func TestLearnedOfMarks(t *testing.T) {
 		if v.settle(); (v.report.Differences == 0) != c.ok {
 			t.Errorf("%+v: %+v", c, v.report.First)
 		}
+		// what a decision had learned is gone if it is more than what a snapshot or the beginning knows
+		d.from.through = 10
+		if gone := c.first == 9 && c.firstN == 0; d.hungry(place{through: 10}) || d.hungry(place{through: 11}) != gone {
+			t.Errorf("%+v: what is gone", c)
+		}
 	}
 }
 
