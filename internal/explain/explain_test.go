@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -244,7 +245,7 @@ func TestRoundRejects(t *testing.T) {
 	w.must(e.Write(&text))
 	for _, want := range []string{"malformed (out of the model's range: 1.5 is not in [0, 1])\n",
 		`mismatch (the outcome is for action "other", the decision was "` + e.Decision.Action + "\")\n", ": counted\n",
-		"duplicate (only the first 4096 of 5026 bytes are kept)\n"} {
+		"outcome      unreadable, outcomes[0]@3, at ", "duplicate (only the first 4096 of 5026 bytes are kept)\n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &text)
 		}
@@ -397,6 +398,61 @@ func TestRoundDifferent(t *testing.T) {
 	if e := w.round("r11"); !strings.HasPrefix(e.Check, "different") || e.Decision.Mu != nil {
 		t.Errorf("%s", e.Check)
 	}
+	w.c.Build = func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
+		ep, err := model.Epoch(rec, files)
+		rules := *ep.Rules
+		rules.Actions = []string{"c"}
+		ep.Rules = &rules
+		return ep, err
+	}
+	if e := w.round("r11"); !strings.HasPrefix(e.Check, "different: this context would not be decided (") {
+		t.Errorf("%s", e.Check)
+	}
+}
+
+// A round between two snapshots, or at the first, is recomputed where the feedback before them is gone; a damaged one
+// is passed over.
+func TestRoundBetweenSnapshots(t *testing.T) {
+	w := newWorld(t, "window: 20 rounds\noracle: {kind: linear}\n", 10)
+	w.play(0, 25)
+	var first codec.Snapshot
+	w.must(stream.Scan(t.Context(), w.log, w.top.Snapshots, 0, stream.Earliest, math.MaxInt64,
+		func(r *stream.Record) (err error) {
+			if first.Parts == 0 {
+				first, err = codec.ParseSnapshot(bytes.Clone(r.Value))
+			}
+			return err
+		}))
+	w.must(w.log.Truncate(w.top.Feedback, 0, first.FeedbackFrom))
+	damaged := first
+	damaged.Nonce, damaged.Bytes = "x", append(bytes.Clone(first.Bytes), 0)
+	w.put(w.top.Snapshots, "%s", codec.AppendSnapshot(nil, &damaged))
+	for _, n := range []int64{first.LearnedThrough, first.LearnedThrough + 3} {
+		if e := w.round(fmt.Sprint("r", n)); e.Had.LearnedThrough != n || e.Check != "identical" || e.Taught == nil {
+			t.Errorf("%d: %+v", n, e)
+		}
+	}
+}
+
+// Text is shown as it came if it is JSON, and as JSON if it is not; of what cannot be read there is none.
+func TestContextText(t *testing.T) {
+	c := codec.Context{ID: "r", Actions: []codec.Action{{Name: "a"}}}
+	for raw, want := range map[string]string{
+		"  {\"id\": \"r\", \"acions\": []}\n": `{"id": "r", "acions": []}`,
+		string(codec.AppendContext(nil, &c)):  string(codec.AppendContextJSON(nil, &c)),
+		"\x81\xa2id":                          "",
+	} {
+		if got := contextText([]byte(raw)); got != want {
+			t.Errorf("%q: %q, want %q", raw, got, want)
+		}
+	}
+	at := logTime(1)
+	if err := json.Unmarshal([]byte("null"), &at); err != nil || at != 0 {
+		t.Errorf("null is the log time %d, %v", at, err)
+	}
+	if err := json.Unmarshal([]byte(`"yesterday"`), &at); err == nil {
+		t.Errorf("yesterday is the log time %s", at)
+	}
 }
 
 // tells are rounds whose explanations are golden. A step is a context, an outcome, or a request for a decision; after it
@@ -424,6 +480,12 @@ var tells = []struct {
 	{"uniform, by request", "learner: uniform\nmissing: impute\nwindow: 2 rounds\n", "r",
 		[]string{`q {"id":"r","actions":["a","b"]}`, `c`, `c`, `c`}, nil},
 	{"one action", "", "r", []string{`{"id":"r","actions":["a"]}`, `o {"id":"r","reward":-0.5}`}, nil},
+	{"drawn from alike", "learner: egreedy:1\n", "r", []string{`{"id":"r","actions":["a","b"]}`}, nil},
+	{"all lose", "oracle: {kind: linear}\n", "r", []string{`c`, `o {"id":"r0","loss":1}`, `c`, `o {"id":"r1","loss":1}`,
+		`c`, `o {"id":"r2","loss":1}`, `{"id":"r","actions":["a","b"]}`}, nil},
+	{"activated", "activation: required\n", "r", []string{`{"id":"r","actions":["a","b"]}`,
+		`o {"id":"r","activated":true}`, `o {"id":"r","loss":1}`}, nil},
+	{"read with its outcome", "", "r", []string{` {"id":"r","actions":["a","b"]}`, `o {"id":"r","loss":1}`}, nil},
 	{"epsilon", "learner: egreedy:0.1\n", "r", []string{`{"id":"r","actions":["a","b","c"]}`}, nil},
 	{"a budget of named outcomes", "actions: [a, b]\noutcomes: {q: {window: 2 rounds, missing: skip}, " +
 		"n: {window: 2 rounds, missing: {impute: 600}, max: 1e5, take: sum}}\nconstants: {usd: {a: 1e-7, b: 1e-5}}\n" +
@@ -442,6 +504,9 @@ var tells = []struct {
 			f.ClosedAt = loop.End
 			r.Value = codec.AppendFeedback(nil, &f)
 		})
+		w.must(w.log.Edit(w.top.Feedback, 0, func(all []stream.Record) []stream.Record { // as of a joiner of files
+			return slices.DeleteFunc(all, func(r stream.Record) bool { return r.Type == codec.TypeCut })
+		}))
 	}},
 	{"its context was replaced", "", "r", []string{`{"id":"r","actions":["a","b"]}`}, func(w *world) {
 		w.edit(w.top.Contexts, "", func(r *stream.Record) { r.Value = []byte(`{"id":"r","actions":["b","a"]}`) })
@@ -505,6 +570,11 @@ func TestTold(t *testing.T) {
 		w.must(e.Write(&b))
 		page, err := json.Marshal(e)
 		w.must(err)
+		var back Explanation // as a program reads it
+		w.must(json.Unmarshal(page, &back))
+		if again, err := json.Marshal(&back); err != nil || !bytes.Equal(again, page) {
+			t.Errorf("%s: read back it is %s, was %s, %v", what, again, page, err)
+		}
 		fmt.Fprintf(&b, "\n%s\n\n", long.ReplaceAllStringFunc(string(page), func(s string) string {
 			x, err := strconv.ParseFloat(s, 64)
 			w.must(err)

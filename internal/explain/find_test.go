@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,8 @@ import (
 	"hindsight/pkg/stream/mem"
 )
 
-// counting is a log that counts the records that are read of each partition of a topic.
+// counting is a log that counts the records that are read of each partition of a topic, and whose readers spoil what
+// they read before.
 type counting struct {
 	stream.Log
 	read map[int]int
@@ -22,18 +24,26 @@ type counting struct {
 
 func (l *counting) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
 	r, err := l.Log.Read(ctx, topic, partition, from)
-	return &counted{r, l.read, partition}, err
+	return &counted{r, l.read, partition, nil}, err
 }
 
 type counted struct {
 	stream.Reader
 	read      map[int]int
 	partition int
+	spoil     []stream.Record
 }
 
 func (r *counted) Next(ctx context.Context, dst []stream.Record) ([]stream.Record, error) {
+	for i := range r.spoil {
+		clear(r.spoil[i].Value)
+	}
 	n := len(dst)
 	dst, err := r.Reader.Next(ctx, dst)
+	for i := range dst[n:] {
+		dst[n+i].Value = bytes.Clone(dst[n+i].Value)
+	}
+	r.spoil = append(r.spoil[:0], dst[n:]...)
 	r.read[r.partition] += len(dst) - n
 	return dst, err
 }
@@ -132,27 +142,162 @@ func TestFindDecision(t *testing.T) {
 	}
 }
 
-// TestRejectsOfOthers: of a round of a unit the rejects of other rounds are not told.
-func TestRejectsOfOthers(t *testing.T) {
-	log := mem.New(mem.Options{Clock: clock()})
-	if err := topics.Create(t.Context(), log, "m", 1, topics.Retention{}); err != nil {
+// searched returns an explainer of round 5 of partition p, "mine" of unit "u", whose record has the given log time,
+// on a log of that many partitions, and what appends to it.
+func searched(t *testing.T, clock func() int64, partitions, p int, at int64) (*explainer, func(topic string, p int,
+	records ...stream.Record)) {
+	t.Helper()
+	log := mem.New(mem.Options{Clock: clock})
+	if err := topics.Create(t.Context(), log, "m", partitions, topics.Retention{}); err != nil {
 		t.Fatal(err)
 	}
-	out, err := log.Writer(t.Context(), "m.rejects", 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, id := range []string{"mine", "other"} {
-		r := codec.Reject{Topic: "outcomes", Offset: int64(i), ID: id, Reason: codec.ReasonLate,
-			Bytes: fmt.Appendf(nil, `{"id":%q,"loss":0.5}`, id)}
-		if _, err := out.Append(t.Context(),
-			&stream.Record{Key: []byte(id), Value: codec.AppendReject(nil, &r)}); err != nil {
+	x := &explainer{Config: Config{Log: &counting{log, map[int]int{}}}, topics: join.TopicsOf("m"),
+		partitions: partitions, e: &Explanation{}, rec: &stream.Record{Time: at},
+		dec: codec.Decision{ID: "mine", Unit: "u", Partition: p, N: 5}}
+	return x, func(topic string, p int, records ...stream.Record) {
+		t.Helper()
+		out, err := log.Writer(t.Context(), topic, p, nil)
+		for i := range records {
+			if err == nil {
+				_, err = out.Append(t.Context(), &records[i])
+			}
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	x := &explainer{Config: Config{Log: log}, topics: join.TopicsOf("m"), partitions: 1, e: &Explanation{},
-		rec: &stream.Record{}, dec: codec.Decision{ID: "mine", Unit: "u"}}
-	if err := x.findRejects(t.Context()); err != nil || len(x.e.Outcomes) != 1 || x.e.Outcomes[0].Offset != 0 {
+}
+
+// TestRejectsOfOthers: of a round of a unit the rejects of other rounds, of other units and of contexts are not told,
+// nor those that cannot be read and name no round.
+func TestRejectsOfOthers(t *testing.T) {
+	x, put := searched(t, clock(), 1, 0, 0)
+	for i, c := range []struct{ topic, id, bytes string }{
+		{"outcomes", "mine", `{"id":"mine","loss":0.5}`},
+		{"outcomes", "other", `{"id":"other","loss":0.5}`},
+		{"outcomes", "x", `{"id":"x","loss":0.5}`},
+		{"contexts", "mine", `{"id":"mine"}`},
+		{"outcomes", "", `{"unit":"u","loss":0.5}`},
+		{"outcomes", "", `{"unit":"other","loss":0.5}`},
+		{"outcomes", "", `{"unit":"u","loss":"much"}`},
+	} {
+		r := codec.Reject{Topic: c.topic, Offset: int64(i), ID: c.id, Reason: codec.ReasonLate, Bytes: []byte(c.bytes)}
+		put("m.rejects", 0, stream.Record{Key: []byte(c.id), Value: codec.AppendReject(nil, &r)})
+	}
+	if err := x.findRejects(t.Context()); err != nil || len(x.e.Outcomes) != 2 || x.e.Outcomes[0].Offset != 0 ||
+		x.e.Outcomes[1].Offset != 4 {
 		t.Errorf("%v, %+v", err, x.e.Outcomes)
+	}
+}
+
+// TestClockSkew: clocks of partitions differ by up to [join.ClockSkew], and what is by so much earlier than the
+// decision is told, however much came after it. Of two decisions of one time that of the id's own partition is told.
+func TestClockSkew(t *testing.T) {
+	const at = int64(1e18)
+	own := loop.PartitionOf([]byte("mine"), 2)
+	x, put := searched(t, func() int64 { return at }, 2, own, at+join.ClockSkew)
+	for p := range 2 {
+		d := codec.Decision{Partition: p, N: 5, ID: "mine", Unit: "u", Epoch: 1, Actions: []string{"a"},
+			Propensities: []float64{1}, Context: []byte(`{}`)}
+		put("m.decisions", p, stream.Record{Key: []byte("mine"), Value: codec.AppendDecision(nil, &d)},
+			stream.Record{Key: []byte("next")}, stream.Record{Key: []byte("next")})
+	}
+	found := *x
+	if found.rec = nil; found.findDecision(t.Context(), "mine") != nil || found.dec.Partition != own {
+		t.Errorf("partition %d, want %d", found.dec.Partition, own)
+	}
+	reject := codec.Reject{Topic: "outcomes", Partition: 1, Offset: 1, ID: "mine", Reason: codec.ReasonLate,
+		Bytes: []byte(`{"id":"mine","loss":1}`)}
+	f := codec.Feedback{N: 1, Partition: own, Round: 5, ID: "mine", Epoch: 1, Actions: []string{"a"},
+		Propensities: []float64{1}, Fate: codec.Skipped, OutcomePartition: -1, OutcomeOffset: -1, ClosedAt: at,
+		Context: []byte(`{}`)}
+	put("m.rejects", 0, stream.Record{Key: []byte("mine"), Value: codec.AppendReject(nil, &reject)})
+	put("m.feedback", 0, stream.Record{Key: []byte("mine"), Value: codec.AppendFeedback(nil, &f)})
+	put("m.outcomes", 1, stream.Record{Value: []byte(`{"id":"mine","loss":0.5}`)},
+		stream.Record{Value: []byte(`{"id":"mine","loss":1}`)},
+		stream.Record{Type: "another", Value: []byte(`{"id":"mine","loss":0.25}`)})
+	later := make([]stream.Record, firstBlock)
+	put("m.rejects", 0, later...)
+	put("m.feedback", 0, later...)
+	put("m.outcomes", 1, later...)
+	for _, find := range []func(context.Context) error{x.findRejects, x.findFeedback,
+		func(ctx context.Context) error { return x.findOutcomes(ctx, true) }} {
+		if err := find(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if o := x.e.Outcomes; len(o) != 2 || o[0].Became != codec.ReasonLate || o[1].Became != "counted" ||
+		o[1].Partition != 1 || o[1].Offset != 0 {
+		t.Errorf("%+v", o)
+	}
+	if x.fedRec == nil || x.fedRec.Offset != 0 || x.e.Feedback.Fate != "skipped" {
+		t.Errorf("%+v", x.fedRec)
+	}
+}
+
+// TestFeedbackOfOthers: feedback of other rounds, an earlier one of the same id too, and damaged one is passed over. A
+// stage of the round is told of, and is not its feedback.
+func TestFeedbackOfOthers(t *testing.T) {
+	x, put := searched(t, clock(), 2, 0, 0)
+	record := func(id string, partition int, round int64, stage int) stream.Record {
+		f := codec.Feedback{N: 1, Partition: partition, Round: round, ID: id, Epoch: 1, Actions: []string{"a"},
+			Propensities: []float64{1}, OutcomePartition: -1, OutcomeOffset: -1, Context: []byte(`{}`), Stage: stage,
+			Outcomes: []codec.Closed{{Name: "o", Fate: codec.Imputed, Value: 1, Partition: -1, Offset: -1}}}
+		if stage == 0 {
+			f.Fate = codec.Imputed
+		}
+		return stream.Record{Key: []byte(id), Value: codec.AppendFeedback(nil, &f)}
+	}
+	const stage = 3
+	damaged := record("mine", 0, 5, 6)
+	damaged.Value = damaged.Value[:len(damaged.Value)-1]
+	others := []stream.Record{record("mine", 1, 5, 1), record("mine", 0, 4, 2), record("mine", 0, 5, stage),
+		record("other", 0, 5, 4), record("other", 0, 5, 0), damaged}
+	put("m.feedback", 0, others...)
+	if err := x.findFeedback(t.Context()); err != nil || x.fedRec != nil || len(x.e.Named) != 1 ||
+		x.e.Named[0].Stage != stage {
+		t.Errorf("%v, %+v, %+v", err, x.fedRec, x.e.Named)
+	}
+	last := record("mine", 0, 5, 0)
+	for i, r := range append(others, last) {
+		x.e = &Explanation{}
+		if x.tellStage(&r); len(x.e.Named) > 0 != (i+1 == stage) {
+			t.Errorf("record %d: %+v", i, x.e.Named)
+		}
+	}
+	put("m.feedback", 0, last)
+	if err := x.findFeedback(t.Context()); err != nil || x.fedRec == nil || x.fedRec.Offset != int64(len(others)) {
+		t.Errorf("%v, %+v", err, x.fedRec)
+	}
+}
+
+// TestFindCut: feedback follows from the last cut before it, if no mark lies between them.
+func TestFindCut(t *testing.T) {
+	cut := func(n int64) stream.Record {
+		return stream.Record{Type: codec.TypeCut, Value: codec.AppendCut(nil, &codec.Cut{Cut: n})}
+	}
+	mark, many := stream.Record{Type: codec.TypeMark}, make([]stream.Record, 100)
+	for _, c := range []struct {
+		before []stream.Record
+		want   int64
+	}{
+		{nil, 0},
+		{many, 0},
+		{[]stream.Record{cut(7)}, 7},
+		{[]stream.Record{cut(7), cut(8)}, 8},
+		{[]stream.Record{mark, cut(7)}, 7},
+		{[]stream.Record{cut(7), mark}, 0},
+		{append([]stream.Record{cut(7)}, many...), 7},
+		{append([]stream.Record{cut(7), mark}, many...), 0},
+		{append([]stream.Record{cut(7)}, append(many, mark)...), 0},
+	} {
+		x, put := searched(t, clock(), 1, 0, 0)
+		put("m.feedback", 0, c.before...)
+		put("m.feedback", 0, stream.Record{}, cut(9))
+		x.fedRec, x.e.Feedback = &stream.Record{Offset: int64(len(c.before))}, &feedback{}
+		if err := x.findCut(t.Context()); err != nil || x.e.Feedback.Cut != c.want {
+			t.Errorf("%d records, the last of type %q: cut %d, want %d; %v", len(c.before),
+				append([]stream.Record{{}}, c.before...)[len(c.before)].Type, x.e.Feedback.Cut, c.want, err)
+		}
 	}
 }
