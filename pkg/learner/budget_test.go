@@ -134,6 +134,9 @@ func TestBudgetLater(t *testing.T) {
 		math.Abs(s.Expected-.4) > .02 {
 		t.Errorf("of .4 it spends %+v", s)
 	}
+	if !was.Certificate().Priced || costed(linear).Certificate().Priced {
+		t.Error("a learner is priced that has a budget, and no other")
+	}
 	if !(price > .01) {
 		t.Fatalf("the price is %v", price)
 	}
@@ -237,6 +240,8 @@ func TestBudgetStrange(t *testing.T) {
 		d.Learn(&learner.Round{Input: x, Action: n / 2, Propensities: law, Gamma: gamma, N: int64(n) + 1, Partial: true,
 			LearnedThrough: int64(n), Outcomes: []learner.Outcome{{}, {Known: true, Value: usd}}})
 	}
+	d.Learn(&learner.Round{Input: x, Propensities: make([]float64, 4), Gamma: 1, N: 7, LearnedThrough: 6,
+		Fate: learner.Skipped}) // has no outcome, not that of the round before
 	if s := d.Spending(nil)[0]; s.Strange != 2 || s.Costs != 6 { // .12 of a is more than .1, .8 of c less than 1
 		t.Errorf("%+v", s)
 	}

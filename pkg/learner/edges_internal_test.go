@@ -2,6 +2,7 @@ package learner
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"hindsight/pkg/oracle"
@@ -66,7 +67,8 @@ func TestWeightsByHand(t *testing.T) {
 	}
 }
 
-// TestNothingLeft: where no function survives nothing may be played but the baseline, and bounds are infinite.
+// TestNothingLeft: where no function survives nothing may be played but the baseline, elimination leaves all actions,
+// and bounds are infinite.
 func TestNothingLeft(t *testing.T) {
 	d := NewDAFA(nil, Anytime{C: Balanced})
 	d.models = modelsOf(t, ModelsOptions{}, [2]float64{0.5, 0.25}, [2]float64{0.75, 0.25})
@@ -77,6 +79,11 @@ func TestNothingLeft(t *testing.T) {
 	if got := d.Share(law, base, ab()); math.Abs(got-0.3) > 1e-15 {
 		t.Errorf("share %v", got)
 	}
+	near := *d // the least gain there is, all of which would be given up
+	near.models = modelsOf(t, ModelsOptions{}, [2]float64{1, 1 - 0x1p-53})
+	if got := near.Share(law, base, ab()); got != 0.2 {
+		t.Errorf("losses next to 1: share %v", got)
+	}
 	if p := d.Decided(none); p.Surviving != 2 || math.IsInf(p.Bound, 0) || math.IsInf(p.Random, 0) {
 		t.Errorf("%+v", p)
 	}
@@ -85,6 +92,11 @@ func TestNothingLeft(t *testing.T) {
 	}
 	if got := d.Share(law, base, ab()); got != 0 {
 		t.Errorf("nothing left: share %v", got)
+	}
+	fhat, over, all := []float64{0.5, 0.25}, make([]float64, 2), make([]float64, 2)
+	d.solveLeft(over, fhat, ab(), 8)
+	if Solve(all, fhat, 8); !slices.Equal(over, all) {
+		t.Errorf("elimination with nothing left: law %v, over all actions %v", over, all)
 	}
 	if p := d.Decided(none); p.Surviving != 0 || !math.IsInf(p.Bound, 1) || !math.IsInf(p.Random, 1) {
 		t.Errorf("%+v", p)
@@ -158,8 +170,8 @@ func TestAlarmActions(t *testing.T) {
 	if m.Evidence() == 0 || math.IsInf(m.Evidence(), 1) || modelsOf(t, ModelsOptions{}, [2]float64{}).Evidence() != 0 {
 		t.Errorf("evidence %v", m.Evidence())
 	}
-	m.alarm.raised = 3
-	if p := m.Plausible(); !math.IsInf(m.Evidence(), 1) || !p.Refuted() || p.Raised != 3 || !p.Alarm {
+	m.alarm.raised = 1
+	if p := m.Plausible(); !math.IsInf(m.Evidence(), 1) || !p.Refuted() || p.Raised != 1 || !p.Alarm {
 		t.Errorf("raised: evidence %v, %+v", m.Evidence(), p)
 	}
 }

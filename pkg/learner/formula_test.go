@@ -53,6 +53,7 @@ func TestFormulaValue(t *testing.T) {
 		{"clip(tokens/1e3, 0, 1)", "clip(tokens/1000, 0, 1)", 0.8, 0.001, 1, false},
 		{"sign*quality + w", "sign*quality + w", 19.5, 18, 22, true}, // a weight by action
 		{"quality/max(tokens,1)", "quality/max(tokens, 1)", 0.5 / 800, -1, 1, false},
+		{" quality \n\t", "quality", 0.5, -1, 1, true},
 		{"--quality * ( ( 2 ) )", "--quality*2", 1, -2, 2, true},
 	} {
 		f := mustFormula(t, c.text)
