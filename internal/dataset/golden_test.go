@@ -189,3 +189,26 @@ func TestFits(t *testing.T) {
 		}
 	}
 }
+
+// TestFitMany: a model of a log lists 1,000 actions, and more only where every row has them all; it declares as many
+// features as a model may have.
+func TestFitMany(t *testing.T) {
+	for _, c := range []struct {
+		n, largest int
+		lists      bool
+	}{{listedActions, 7, true}, {listedActions + 1, listedActions + 1, true}, {listedActions + 1, 7, false}} {
+		b := Table{Actions: make([]string, c.n), Scale: loop.Range{Max: 1}, Intake: &Intake{},
+			rows: &eventRows{largest: c.largest}}
+		var m model.Model
+		m.Actions = b.Actions
+		if b.Fit(&m); (m.Actions != nil) != c.lists || !c.lists && m.MaxActions != c.largest {
+			t.Errorf("%+v: it lists %d actions, of %d at most", c, len(m.Actions), m.MaxActions)
+		}
+	}
+	l := eventLoader{log: &Table{columns: make([]logColumn, codec.MaxFeatures-1)}}
+	l.declare(&codec.Feature{Name: "last"})
+	l.declare(&codec.Feature{Name: "beyond"})
+	if n := len(l.log.columns); n != codec.MaxFeatures || l.log.columns[n-1].name != "last" {
+		t.Errorf("%d features are declared", n)
+	}
+}

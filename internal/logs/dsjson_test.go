@@ -246,10 +246,12 @@ func TestRejectsAndStrict(t *testing.T) {
 // TestDsjsonDepth: what is passed over may be nested as deep as JSON that is read, about.
 func TestDsjsonDepth(t *testing.T) {
 	const passed = scan.MaxDepth - 2
-	for key, most := range map[string]int{"f": passed - 1, "_hidden": passed, "_slot_id": passed} {
+	const action = `"a":[1],"p":[1],"c":{"_multi":[{`
+	const slot = `"_outcomes":[{"_a":[0],"_p":[1]}],"c":{"_multi":[{}],"_slots":[{`
+	for key, most := range map[string]int{action + `"f"`: passed - 1, action + `"_hidden"`: passed,
+		action + `"_slot_id"`: passed, slot + `"f"`: passed - 1, slot + `"_hidden"`: passed} {
 		for _, deep := range []int{most, most + 1} {
-			text := `{"_label_cost":0,"a":[1],"p":[1],"c":{"_multi":[{"` + key + `":` + strings.Repeat("[", deep) +
-				strings.Repeat("]", deep) + `}]}}`
+			text := `{"_label_cost":0,` + key + `:` + strings.Repeat("[", deep) + strings.Repeat("]", deep) + `}]}}`
 			r := openText(t, text, Options{Format: Dsjson})
 			_, err := readAll(t, r)
 			if a := r.Account(); err != nil || (a.Malformed > 0) != (deep > most) {
