@@ -505,7 +505,9 @@ var tells = []struct {
 			r.Value = codec.AppendFeedback(nil, &f)
 		})
 		w.must(w.log.Edit(w.top.Feedback, 0, func(all []stream.Record) []stream.Record { // as of a joiner of files
-			return slices.DeleteFunc(all, func(r stream.Record) bool { return r.Type == codec.TypeCut })
+			return slices.DeleteFunc(all, func(r stream.Record) bool {
+				return r.Type == codec.TypeCut || r.Type == codec.TypeMark
+			})
 		}))
 	}},
 	{"its context was replaced", "", "r", []string{`{"id":"r","actions":["a","b"]}`}, func(w *world) {

@@ -35,9 +35,7 @@ type counted struct {
 }
 
 func (r *counted) Next(ctx context.Context, dst []stream.Record) ([]stream.Record, error) {
-	for i := range r.spoil {
-		clear(r.spoil[i].Value)
-	}
+	r.forget()
 	n := len(dst)
 	dst, err := r.Reader.Next(ctx, dst)
 	for i := range dst[n:] {
@@ -46,6 +44,17 @@ func (r *counted) Next(ctx context.Context, dst []stream.Record) ([]stream.Recor
 	r.spoil = append(r.spoil[:0], dst[n:]...)
 	r.read[r.partition] += len(dst) - n
 	return dst, err
+}
+
+func (r *counted) Close() error {
+	r.forget()
+	return r.Reader.Close()
+}
+
+func (r *counted) forget() {
+	for i := range r.spoil {
+		clear(r.spoil[i].Value)
+	}
 }
 
 // TestFindDecision finds the last of the decisions of an id wherever it is, and reads little
