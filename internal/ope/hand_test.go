@@ -155,6 +155,20 @@ func TestLambdaByHand(t *testing.T) {
 	}
 }
 
+// TestOneBootstrapSample: of one sample both ends are its estimate, which is that of rows drawn again.
+func TestOneBootstrapSample(t *testing.T) {
+	s, policy := byHand()
+	o := Defaults()
+	o.Bootstrap = 1
+	e, err := Evaluate(s, "one", policy, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := e.Estimates.Get("ips").Bootstrap; b.Low != b.High || !(b.Low > 0) {
+		t.Errorf("got %v", b)
+	}
+}
+
 // TestCrossFitByHand: with one row a fold, q̂ of a row is that of the others.
 func TestCrossFitByHand(t *testing.T) {
 	s, policy := byHand()
