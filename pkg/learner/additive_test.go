@@ -251,6 +251,13 @@ func TestAdditiveByHand(t *testing.T) {
 	}); at != (learner.Free{Theta: 6, Late: 1}) {
 		t.Errorf("where nothing grows with θ the bound is the least at %+v", at)
 	}
+	prompt := learner.Certificate{Barrier: 10, MaxGamma: 400, Potential: p}
+	late := prompt // three rounds by one each: less than it costs to have all wait for one
+	late.MaxSigma, late.SumSigma, late.SumSqSig = 1, 3, 3
+	want, _ := prompt.Additive()
+	if got, at := late.Additive(); got != want+3 || at.Late != 0 {
+		t.Errorf("three late rounds: %v at %+v, and %v without", got, at, want)
+	}
 	c := learner.Certificate{Rounds: 20000, Learned: 20000, MaxSigma: 50, SumSigma: 50 * 20000, SumSqSig: 2500 * 20000,
 		Potential: p}
 	c.MaxGamma = 2 * math.Sqrt(9*20000/(math.Exp(.5)*p.Sum()))

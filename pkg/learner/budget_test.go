@@ -159,6 +159,11 @@ func TestBudgetLater(t *testing.T) {
 	if got := fmt.Sprint(more.Prices(nil)); len(more.Prices(nil)) != 2 {
 		t.Errorf("the prices of two budgets are %v", got)
 	}
+	// what is known of actions beforehand counts once, however many budgets know it
+	one, spare := costed(linear, ofCosts("cost", .4)), costed(linear, ofCosts("cost", .4), ofCosts("spare", 1e6))
+	if p, q := one.Prices(nil), spare.Prices(nil); !(p[0] > 0) || q[0] != p[0] || q[1] != 0 {
+		t.Errorf("the first price is %v, beside a budget that is never spent %v", p, q)
+	}
 	if costed(linear).UnmarshalBinary(must(learner.NewDAFA(newLinear(), learner.Root{C: 1}).AppendBinary(nil))) == nil {
 		t.Error("a state without outcomes is read")
 	}

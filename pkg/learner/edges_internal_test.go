@@ -114,6 +114,7 @@ func TestNothingLeft(t *testing.T) {
 func TestDecidedByHand(t *testing.T) {
 	d := NewDAFA(nil, Anytime{C: Balanced})
 	d.models = modelsOf(t, ModelsOptions{}, [2]float64{0.5, 0.25}, [2]float64{0.125, 0.25})
+	d.models.unknown, d.models.charged, d.models.waiting = 1, 1, 2 // of which 1 each is all that is known
 	p := d.Decided(func(yield func(*Round) bool) {
 		for n, borrowed := range []bool{false, true, false} {
 			if !yield(&Round{Input: ab(), Action: 1, Propensities: []float64{0.25, 0.75}, Decision: int64(n + 1),
@@ -123,7 +124,7 @@ func TestDecidedByHand(t *testing.T) {
 		}
 	})
 	// under the first ¼·½ + ¾·¼ − ¼ = 1/16 each, under the second ¼·⅛ + ¾·¼ − ⅛ = 3/32
-	if want := 2 * 3. / 32; p.Ahead != 3 || math.Abs(p.Bound-want) > 1e-15 || math.Abs(p.Random-want) > 1e-15 {
+	if want := 3 + 2*3./32; p.Ahead != 3 || math.Abs(p.Bound-want) > 1e-15 || math.Abs(p.Random-want) > 1e-15 {
 		t.Errorf("%+v, want a bound of %v", p, want)
 	}
 	if got := d.Turn(); got != 0 {
@@ -337,8 +338,10 @@ func TestBoxShareByHand(t *testing.T) {
 		law  []float64
 		lose float64
 		want float64
-	}{{base, 0, 1}, {[]float64{1, 0}, .1, .2}, {[]float64{1, 0}, 0, 0}, {[]float64{.5, .5}, .1, .4}} {
-		if got := boxShare(c.law, base, lo, hi, c.lose); math.Abs(got-c.want) > 2e-6 {
+	}{{base, 0, 1}, {[]float64{1, 0}, .1, .2}, {[]float64{1, 0}, 0, 0}, {[]float64{.5, .5}, .1, .4},
+		{[]float64{.15, .85}, .1, 1}} {
+		got := boxShare(c.law, base, lo, hi, c.lose)
+		if math.Abs(got-c.want) > 2e-6 || (got == 1) != (c.want == 1) { // one that is played whole is not held back
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
