@@ -262,7 +262,15 @@ func TestNumbersOfEpochs(t *testing.T) {
 		v := &verification{Config: Config{Name: worldName, Seed: worldSeed()}, partitions: 1,
 			found: map[site]Difference{}}
 		v.models = newModelReader(v)
-		v.models.last, v.models.others = c.last, c.others
+		v.models.last = c.last
+		m := codec.FeedbackMark{From: -1, FromCut: -1}
+		if m.Memory = -1; c.others {
+			m.Era, m.Eras = 1, []codec.EraStart{{Era: 1}}
+		}
+		mark := stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, &m)}
+		if err := v.models.take(&logCursor{first: c.first}, &mark); err != nil || v.models.era != m.Era {
+			t.Fatal(err)
+		}
 		rec := codec.Epoch{Epoch: c.epoch, Name: worldName, Partitions: 1, SeedHash: loop.SeedHash(v.Seed)}
 		r := stream.Record{Type: codec.TypeEpoch, Offset: c.first, Value: codec.AppendEpoch(nil, &rec)}
 		err := v.models.take(&logCursor{first: c.first}, &r)
