@@ -80,13 +80,13 @@ func TestErasOfMarks(t *testing.T) {
 		{9, []codec.FeedbackMark{mark(1, 0), mark(1, 0)}, 1}, {9, []codec.FeedbackMark{mark(1, 0), mark(2, 0)}, 2},
 		{9, []codec.FeedbackMark{mark(0, 3)}, 1},
 	} {
-		d := &decisionCheck{v: &verification{}, feedback: &logCursor{first: c.first}, since: 5}
+		d := &decisionCheck{v: &verification{}, feedback: &logCursor{first: c.first}, since: 5, anyEra: true}
 		for i := range c.marks {
 			d.mark(&stream.Record{}, &c.marks[i])
 		}
 		all := d.v.losses.all
-		if got := len(all); got != c.want || got > 0 && (all[0].since == 0) != (c.first > 1) {
-			t.Errorf("%+v: losses %+v", c, all)
+		if got := len(all); got != c.want || got > 0 && (all[0].since == 0) != (c.first > 1) || d.anyEra {
+			t.Errorf("%+v: losses %+v, any era %t", c, all, d.anyEra)
 		}
 	}
 }
