@@ -455,8 +455,8 @@ func TestContextText(t *testing.T) {
 	}
 }
 
-// tells are rounds whose explanations are golden. A step is a context, an outcome, or a request for a decision; after it
-// all is read, but after a context that begins with a space nothing is.
+// tells are rounds whose explanations are golden. A step is a context, an outcome, or a request for a decision; after
+// it all is read, but after a context that begins with a space nothing is.
 var tells = []struct {
 	what, yaml, round string
 	steps             []string
@@ -469,7 +469,8 @@ var tells = []struct {
 	{"another system gave a propensity", "", "r",
 		[]string{`{"id":"r","actions":["a","b"],"assigned":{"action":"b","propensity":0.75}}`}, nil},
 	{"another system gave none", "", "r",
-		[]string{`{"id":"r","actions":["a","b"],"assigned":{"action":"b","by":"router"}}`, `o {"id":"r","loss":1}`}, nil},
+		[]string{`{"id":"r","actions":["a","b"],"assigned":{"action":"b","by":"router"}}`,
+			`o {"id":"r","loss":1}`}, nil},
 	{"shadow", "mode: shadow\noracle: {kind: linear}\n", "r", []string{`c`, `o {"id":"r0","loss":0.5}`,
 		`{"id":"r","actions":["a","b"]}`, `o {"id":"r","loss":0.25}`}, nil},
 	{"held back", "guard: {lose_at_most: 0.02}\noracle: {kind: ridge, certified: true}\nactions: [a, b]\n" +
@@ -490,7 +491,8 @@ var tells = []struct {
 	{"a budget of named outcomes", "actions: [a, b]\noutcomes: {q: {window: 2 rounds, missing: skip}, " +
 		"n: {window: 2 rounds, missing: {impute: 600}, max: 1e5, take: sum}}\nconstants: {usd: {a: 1e-7, b: 1e-5}}\n" +
 		"reward: q\nbudget: {c: {of: usd*n, mean_at_most: 0.0005, about: {a: 3e-5, b: 0.015}}}\n", "r",
-		[]string{`{"id":"r"}`, `o {"id":"r","outcomes":{"q":0.5,"n":null}}`, `o {"id":"r","outcomes":{"n":7}}`, `c`, `c`,
+		[]string{`{"id":"r"}`, `o {"id":"r","outcomes":{"q":0.5}}`, `o {"id":"r","outcomes":{"n":null}}`,
+			`o {"id":"r","outcomes":{"n":7}}`, `c`, `c`,
 			`c`}, nil},
 	{"a repeat of a unit's draw", "actions: [a, b]\norder: fifo\nunit: {sticky: 1h}\n", "r",
 		[]string{`{"id":"r0","unit":"u"}`, `{"id":"r","unit":"u"}`, `o {"id":"r0","loss":1}`}, nil},
@@ -508,6 +510,12 @@ var tells = []struct {
 			return slices.DeleteFunc(all, func(r stream.Record) bool {
 				return r.Type == codec.TypeCut || r.Type == codec.TypeMark
 			})
+		}))
+	}},
+	{"feedback before it is lost", "learner: uniform\n", "r", []string{`c`, `o {"id":"r0","loss":1}`,
+		`{"id":"r","actions":["a","b"]}`, `o {"id":"r","loss":1}`}, func(w *world) {
+		w.must(w.log.Edit(w.top.Feedback, 0, func(all []stream.Record) []stream.Record {
+			return slices.DeleteFunc(all, func(r stream.Record) bool { return string(r.Key) == "r0" })
 		}))
 	}},
 	{"its context was replaced", "", "r", []string{`{"id":"r","actions":["a","b"]}`}, func(w *world) {

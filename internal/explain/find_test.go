@@ -149,6 +149,13 @@ func TestFindDecision(t *testing.T) {
 		damaged.Partition != away || damaged.Offset != at {
 		t.Errorf("%v, want the error of record %d of partition %d", err, at, away)
 	}
+	if _, err := out[away].Append(t.Context(),
+		&stream.Record{Key: []byte("new"), Value: []byte(`{"v":99}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.findDecision(t.Context(), "new"); !errors.Is(err, codec.ErrVersion) {
+		t.Errorf("%v of a decision of a later version", err)
+	}
 }
 
 // searched returns an explainer of round 5 of partition p, "mine" of unit "u", whose record has the given log time,
@@ -193,6 +200,8 @@ func TestRejectsOfOthers(t *testing.T) {
 		r := codec.Reject{Topic: c.topic, Offset: int64(i), ID: c.id, Reason: codec.ReasonLate, Bytes: []byte(c.bytes)}
 		put("m.rejects", 0, stream.Record{Key: []byte(c.id), Value: codec.AppendReject(nil, &r)})
 	}
+	strange := codec.Reject{Topic: "outcomes", Offset: 99, ID: "mine"}
+	put("m.rejects", 0, stream.Record{Type: "x", Key: []byte("mine"), Value: codec.AppendReject(nil, &strange)})
 	if err := x.findRejects(t.Context()); err != nil || len(x.e.Outcomes) != 2 || x.e.Outcomes[0].Offset != 0 ||
 		x.e.Outcomes[1].Offset != 4 {
 		t.Errorf("%v, %+v", err, x.e.Outcomes)
@@ -308,5 +317,48 @@ func TestFindCut(t *testing.T) {
 			t.Errorf("%d records, the last of type %q: cut %d, want %d; %v", len(c.before),
 				append([]stream.Record{{}}, c.before...)[len(c.before)].Type, x.e.Feedback.Cut, c.want, err)
 		}
+	}
+}
+
+// broken is a log of which one reading fails.
+type broken struct {
+	stream.Log
+	left int // readings until then
+}
+
+var errBroken = errors.New("broken")
+
+func (l *broken) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
+	if l.left--; l.left == -1 {
+		return nil, errBroken
+	}
+	return l.Log.Read(ctx, topic, partition, from)
+}
+
+// TestBrokenLog: whichever reading of the log fails, no explanation is given that lacks what would have been read.
+func TestBrokenLog(t *testing.T) {
+	w := newWorld(t, "window: 2 rounds\noutcomes: mean\n", 10)
+	for i := range 12 {
+		w.step(`c`)
+		w.step(fmt.Sprintf(`o {"id":"r%d","loss":1}`, i))
+	}
+	w.step(`{"id":"r","actions":["a","b"]}`)
+	c, failed := w.c, 1 // the first looks for how many partitions there are, which the topic says, too
+	for ; ; failed++ {
+		l := &broken{w.log, failed}
+		c.Log = l
+		e, err := Round(t.Context(), c, "r")
+		if l.left >= 0 {
+			if err != nil || e.Check != "identical" {
+				t.Errorf("%v, %+v", err, e)
+			}
+			break
+		}
+		if !errors.Is(err, errBroken) {
+			t.Errorf("reading %d failed: %v, %+v", failed, err, e)
+		}
+	}
+	if failed < 6 { // decisions, contexts, outcomes, rejects, feedback and snapshots
+		t.Errorf("%d readings", failed)
 	}
 }
