@@ -477,7 +477,7 @@ var tells = []struct {
 		"features: {x: {number: [0, 1]}}\n", "r", []string{`{"id":"r","features":{"x":0.5}}`}, nil},
 	{"paused before its outcome", "", "r", []string{`{"id":"r","actions":["a","b"]}`, `paused`, `o {"id":"r","loss":1}`,
 		`c`}, nil},
-	{"paused", "mode: paused\n", "r", []string{`{"id":"r","actions":["a","b"]}`, `o {"id":"r","loss":1}`}, nil},
+	{"paused", "", "r", []string{`paused`, `{"id":"r","actions":["a","b"]}`, `o {"id":"r","loss":1}`}, nil},
 	{"uniform, by request", "learner: uniform\nmissing: impute\nwindow: 2 rounds\n", "r",
 		[]string{`q {"id":"r","actions":["a","b"]}`, `c`, `c`, `c`}, nil},
 	{"one action", "", "r", []string{`{"id":"r","actions":["a"]}`, `o {"id":"r","reward":-0.5}`}, nil},

@@ -217,12 +217,14 @@ func TestClockSkew(t *testing.T) {
 	for p := range 2 {
 		d := codec.Decision{Partition: p, N: 5, ID: "mine", Unit: "u", Epoch: 1, Actions: []string{"a"},
 			Propensities: []float64{1}, Context: []byte(`{}`)}
-		put("m.decisions", p, stream.Record{Key: []byte("mine"), Value: codec.AppendDecision(nil, &d)},
-			stream.Record{Key: []byte("next")}, stream.Record{Key: []byte("next")})
+		put("m.decisions", p, stream.Record{Key: []byte("mine"), Value: codec.AppendDecision(nil, &d)})
+		d.N++
+		put("m.decisions", p, stream.Record{Type: "another", Key: []byte("mine"), Value: codec.AppendDecision(nil, &d)})
 	}
 	found := *x
-	if found.rec = nil; found.findDecision(t.Context(), "mine") != nil || found.dec.Partition != own {
-		t.Errorf("partition %d, want %d", found.dec.Partition, own)
+	if found.rec = nil; found.findDecision(t.Context(), "mine") != nil || found.dec.Partition != own ||
+		found.dec.N != 5 {
+		t.Errorf("round %d of partition %d, want 5 of %d", found.dec.N, found.dec.Partition, own)
 	}
 	reject := codec.Reject{Topic: "outcomes", Partition: 1, Offset: 1, ID: "mine", Reason: codec.ReasonLate,
 		Bytes: []byte(`{"id":"mine","loss":1}`)}
