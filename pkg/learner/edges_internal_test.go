@@ -168,6 +168,11 @@ func TestAlarmActions(t *testing.T) {
 		a.z[1][1] != 0.25 || a.rival != [rivals]float64{0.5625, 0.5625, 0.5625} {
 		t.Errorf("%+v", a.alarmSums)
 	}
+	again := modelsOf(t, ModelsOptions{Alarm: true}, [2]float64{0.5, 0.25}, [2]float64{0.75, 0.25})
+	c := newReader(stateOf(t, m))
+	if again.code(&c); c.Err() != nil || !slices.Equal(again.alarm.z[1], m.alarm.z[1]) {
+		t.Errorf("%v: read back as %+v", c.Err(), again.alarm.alarmSums)
+	}
 	if m.Evidence() == 0 || math.IsInf(m.Evidence(), 1) || modelsOf(t, ModelsOptions{}, [2]float64{}).Evidence() != 0 {
 		t.Errorf("evidence %v", m.Evidence())
 	}

@@ -2,6 +2,7 @@ package learner_test
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -104,6 +105,25 @@ func TestEarlyBegins(t *testing.T) {
 			l.Learn(&learner.Round{Input: x, Propensities: a, Gamma: gamma, N: 1000 + n, LearnedThrough: 999 + n,
 				Decision: 1000 + n, Fate: learner.Observed, Loss: loss})
 		}
+	}
+}
+
+// TestEarlyAmended: of two provisional losses of a round the second counts.
+func TestEarlyAmended(t *testing.T) {
+	x := oracletest.Input(rand.New(rand.NewPCG(2, 2)))
+	var laws [3][]float64
+	for i, losses := range [][]float64{{0}, {1, 0}, {1}} {
+		d := learner.NewDAFA(newLinear(), learner.Root{C: 20})
+		d.Early(newLinear())
+		law, gamma := d.Propensities(nil, x)
+		for n, loss := range losses {
+			d.Learn(&learner.Round{Input: x, Propensities: law, Gamma: gamma, N: int64(n + 1), Decision: 1,
+				Fate: learner.Observed, Partial: true, Loss: loss})
+		}
+		laws[i], _ = d.Propensities(nil, x)
+	}
+	if math.Abs(laws[1][0]-laws[0][0]) > 1e-9 || math.Abs(laws[2][0]-laws[0][0]) < 1e-3 {
+		t.Errorf("laws after 0, after 1 and 0, and after 1: %v", laws)
 	}
 }
 

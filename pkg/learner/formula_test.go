@@ -97,6 +97,7 @@ func TestFormulaErrors(t *testing.T) {
 		"0*quality":               `at its character 1: its values lie in [0, 0]: it must be able to vary`,
 		"1/latency_ms":            `at its character 3: it divides by what may be 0: that lies in [0, 60000]; keep`,
 		"tokens/(quality*2)":      `at its character 16: it divides by what may be 0: that lies in [-2, 2]; keep`,
+		"1/(quality*0.5)":         `at its character 11: it divides by what may be 0: that lies in [-0.5, 0.5]; keep`,
 		"quality*1e308*1e308":     `at its character 14: its value may be larger than any number; use smaller`,
 		"max(-tokens*1e308, 0)":   `at its character 12: its value may be larger than any number; use smaller`,
 		"quality*1.5e308":         `at its character 1: its values lie in [-1.5e+308, 1.5e+308]: it must`,
