@@ -22,10 +22,7 @@ import (
 	"hindsight/pkg/stream/natstest"
 )
 
-func TestMain(m *testing.M) {
-	natstest.Main()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { natstest.TestMain(m) }
 
 // TestSecretFiles holds that each file with a secret that others can use is told by the
 // name of its flag, or refused, before anything else is done with it.

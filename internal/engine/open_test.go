@@ -16,10 +16,7 @@ import (
 	"hindsight/pkg/stream/natstest"
 )
 
-func TestMain(m *testing.M) {
-	natstest.Main()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { natstest.TestMain(m) }
 
 // says checks an error against a text that it has; "": there is none.
 func says(t *testing.T, what string, err error, want string) {

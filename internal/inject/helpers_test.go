@@ -2,7 +2,6 @@ package inject
 
 import (
 	"math"
-	"os"
 	"strings"
 	"testing"
 
@@ -18,10 +17,7 @@ import (
 	"hindsight/pkg/stream/natstest"
 )
 
-func TestMain(m *testing.M) {
-	natstest.Main()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { natstest.TestMain(m) }
 
 func testLog(t *testing.T, text string, m logs.Mapping) *replay.Rounds {
 	t.Helper()

@@ -110,9 +110,7 @@ func Open(path string, o Options) (*Reader, error) {
 	}
 	r := newReader(o, "")
 	r.paths, r.open = paths, r.openFile
-	if err := r.open(); err == io.EOF { // of a folder each file is empty
-		return nil, fmt.Errorf("%s: %w", path, errEmpty)
-	} else if err != nil {
+	if err := r.open(); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -169,7 +167,7 @@ func (r *Reader) openFile() error {
 	}
 	r.paths = r.paths[1:]
 	dec, format, err := r.newDecoder(in)
-	if errors.Is(err, errEmpty) && len(r.paths)+r.account.Files > 0 { // of a folder
+	if errors.Is(err, errEmpty) && (len(r.paths) > 0 || r.account.Format != "") { // of a folder with others
 		in.close()
 		if r.account.Files++; len(r.paths) == 0 {
 			return io.EOF

@@ -2,7 +2,6 @@ package replay
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,10 +16,7 @@ import (
 	"hindsight/pkg/stream/natstest"
 )
 
-func TestMain(m *testing.M) {
-	natstest.Main()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { natstest.TestMain(m) }
 
 // pacedLog is a log of so many rows, 20 ms apart, whose outcomes come some rounds later,
 // in another order, or never.

@@ -369,7 +369,7 @@ func (d *DAFA) readFinal(b []byte) error {
 	n.cert, n.budgets, n.ordered = Certificate{}, d.budgets.fresh(), d.ordered.fresh()
 	if d.models != nil {
 		var err error
-		if n.models, err = d.models.fresh(0); err != nil {
+		if n.models, err = d.models.fresh(); err != nil {
 			return err
 		}
 	}

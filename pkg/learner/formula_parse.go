@@ -30,7 +30,7 @@ func parseFormula(text string, s *Scope) (*term, error) {
 		p.failf(maxFormulaBytes, "it has %d bytes, at most %d are allowed", len(text), maxFormulaBytes)
 	}
 	t := p.sum()
-	if p.skip(); p.at < len(text) {
+	if p.at < len(text) {
 		p.expected("an operator or the end")
 	}
 	if p.err != nil {

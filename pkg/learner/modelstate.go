@@ -75,13 +75,9 @@ func (a *alarm) code(c *oracle.Coder) {
 	}
 }
 
-// fresh returns models with the parameters of m that know nothing; so many rounds before are charged 1 each.
-func (m *Models) fresh(rounds int64) (*Models, error) {
-	f, err := NewModels(m.class, ModelsOptions{Alpha: m.alpha, Alarm: m.alarm != nil})
-	if err == nil {
-		f.unknown, f.charged = rounds, rounds
-	}
-	return f, err
+// fresh returns models with the parameters of m that know nothing.
+func (m *Models) fresh() (*Models, error) {
+	return NewModels(m.class, ModelsOptions{Alpha: m.alpha, Alarm: m.alarm != nil})
 }
 
 // cut leaves the first n functions.

@@ -1,13 +1,9 @@
 package nats
 
 import (
-	"os"
 	"testing"
 
 	"hindsight/pkg/stream/natstest"
 )
 
-func TestMain(m *testing.M) {
-	natstest.Main()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { natstest.TestMain(m) }

@@ -69,6 +69,12 @@ func Main() {
 	select {}
 }
 
+// TestMain is that of a package whose tests start servers and need no more.
+func TestMain(m *testing.M) {
+	Main()
+	os.Exit(m.Run())
+}
+
 func serve(text string) error {
 	var o Options
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
