@@ -478,6 +478,8 @@ var tells = []struct {
 	{"paused before its outcome", "", "r", []string{`{"id":"r","actions":["a","b"]}`, `paused`, `o {"id":"r","loss":1}`,
 		`c`}, nil},
 	{"paused", "", "r", []string{`paused`, `{"id":"r","actions":["a","b"]}`, `o {"id":"r","loss":1}`}, nil},
+	{"outcomes that are none", "", "r", []string{`{"id":"r","actions":["a","b"]}`, `o {"id":"r","loss":7}`,
+		`o {"id":"r"}`, `o {"id":"r0"}`, `o {"id":"r","loss":"7"}`, `o {"id":"r","action":"c","loss":1}`}, nil},
 	{"uniform, by request", "learner: uniform\nmissing: impute\nwindow: 2 rounds\n", "r",
 		[]string{`q {"id":"r","actions":["a","b"]}`, `c`, `c`, `c`}, nil},
 	{"one action", "", "r", []string{`{"id":"r","actions":["a"]}`, `o {"id":"r","reward":-0.5}`}, nil},

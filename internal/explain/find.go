@@ -165,11 +165,16 @@ func (x *explainer) findCut(ctx context.Context) error {
 func (x *explainer) findRejects(ctx context.Context) error {
 	key := []byte(x.dec.ID)
 	return x.back(ctx, x.topics.Rejects, 0, x.rec.Time-join.ClockSkew, func(r *stream.Record) {
-		if r.Type != "" || !bytes.Equal(r.Key, key) && (len(r.Key) > 0 || x.dec.Unit == "") {
+		if r.Type != "" || !bytes.Equal(r.Key, key) && len(r.Key) > 0 {
 			return
 		}
 		rej, err := codec.ParseReject(r.Value)
-		if err != nil || rej.Topic != "outcomes" || rej.ID == "" && !x.ofUnit(rej.Bytes) {
+		if err != nil || rej.Topic != "outcomes" {
+			return
+		}
+		var out codec.Outcome
+		_ = codec.ParseOutcome(&out, rej.Bytes) // one that is malformed may name its round before that
+		if rej.ID == "" && !x.namedBy(&out) {
 			return
 		}
 		o := readOutcome(rej.Bytes)
@@ -179,10 +184,9 @@ func (x *explainer) findRejects(ctx context.Context) error {
 	}, never)
 }
 
-// ofUnit reports whether an outcome names no round but the unit of this one.
-func (x *explainer) ofUnit(outcome []byte) bool {
-	var o codec.Outcome
-	return codec.ParseOutcome(&o, outcome) == nil && o.ID == "" && o.Unit != "" && o.Unit == x.dec.Unit
+// namedBy reports whether an outcome names the round, or none but its unit.
+func (x *explainer) namedBy(o *codec.Outcome) bool {
+	return o.ID == x.dec.ID || o.ID == "" && o.Unit != "" && o.Unit == x.dec.Unit
 }
 
 // findOutcomes lists the outcomes that name the round and were not rejected: the one that its
@@ -216,7 +220,7 @@ func (x *explainer) findOutcomes(ctx context.Context, all bool) error {
 // be of a repeat of the draw.
 func (x *explainer) counted(p int, r *stream.Record, fed bool) {
 	var o codec.Outcome
-	if codec.ParseOutcome(&o, r.Value) != nil || !fed && o.ID != x.dec.ID && !x.ofUnit(r.Value) {
+	if codec.ParseOutcome(&o, r.Value) != nil || !fed && !x.namedBy(&o) {
 		return
 	}
 	out := readOutcome(r.Value)

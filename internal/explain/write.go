@@ -211,7 +211,7 @@ func (e *Explanation) writeTaught(p *printer) {
 	case e.Taught == nil:
 		return
 	case !e.Taught.Learned:
-		p.line("learned      nothing: a round with this fate is not learned")
+		p.line("learned      nothing: that takes a loss, and a model that is neither paused nor in a new epoch")
 		return
 	}
 	p.line("learned      predictions for this context, before and after this feedback:")
