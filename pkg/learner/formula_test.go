@@ -185,12 +185,12 @@ func TestFormulaProperties(t *testing.T) {
 				}
 				c, w := f.Terms(a)
 				d, u := f.LossTerms(a)
-				size := math.Abs(c)
+				size := max(1, math.Abs(c), math.Abs(lo), math.Abs(hi)) // also of what cancels, which is rounded, too
 				for k, part := range parts {
 					c, d = c+w[k]*part, d+u[k]*part
 					size += math.Abs(w[k])
 				}
-				if math.Abs(c-v) > 1e-12*max(size, 1e-9) || math.Abs(d-loss) > 1e-12*max(1, size/(hi-lo)) {
+				if math.Abs(c-v) > 1e-12*size || math.Abs(d-loss) > 1e-12*max(1, size/(hi-lo)) {
 					t.Fatalf("%s of %s at %v is linear: %v, loss %v; the tree: %v, %v", f, a, y, c, d, v, loss)
 				}
 			}
