@@ -258,6 +258,26 @@ func TestAdditiveByHand(t *testing.T) {
 	if got, at := late.Additive(); got != want+3 || at.Late != 0 {
 		t.Errorf("three late rounds: %v at %+v, and %v without", got, at, want)
 	}
+	// The least over θ = .1, .2, …, 6 and W = 0, 1, 1, 2, 3, 5, 7, 10, …, computed apart.
+	for _, x := range []struct {
+		c     learner.Certificate
+		bound float64
+		at    learner.Free
+	}{
+		{learner.Certificate{MaxSigma: 1000, SumSigma: 900, SumSqSig: 9e5}, 182.28654142554026, learner.Free{2.8, 10}},
+		{learner.Certificate{MaxSigma: 1000, SumSigma: 9e4, SumSqSig: 9e4}, 307.2636263657296, learner.Free{3.7, 30}},
+		{learner.Certificate{}, 19.72360123958343, learner.Free{.1, 0}},
+		{learner.Certificate{Linear: learner.Determinant{Lambda: .5, LogDet: 1e6}, Regret: 2, MaxSigma: 4}, 23, learner.Free{}},
+	} {
+		x.c.Barrier, x.c.MaxGamma, x.c.Skipped, x.c.Potential = 10, 4, 3, learner.Potential{Eta: .5, Scale: 2}
+		if got, at := x.c.Additive(); math.Abs(got-x.bound) > 1e-9 || at != x.at {
+			t.Errorf("%+v: %v at %+v, want %v at %+v", x.c, got, at, x.bound, x.at)
+		}
+	}
+	if least, at := p.Additive(0, func(float64) float64 { return 5 }, func(int64) float64 { return 0 }); least != 5 ||
+		at.Theta != .1 {
+		t.Errorf("where θ is nothing it is %v, the bound %v", at.Theta, least)
+	}
 	c := learner.Certificate{Rounds: 20000, Learned: 20000, MaxSigma: 50, SumSigma: 50 * 20000, SumSqSig: 2500 * 20000,
 		Potential: p}
 	c.MaxGamma = 2 * math.Sqrt(9*20000/(math.Exp(.5)*p.Sum()))

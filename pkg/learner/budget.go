@@ -3,6 +3,7 @@ package learner
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -95,38 +96,44 @@ func (d *DAFA) Spend(of []Budget) error {
 	return nil
 }
 
-// expect tells the heads of a budget what costs are about: each term of a sum its equal share.
+// expect tells the heads of a budget what costs are about.
 func (d *DAFA) expect(b *Budget) error {
 	for k := range d.heads.Heads() {
-		about, most := map[string]float64{}, 0.0
-		if _, w := b.Of(""); k < len(w) {
-			most = math.Abs(w[k])
-		}
-		for name, v := range b.About {
-			c, w := b.Of(name)
-			if k >= len(w) || w[k] == 0 {
-				continue
+		if about, large := b.atHead(k); about != nil {
+			if err := d.heads.Expect(k, b.AtLeast, about, large); err != nil {
+				return err
 			}
-			terms := 0
-			for _, w := range w {
-				if w != 0 {
-					terms++
-				}
-			}
-			about[name], most = (v-c)/float64(w[k]*float64(terms)), max(most, math.Abs(w[k]))
-		}
-		if most == 0 {
-			continue
-		}
-		large := largeCost * b.Mean / most
-		if b.AtLeast {
-			large = 0
-		}
-		if err := d.heads.Expect(k, b.AtLeast, about, large); err != nil {
-			return err
 		}
 	}
 	return nil
+}
+
+// atHead is what costs are about at a head, each term of a sum its equal share, and what is large there; 0: nothing is.
+func (b *Budget) atHead(k int) (about map[string]float64, large float64) {
+	about, most := map[string]float64{}, 0.0
+	if _, w := b.Of(""); k < len(w) {
+		most = math.Abs(w[k])
+	}
+	for name, v := range b.About {
+		c, w := b.Of(name)
+		if k >= len(w) || w[k] == 0 {
+			continue
+		}
+		terms := 0
+		for _, w := range w {
+			if w != 0 {
+				terms++
+			}
+		}
+		about[name], most = (v-c)/float64(w[k]*float64(terms)), max(most, math.Abs(w[k]))
+	}
+	switch {
+	case most == 0:
+		return nil, 0
+	case b.AtLeast:
+		return about, 0
+	}
+	return about, largeCost * b.Mean / most
 }
 
 // sign is 1 of a cost and −1 of a good.
@@ -146,30 +153,28 @@ func (b *Budget) inBudgets(c float64) float64 {
 	return max(c, leastCost)
 }
 
-// firstPrices solves for the prices before any cost is learned: with f̂ = 0 and the costs that are known beforehand.
+// firstPrices solves for the prices before anything is predicted: with f̂ = 0 and the costs that are known beforehand.
 func (d *DAFA) firstPrices() {
 	b := &d.budgets
-	var names []string
+	known := map[string]bool{}
 	for i := range b.of {
 		for name := range b.of[i].About {
-			names = append(names, name)
+			known[name] = true
 		}
 	}
-	if len(names) == 0 {
+	if len(known) == 0 {
 		return
 	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	f := make(forecast, len(names), len(names)*(1+len(b.of)))
+	names := slices.Sorted(maps.Keys(known))
+	f := make(forecast, len(names))
 	for i := range b.of {
 		for _, name := range names {
 			f = append(f, b.of[i].inBudgets(b.of[i].About[name]))
 		}
 	}
-	ring := b.ring
 	b.ring = []forecast{f}
 	d.setPrices(leastPayBack)
-	b.ring = ring
+	b.ring = nil
 }
 
 // Prices implements [Priced].

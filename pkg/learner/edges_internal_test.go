@@ -2,6 +2,7 @@ package learner
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -196,6 +197,88 @@ func TestAlarmAsksTheLosses(t *testing.T) {
 			if lost := m.alarm.rival[2] - before; lost > most || n < 5 && lost != most {
 				t.Errorf("loss %v, example %d: it lost %v, want %v", loss, n+1, lost, most)
 			}
+		}
+	}
+}
+
+// TestAlarmAsksTheResiduals: without features a ridge of an action's residuals is their mean, which the first rival
+// adds, once five are there, within [0,1]. Of a round nothing is retained.
+func TestAlarmAsksTheResiduals(t *testing.T) {
+	m := modelsOf(t, ModelsOptions{Alarm: true}, [2]float64{0.5, 0.25})
+	sum := 0.0 // of residuals
+	for n, r := range [][2]float64{{0, 1}, {0, 1}, {.25, 1}, {0, .75}, {0, 1}, {.5, .25}, {.9, .5}, {.25, .5}, {1, 0},
+		{1, 0}, {1, 0}, {1, 0}, {1, 0}, {1, 0}, {1, 0}, {.1, .7}} {
+		fhat, loss, before := r[0], r[1], m.alarm.rival
+		m.alarm.observe(&Round{Input: ab(), Loss: loss}, []float64{0.5}, fhat)
+		mean := max(0, min(fhat+sum/float64(n+1), 1))
+		want := [2]float64{(mean - loss) * (mean - loss), (mean - loss) * (mean - loss)}
+		if n < 5 {
+			want[1] = (fhat - loss) * (fhat - loss)
+		}
+		for i, lost := range want {
+			if got := m.alarm.rival[i] - before[i]; math.Abs(got-lost) > 1e-9 {
+				t.Errorf("example %d: rival %d lost %v, want %v", n+1, i, got, lost)
+			}
+		}
+		sum += loss - fhat
+	}
+	if !reflect.DeepEqual(m.alarm.one, oracle.Input{}) {
+		t.Errorf("%+v is retained", m.alarm.one)
+	}
+}
+
+// TestAlarmJudges: where nothing was played E_f = ½(e^{2(L_f − L_g)} + 1), and the alarm is raised when (1−ε)·E_f was
+// 1/α for each function, at one look or another.
+func TestAlarmJudges(t *testing.T) {
+	edge := math.Log(2*20*128./127-1) / 2 // of L_f − L_g, at α = .05
+	for _, c := range []struct {
+		was, now [2]bool
+		ahead    [2]float64
+		alpha    float64
+		raised   int64
+	}{
+		{ahead: [2]float64{edge + 1e-9, edge - 1e-9}, now: [2]bool{true, false}},
+		{ahead: [2]float64{edge - 1e-9, edge + 1e-9}},
+		{ahead: [2]float64{edge + 1e-9, edge + 1e-9}, now: [2]bool{true, true}, raised: 7},
+		{was: [2]bool{true, false}, now: [2]bool{true, true}, ahead: [2]float64{0, edge + 1e-9}, raised: 7},
+		{was: [2]bool{true, false}, now: [2]bool{true, false}, ahead: [2]float64{0, edge - 1e-9}},
+		{alpha: 128. / 127, now: [2]bool{true, true}, raised: 7}, // 1/α, not more
+	} {
+		a := modelsOf(t, ModelsOptions{Alarm: true}, [2]float64{}, [2]float64{}).alarm
+		a.rival = [rivals]float64{3, 3, 3}
+		copy(a.refuted, c.was[:])
+		if c.alpha == 0 {
+			c.alpha = 0.05
+		}
+		a.judge(7, []float64{3 + c.ahead[0], 3 + c.ahead[1]}, c.alpha)
+		if a.raised != c.raised || !slices.Equal(a.refuted, c.now[:]) {
+			t.Errorf("%+v: raised at %d, refuted %v", c, a.raised, a.refuted)
+		}
+	}
+}
+
+// TestAlarmEvidenceByHand: of one function at two actions, n_a = 4 and 1, Z = 3 and −½, rivals ahead by ½, 0 and −1.
+func TestAlarmEvidenceByHand(t *testing.T) {
+	a := modelsOf(t, ModelsOptions{Alarm: true}, [2]float64{}).alarm
+	a.rival, a.played, a.z = [rivals]float64{1.5, 2, 3}, []int64{4, 1}, [][]float64{{3}, {-.5}}
+	e1, e2 := (math.Exp(1)+1+math.Exp(-2))/3, 0.0
+	for _, l := range []float64{.1, -.1, .2, -.2, .4, -.4, .8, -.8} {
+		e2 += (math.Exp(3*l-l*l*4/8) + math.Exp(-.5*l-l*l/8)) / 16
+	}
+	if got, want := a.evidence(0, 2), (e1+e2)/2; math.Abs(got-want) > 1e-12 || a.least([]float64{2}) != got {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if a.refuted[0] = true; !math.IsInf(a.least([]float64{2}), 1) {
+		t.Error("nothing is left, and there is evidence against it")
+	}
+}
+
+// TestDelayGridByHand: 0 and the series up to the first that is not below the longest delay.
+func TestDelayGridByHand(t *testing.T) {
+	for longest, want := range map[int64][]int64{0: {0}, 1: {0, 1}, 4: {0, 1, 1, 2, 3, 5},
+		51: {0, 1, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75}, 100: {0, 1, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 75, 100}} {
+		if got := delayGrid(longest); !slices.Equal(got, want) {
+			t.Errorf("up to %d: %v", longest, got)
 		}
 	}
 }

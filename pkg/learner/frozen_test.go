@@ -109,17 +109,28 @@ func TestCertifiedRidge(t *testing.T) {
 	}
 }
 
-// TestRidgeByHand pins the bounds: K = 2, d = 3, λ = 3, b² = ½.
+// TestRidgeByHand pins the bounds: K = 2, d = 3, λ = 3 or ½, b² = ½; of no round log T is that of 2.
 func TestRidgeByHand(t *testing.T) {
-	c := learner.Certificate{Rounds: 1000, Barrier: 100, MaxGamma: 40, MaxSigma: 9, Skipped: 5, Regret: 1.5*12 + 3*3*.5,
-		Linear: learner.Determinant{Lambda: 3, Square: .5, LogDet: 12, Bad: 7}}
-	wide := .5*math.Sqrt(12+2*math.Log(1000)) + math.Sqrt(1.5)
-	if got, _ := c.Additive(); math.Abs(got-min(105+10*10*22.5, 105+10*2.89*wide*wide*12+8)) > 1e-9 {
-		t.Errorf("additive %v", got)
+	for _, x := range []struct {
+		rounds, late              int64
+		lambda, t, additive, root float64 // additive: the bound that no determinant is in; root: √λ·b
+	}{{1000, 9, 3, 1000, 105 + 10*10*22.5, math.Sqrt(1.5)}, {1, 9e8, .5, 2, math.Inf(1), .5}} {
+		c := learner.Certificate{Rounds: x.rounds, Barrier: 100, MaxGamma: 40, MaxSigma: x.late, Skipped: 5,
+			Regret: 22.5, Linear: learner.Determinant{Lambda: x.lambda, Square: .5, LogDet: 12, Bad: 7}}
+		wide := .5*math.Sqrt(12+2*math.Log(x.t)) + x.root
+		want := min(x.additive, 105+10*2.89*wide*wide*12+8)
+		if got, _ := c.Additive(); math.Abs(got-want) > 1e-12*want {
+			t.Errorf("%+v: additive %v, want %v", x, got, want)
+		}
+		wide = math.Sqrt(.5*(12+2*math.Log(x.t))) + x.root + math.Sqrt(float64(x.late))
+		want = 105 + 10*2.89*wide*wide*12 + 8
+		if got := c.AnyDelay(); math.Abs(got-want) > 1e-12*want {
+			t.Errorf("%+v: any delays %v, want %v", x, got, want)
+		}
 	}
-	wide = math.Sqrt(.5*(12+2*math.Log(1000))) + math.Sqrt(1.5) + 3
-	if got := c.AnyDelay(); math.Abs(got-(105+10*2.89*wide*wide*12+8)) > 1e-9 {
-		t.Errorf("any delays %v", got)
+	c := learner.Certificate{MaxGamma: 40, Regret: 9, Linear: learner.Determinant{Lambda: 1, LogDet: 1e-3}}
+	if got, _ := c.Additive(); math.Abs(got-10*2.89*.5*1e-3-1) > 1e-12 {
+		t.Errorf("where β is ½, the least: %v", got)
 	}
 }
 

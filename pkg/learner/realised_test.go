@@ -45,10 +45,13 @@ func TestRealised(t *testing.T) {
 	if n := broken(.15); few(n) {
 		t.Errorf("with losses left out broken in %d of %d runs: the check cannot fail", n, runs)
 	}
-	c := learner.Certificate{Counted: true, Skipped: 3, Imputed: 4}
-	// Nothing was lost: the price alone, least at rate 1, and 7 rounds.
-	if got, want := c.Realised(.05), math.Log(16/.05)/(1-math.Exp(-1))+7; math.Abs(got-want) > 1e-12 {
-		t.Errorf("%v, want %v", got, want)
+	// The least over the rates 1, ½, …, 2^−15, computed apart, and 7 rounds.
+	for lost, want := range map[float64]float64{0: math.Log(16/.05) / (1 - math.Exp(-1)), 1: 10.707326159960353,
+		1000: 1112.892543874764, 1e6: 1003433.9727785675, 1e12: 1000015447884.6854} {
+		c := learner.Certificate{Counted: true, Skipped: 3, Imputed: 4, Lost: lost}
+		if got := c.Realised(.05); math.Abs(got-want-7) > 1e-12*(want+7) {
+			t.Errorf("%v lost: %v, want %v", lost, got, want+7)
+		}
 	}
 	if !math.IsInf(learner.Certificate{}.Realised(.05), 1) {
 		t.Error("a bound of what nobody counted")

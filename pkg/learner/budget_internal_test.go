@@ -1,0 +1,178 @@
+package learner
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"hindsight/pkg/oracle"
+)
+
+func cost(mean float64, w ...float64) Budget {
+	return Budget{Mean: mean, Of: func(string) (float64, []float64) { return 0, w }}
+}
+
+// ringOf are budgets of costs 1 and 3 over forecasts of two actions, f̂ by action and ĉ/B of each budget.
+func ringOf(of []Budget, ring ...forecast) *DAFA {
+	n := len(of)
+	return &DAFA{s: Fixed{G: 4}, reg: &oracle.Linear{}, budgets: budgets{of: of, ring: ring, price: make([]float64, n),
+		debt: make([]float64, n), told: make([]int64, n), strange: make([]int64, n)}}
+}
+
+// TestAtHeadByHand: of .1 + ½·y_0 + 2·y_1 that is about .7 each term is .3; a head without weight has nothing.
+func TestAtHeadByHand(t *testing.T) {
+	b := Budget{Mean: 3, About: map[string]float64{"a": .7, "b": .9, "c": 5, "d": 7},
+		Of: func(action string) (float64, []float64) {
+			return map[string]float64{"a": .1, "b": .1}[action],
+				map[string][]float64{"a": {.5, 2}, "b": {0, -4}, "c": {1}, "d": nil, "": {.25, 1}}[action]
+		}}
+	for k, want := range []map[string]float64{{"a": .6, "c": 5}, {"a": .15, "b": -.2}, nil} {
+		large := []float64{24, 6, 0}[k] // 8·3 by the most weight: 1 of c, and 4 of b
+		for _, b.AtLeast = range []bool{false, true} {
+			if b.AtLeast {
+				large = 0
+			}
+			about, got := b.atHead(k)
+			if !maps.EqualFunc(about, want, func(v, w float64) bool { return math.Abs(v-w) < 1e-15 }) || got != large {
+				t.Errorf("head %d, at least %t: %v, large %v", k, b.AtLeast, about, got)
+			}
+		}
+	}
+	other := Budget{Mean: 3, Of: func(string) (float64, []float64) { return 0, []float64{-.5} }} // of no action it is known
+	if about, large := other.atHead(0); about == nil || large != 48 {
+		t.Errorf("of other actions alone: %v, large %v", about, large)
+	}
+}
+
+// TestChargeByHand: f̂ + Σ λ·ĉ/B of two budgets, no more than 1e15/max(γ, 1) above the least.
+func TestChargeByHand(t *testing.T) {
+	f := forecast{.125, .25, 1, 2, .5, 0}
+	for _, c := range []struct {
+		of    int
+		price []float64
+		gamma float64
+		want  [2]float64
+	}{
+		{0, nil, 4, [2]float64{.125, .25}}, {2, []float64{2, .5}, 4, [2]float64{2.375, 4.25}},
+		{1, []float64{1 << 20}, 1e15, [2]float64{1<<20 + .125, 1<<20 + 1.125}},
+		{1, []float64{0x1p51}, .25, [2]float64{0x1p51 + .25, 0x1p51 + 1e15}},
+		{1, []float64{0x1p51}, 2, [2]float64{0x1p51 + .25, 0x1p51 + 5e14}},
+	} {
+		b, dst := budgets{of: make([]Budget, c.of), price: c.price}, make([]float64, 2)
+		b.charge(dst, f[:2+2*c.of], c.gamma)
+		if math.Abs(dst[0]-c.want[0]) > 1e-15*c.want[0] || math.Abs(dst[1]-c.want[1]) > 1e-15*c.want[1] {
+			t.Errorf("%+v: %v", c, dst)
+		}
+	}
+}
+
+// TestRingByHand: the last 150 forecasts, from the oldest on. What is predicted is not retained, but copied.
+func TestRingByHand(t *testing.T) {
+	var b budgets
+	f := forecast{0}
+	for i := range 153 {
+		f[0] = float64(i)
+		b.remember(f)
+	}
+	for j := range b.ring {
+		if got := b.ring[(b.next+j)%150]; len(b.ring) != 150 || len(got) != 1 || got[0] != float64(3+j) {
+			t.Fatalf("of %d, number %d is %v", len(b.ring), j, got)
+		}
+	}
+}
+
+// TestSpendByHand: the mean of Σ p·ĉ/B over the newer of the forecasts, with the laws at their γ; the least price of
+// the grid (6·k/2^18)^4 that meets a target.
+func TestSpendByHand(t *testing.T) {
+	of := []Budget{cost(2), cost(1)}
+	ring := []forecast{{.5, .25, 3, .25, .5, 2}, {.125, .75, .5, 2, .25, 1}, {0, .25, .75, 4, 1, .5},
+		{.25, .5, 1, 1.5, 3, .5}}
+	d := ringOf(of, ring...)
+	b := &d.budgets
+	b.next, b.price = 1, []float64{.25, .5}
+	d.makeRoom()
+	if !slices.Equal(b.gammas, []float64{4, 4, 4, 4}) || len(b.charged) != 2 || len(b.p) != 2 {
+		t.Fatalf("γ %v, room for %d and %d", b.gammas, len(b.charged), len(b.p))
+	}
+	spend := func(i int, of ...int) (mean float64) {
+		for _, j := range of {
+			f, p := ring[j], make([]float64, 2)
+			Solve(p, []float64{f[0] + b.price[0]*f[2] + b.price[1]*f[4], f[1] + b.price[0]*f[3] + b.price[1]*f[5]}, 4)
+			mean += (p[0]*f[2+2*i] + p[1]*f[3+2*i]) / float64(len(of))
+		}
+		return mean
+	}
+	for costs, of := range map[int64][]int{0: {0}, 1: {0}, 2: {3, 0}, 3: {3, 0}, 4: {2, 3, 0}, 9: {1, 2, 3, 0}} {
+		b.costs = costs
+		for i := range 2 {
+			if got, want := b.spend(i), spend(i, of...); math.Abs(got-want) > 1e-12 {
+				t.Errorf("after %d costs budget %d: %v, want %v", costs, i, got, want)
+			}
+		}
+	}
+	most := spend(0, 1, 2, 3, 0)
+	b.price[0] = 7 // which is found anew
+	if b.halve(0, 9); b.price[0] != 0 {
+		t.Errorf("the price of what is never spent is %v", b.price[0])
+	}
+	b.halve(0, b.spend(0))
+	if b.price[0] != 0 {
+		t.Errorf("the price of what is just spent is %v", b.price[0])
+	}
+	b.halve(0, .9*most)
+	k := math.Sqrt(math.Sqrt(b.price[0])) / 6 * (1 << 18)
+	if at := b.spend(0); k != math.Round(k) || at > .9*most {
+		t.Errorf("price %v, number %v of the grid: %v is spent of %v", b.price[0], k, at, .9*most)
+	}
+	if b.price[0] = math.Pow(6*(k-1)/(1<<18), 4); b.spend(0) <= .9*most {
+		t.Error("a price that is less is enough")
+	}
+}
+
+// TestPricesByHand: three sweeps over budgets, each priced beside the others.
+func TestPricesByHand(t *testing.T) {
+	ring := []forecast{{.5, .25, 1.5, .25, .5, 2}, {.125, .75, .25, 2, 3, .25}}
+	d, twin := ringOf([]Budget{cost(2), cost(1)}, ring...), ringOf([]Budget{cost(2), cost(1)}, ring...)
+	d.budgets.costs, twin.budgets.costs = 9, 9
+	d.budgets.debt, twin.budgets.debt = []float64{100, 50}, []float64{100, 50}
+	d.setPrices(1000)
+	twin.makeRoom()
+	var before []float64
+	for range 3 {
+		before = slices.Clone(twin.budgets.price)
+		twin.budgets.halve(0, .9)
+		twin.budgets.halve(1, .95)
+	}
+	if got := d.Prices([]float64{7}); !slices.Equal(got[1:], twin.budgets.price) || slices.Equal(before, got[1:]) {
+		t.Errorf("%v, want %v, after two sweeps %v", got, twin.budgets.price, before)
+	}
+}
+
+// TestFirstPricesByHand: of one action that is known the cost is what it is about, whatever the price, and of several
+// each counts once. Nothing of that is left among the forecasts.
+func TestFirstPricesByHand(t *testing.T) {
+	for name, c := range map[string]struct {
+		about []map[string]float64
+		want  func(d *DAFA)
+	}{
+		"one too dear":     {[]map[string]float64{{"a": 3}}, func(d *DAFA) { d.budgets.price[0] = 1296 }},
+		"nothing is known": {[]map[string]float64{nil}, func(d *DAFA) { d.budgets.price[0] = 7 }},
+		"of two budgets": {[]map[string]float64{{"b": 4, "a": 1}, {"a": 1.5, "c": .5}}, func(d *DAFA) {
+			d.budgets.ring = []forecast{{0, 0, 0, .5, 2, leastCost, 1.5, leastCost, .5}}
+			d.setPrices(1000)
+		}},
+	} {
+		of := []Budget{cost(2), cost(1)}[:len(c.about)]
+		for i := range of {
+			of[i].About = c.about[i]
+		}
+		d, twin := ringOf(of), ringOf(of)
+		d.budgets.price[0] = 7
+		d.firstPrices()
+		if c.want(twin); !slices.Equal(d.budgets.price, twin.budgets.price) || d.budgets.ring != nil {
+			t.Errorf("%s: prices %v, want %v, %d forecasts", name, d.budgets.price, twin.budgets.price,
+				len(d.budgets.ring))
+		}
+	}
+}
