@@ -40,6 +40,103 @@ func TestGoldenDAFA(t *testing.T) {
 	golden(t, "testdata/dafa.golden", out)
 }
 
+// mixed plays rounds with 1 to 5 actions, of all fates, some of them played by another law, that are learned some
+// rounds later, in the order of decisions or, with arrival, in any. It returns the bits of laws, and of the state.
+func (w *world) mixed(l learner.Learner, rounds int, arrival bool) (b []byte) {
+	var waiting []learner.Round
+	n := int64(0)
+	for t := range rounds {
+		x := w.input()
+		x.Actions = x.Actions[:min(1+w.rng.IntN(8), worldK)]
+		r := learner.Round{Input: x, LearnedThrough: n, Decision: int64(t + 1), Fate: learner.Observed,
+			Borrowed: w.rng.IntN(6) == 0}
+		if w.rng.IntN(4) == 0 {
+			r.Fate = learner.Fate(1 + w.rng.IntN(4))
+		}
+		r.Propensities, r.Gamma = l.Propensities(nil, x)
+		for _, p := range append(r.Propensities, r.Gamma) {
+			b = binary.BigEndian.AppendUint64(b, math.Float64bits(p))
+		}
+		if r.Borrowed {
+			r.Propensities, _ = learner.NewUniform().Propensities(nil, x)
+		}
+		r.Action = learner.Draw(r.Propensities, w.rng.Uint64()>>11)
+		if w.rng.Float64() < w.truth(x)[r.Action] {
+			r.Loss = 1
+		}
+		for waiting = append(waiting, r); len(waiting) > w.rng.IntN(20); {
+			next := 0
+			if arrival {
+				next = w.rng.IntN(len(waiting))
+			}
+			n++
+			waiting[next].N = n
+			l.Learn(&waiting[next])
+			waiting = append(waiting[:next], waiting[next+1:]...)
+		}
+	}
+	return must(l.AppendBinary(b))
+}
+
+// TestGoldenForms pins every bit of runs of the other forms of DA-FA, and what they say of themselves.
+func TestGoldenForms(t *testing.T) {
+	costs := func() *costing {
+		return &costing{DAFA: costed(func() oracle.Regressor { return newLinear() }, ofCosts("cost", .4), ofQuality(.6),
+			ofProduct(.1))}
+	}
+	over := func(w *world, arrival bool) *learner.DAFA {
+		d := dafaOver(w, oracle.HedgeOptions{}, learner.Anytime{C: learner.Balanced})
+		watch := d.Watch
+		if arrival {
+			watch = d.WatchArrivals
+		}
+		if err := watch(must(learner.NewModels(w.class, learner.ModelsOptions{Alarm: true}))); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	out := ""
+	for _, name := range []string{"costs", "early", "watched", "arrivals", "eliminating"} {
+		w := newGoldenWorld()
+		var d *learner.DAFA
+		var b []byte
+		switch name {
+		case "costs":
+			c := costs()
+			b, d = w.mixed(c, 300, false), c.DAFA
+			for _, s := range d.Spending(nil) {
+				b = fmt.Appendln(b, s.Price, s.Costs, s.Mean, s.Expected, s.Strange)
+			}
+		case "early":
+			d = learner.NewDAFA(newLinear(), learner.Root{C: learner.RootBalanced})
+			d.Early(newLinear())
+			playEarly(d, true, 200, func(_ int, x *oracle.Input) {
+				law, gamma := d.Propensities(nil, x)
+				b = fmt.Appendln(b, law, gamma, d.Provisional())
+			})
+			b = must(d.AppendBinary(b))
+		default:
+			if d = over(w, name == "arrivals"); name == "eliminating" {
+				_ = d.Eliminate()
+			}
+			b = w.mixed(d, 400, name == "arrivals")
+			b = fmt.Appendln(b, must(d.Models().Append(nil, .01)), d.Models().Evidence())
+			b = fmt.Appendln(b, d.Decided(func(yield func(*learner.Round) bool) {
+				for n := range int64(9) {
+					yield(&learner.Round{Input: w.input(), Propensities: []float64{.5, .125, .125, .125, .125},
+						Action: int(n % 5), Decision: 392 + n, Fate: learner.Observed, Borrowed: n%3 == 0})
+				}
+			}))
+		}
+		c := d.Certificate()
+		bound, at := c.Additive()
+		b = fmt.Appendln(b, c, bound, at, c.AnyDelay(), c.MeasuredDrift(), c.APriori(), c.Realised(.05))
+		out += fmt.Sprintf("%s %x, %d rounds, %d learned, %d and %d of others, %d functions survive\n", name,
+			sha256.Sum256(b), c.Rounds, c.Learned, c.Skipped, d.Learned()-c.Learned, c.Plausible.Surviving)
+	}
+	golden(t, "testdata/forms.golden", out)
+}
+
 // golden compares a text with a file, or with -update writes it.
 func golden(t *testing.T, path, out string) {
 	t.Helper()

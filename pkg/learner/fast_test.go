@@ -38,7 +38,8 @@ func playEarly(l *learner.DAFA, early bool, rounds int, between func(t int, x *o
 		between(t, x)
 		law, gamma := l.Propensities(nil, x)
 		r := &learner.Round{Input: x, Propensities: law, Gamma: gamma, LearnedThrough: n, Decision: int64(t + 1),
-			Action: learner.Draw(law, rng.Uint64()>>11), Fate: learner.Fate(1 + rng.IntN(4)), Loss: rng.Float64()}
+			Action: learner.Draw(law, rng.Uint64()>>11), Fate: learner.Fate(1 + rng.IntN(4)), Loss: rng.Float64(),
+			Borrowed: t%6 == 5}
 		waits = append(waits, r)
 		if k := len(waits) - 4; k >= 0 && rng.IntN(4) > 0 {
 			learn(waits[k], true, 1)
