@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"hindsight/pkg/oracle"
@@ -173,6 +174,82 @@ func TestFirstPricesByHand(t *testing.T) {
 		if c.want(twin); !slices.Equal(d.budgets.price, twin.budgets.price) || d.budgets.ring != nil {
 			t.Errorf("%s: prices %v, want %v, %d forecasts", name, d.budgets.price, twin.budgets.price,
 				len(d.budgets.ring))
+		}
+	}
+}
+
+// TestBudgetStateByHand: what is kept of budgets by learners whose budgets are the same, have other bounds, or are
+// others; unpriced are those of which the state has some.
+func TestBudgetStateByHand(t *testing.T) {
+	named := func(name string, mean float64, good bool) Budget {
+		return Budget{Name: name, Mean: mean, AtLeast: good}
+	}
+	d := ringOf([]Budget{named("a", 2, false), named("b", 3, true)}, forecast{1, 2, 3}, forecast{4, 5, 6, 7, 8, 9},
+		forecast{10, 11, 12})
+	was := &d.budgets
+	was.price, was.debt, was.told, was.costs, was.next = []float64{.5, 600}, []float64{-7, 8}, []int64{9, 10}, 3, 2
+	written := func(b *budgets) []byte {
+		c := oracle.NewWriter(nil)
+		b.code(&c)
+		return c.Bytes()
+	}
+	state := written(was)
+	ring := []forecast{{10, 11, 12}, {1, 2, 3}, {4, 5, 6, 7, 8, 9}}
+	for name, c := range map[string]struct {
+		of          []Budget
+		price, debt []float64
+		told        []int64
+		ring        []forecast
+		unpriced    bool
+	}{
+		"the same": {was.of, []float64{.5, 600}, []float64{-7, 8}, []int64{9, 10}, ring, false},
+		"bounds": {[]Budget{named("a", 3, false), named("b", 9, true)}, []float64{.75, 1296}, []float64{0, 0},
+			[]int64{0, 0}, nil, false},
+		"one bound": {[]Budget{named("a", 1, false), was.of[1]}, []float64{.25, 600}, []float64{0, 8}, []int64{0, 10},
+			nil, false},
+		"one": {was.of[1:], []float64{600}, []float64{8}, []int64{10}, nil, false},
+		"more": {[]Budget{was.of[0], named("b", 3, false), was.of[1]}, []float64{.5, 0, 600}, []float64{-7, 0, 8},
+			[]int64{9, 0, 10}, nil, true},
+		"another": {[]Budget{named("c", 2, false), was.of[1]}, []float64{0, 600}, []float64{0, 8}, []int64{0, 10}, nil,
+			true},
+	} {
+		b := (&budgets{of: c.of}).fresh()
+		r := newReader(state)
+		unpriced := b.code(&r)
+		if r.Err() != nil || len(r.Bytes()) > 0 || unpriced != c.unpriced || !slices.Equal(b.price, c.price) ||
+			!slices.Equal(b.debt, c.debt) || !slices.Equal(b.told, c.told) || b.costs != 3 ||
+			!slices.EqualFunc(b.ring, c.ring, slices.Equal) || len(b.strange) != len(c.of) {
+			t.Errorf("%s: %v, unpriced %t, %+v", name, r.Err(), unpriced, b)
+		}
+		if again := written(&b); name == "the same" && !slices.Equal(again, state) {
+			t.Errorf("%x was read, and is %x", state, again)
+		}
+	}
+	for name, damage := range map[string]func(b *budgets){
+		"none":          func(*budgets) {},
+		"long name":     func(b *budgets) { b.of, b.ring = []Budget{b.of[0], named(strings.Repeat("n", 200), 3, true)}, nil },
+		"as many costs": func(b *budgets) { b.costs = 4 },
+		"few costs":     func(b *budgets) { b.costs = 2 },
+		"no bound":      func(b *budgets) { b.of = []Budget{named("a", 0, false), b.of[1]} },
+		"a bound":       func(b *budgets) { b.of = []Budget{b.of[0], named("b", -1, true)} },
+		"a price":       func(b *budgets) { b.price = []float64{-1, 0} },
+		"an action":     func(b *budgets) { b.ring = []forecast{{}, b.ring[1], b.ring[2]} },
+		"a half":        func(b *budgets) { b.ring = []forecast{{1, 2}, b.ring[1], b.ring[2]} },
+		"full": func(b *budgets) {
+			b.ring, b.next, b.costs = slices.Repeat([]forecast{{1, 2, 3}}, 150), 7, 150
+		},
+		"long": func(b *budgets) {
+			b.ring, b.next, b.costs = slices.Repeat([]forecast{{1, 2, 3}}, 151), 7, 151
+		},
+		"many": func(b *budgets) { b.of = append(slices.Clone(b.of), Budget{}); b.price = []float64{1, 1, 1} },
+	} {
+		b, into := *was, was.fresh()
+		b.debt, b.told = []float64{1, 2, 3}, []int64{1, 2, 3}
+		damage(&b)
+		r := newReader(written(&b))
+		into.code(&r)
+		if fine := slices.Contains([]string{"none", "as many costs", "full", "long name"}, name); (r.Err() == nil) != fine {
+			t.Errorf("%s: %v", name, r.Err())
 		}
 	}
 }
