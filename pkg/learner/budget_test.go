@@ -231,6 +231,31 @@ func TestBudgetBad(t *testing.T) {
 			t.Errorf("a mean of %v is taken", mean)
 		}
 	}
+	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
+	sum := ofCosts("sum", 1) // of two terms, each a half of what is known
+	sum.Of = func(string) (float64, []float64) { return 0, []float64{.25, 4} }
+	if err := d.Spend([]learner.Budget{sum}); err != nil {
+		t.Error(err)
+	}
+	for k, want := range [][]float64{{.2, 1, 1}, {.0125, .25, .0625}} { // of .1, 2 and .5, in [0,1]
+		got := make([]float64, 3)
+		d.Oracle().(*oracle.Heads).HeadPredict(k, got, x)
+		for a, v := range got {
+			if math.Abs(v-want[a]) > 1e-12 {
+				t.Errorf("head %d begins at %v, want %v", k, got, want)
+			}
+		}
+	}
+	d.Learn(&learner.Round{Input: x, Propensities: []float64{1, 0, 0}, N: 1, Fate: learner.Observed})
+	if d.Spend(nil) == nil {
+		t.Error("a learner that has learned a round takes budgets")
+	}
+	shared := oracle.Head{Name: "usd", Regressor: must(oracle.NewShared(oracle.SharedOptions{}))}
+	if learner.NewDAFA(must(oracle.NewHeads([]oracle.Head{shared}, func(string) (float64, []float64) {
+		return 0, []float64{1}
+	})), learner.Root{C: 1}).Spend([]learner.Budget{sum}) == nil {
+		t.Error("an oracle that cannot begin at a value takes a budget")
+	}
 }
 
 // A cost that is far from what its action's are about is counted, whole costs only, and changes nothing that is

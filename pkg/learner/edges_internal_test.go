@@ -53,6 +53,36 @@ func TestMixtureByHand(t *testing.T) {
 	}
 }
 
+// TestDropByHand: what is refuted at level εα is left out of all that runs along the functions, the others move up.
+func TestDropByHand(t *testing.T) {
+	m := modelsOf(t, ModelsOptions{Alarm: true}, [2]float64{}, [2]float64{}, [2]float64{}, [2]float64{})
+	for k, s := range m.slices() {
+		for i := range *s {
+			(*s)[i] = float64(10*k + i)
+		}
+	}
+	m.top = []float64{m.floor, m.floor - 1e-9, m.floor + 1, 0}
+	copy(m.alarm.refuted, []bool{false, true, true, false})
+	for a := range m.alarm.z {
+		copy(m.alarm.z[a], []float64{1, 2, 3, float64(4 + a)})
+	}
+	m.drop()
+	if !slices.Equal(m.which, []int32{1, 3}) || m.total != 41+43 || m.Left() != 2 ||
+		!slices.Equal(m.alarm.refuted, []bool{true, false}) || !slices.Equal(m.top, []float64{m.floor - 1e-9, 0}) {
+		t.Errorf("%v are left, of weight %v, refuted %v", m.which, m.total, m.alarm.refuted)
+	}
+	for k, s := range m.slices() {
+		if want := []float64{float64(10*k + 1), float64(10*k + 3)}; k != 3 && !slices.Equal(*s, want) {
+			t.Errorf("sum %d: %v, want %v", k, *s, want)
+		}
+	}
+	for a, z := range m.alarm.z {
+		if !slices.Equal(z, []float64{2, float64(4 + a)}) {
+			t.Errorf("action %d: %v", a, z)
+		}
+	}
+}
+
 // TestWeightsByHand: e^−½(L−min L), which from e^−16 on is nothing.
 func TestWeightsByHand(t *testing.T) {
 	m := modelsOf(t, ModelsOptions{Alpha: 1e-300}, [2]float64{}, [2]float64{}, [2]float64{}, [2]float64{})
