@@ -393,7 +393,7 @@ func (d *DAFA) learnOutcomes(r *Round) {
 	}
 	b.know(r)
 	told := b.tell(r)
-	drifts := own && done && r.LearnedThrough != r.N-1 && len(r.Propensities) > 1
+	drifts := own && done && r.LearnedThrough != r.N-1
 	if told || drifts {
 		d.heads.Begin(r.Input)
 		f := d.foresee(len(r.Input.Actions))

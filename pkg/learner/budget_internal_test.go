@@ -129,6 +129,10 @@ func TestSpendByHand(t *testing.T) {
 	if b.price[0] = math.Pow(6*(k-1)/(1<<18), 4); b.spend(0) <= .9*most {
 		t.Error("a price that is less is enough")
 	}
+	b.price[0] = 81 // half way
+	if b.halve(0, b.spend(0)); b.price[0] != 81 {
+		t.Errorf("a price that is just enough is %v", b.price[0])
+	}
 }
 
 // TestPricesByHand: three sweeps over budgets, each priced beside the others.

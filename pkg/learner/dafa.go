@@ -193,7 +193,7 @@ func (d *DAFA) learnFinal(r *Round) {
 	d.learned++
 	var fhat []float64
 	// A round that was decided by the state of now has no drift, exactly.
-	if (r.LearnedThrough != r.N-1 || d.fast != nil) && len(r.Propensities) > 1 {
+	if r.LearnedThrough != r.N-1 || d.fast != nil {
 		d.fhat = resize(d.fhat, len(r.Propensities))
 		fhat = d.fhat
 	}

@@ -46,6 +46,10 @@ func TestMixtureByHand(t *testing.T) {
 	if got, want := m.mixture([]float64{0.2, 0.4}), (0.2+0.2)/1.5; math.Abs(got-want) > 1e-15 {
 		t.Errorf("mixture %v, want %v", got, want)
 	}
+	m.total = 1
+	if got := m.mixture([]float64{0.2}); got != 0.2 {
+		t.Errorf("of one function it is %v", got)
+	}
 	Refute(m, 0)
 	m.judge(1)
 	if got := m.mixture(nil); got != 0.5 {
@@ -427,6 +431,34 @@ func TestOutstandingByHand(t *testing.T) {
 	}
 }
 
+// TestNoDrift: what was decided by the state of now has no drift, whatever its law; but where provisional losses are
+// learned, and may have decided it.
+func TestNoDrift(t *testing.T) {
+	heads := func() *oracle.Heads {
+		h, err := oracle.NewHeads([]oracle.Head{{Name: "y", Regressor: &counted{}}}, func(string) (float64, []float64) {
+			return 0, []float64{1}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	for i, c := range []struct {
+		d       *DAFA
+		through int64
+		want    float64
+	}{{NewDAFA(heads(), Fixed{G: 4}), 6, 0}, {NewDAFA(heads(), Fixed{G: 4}), 5, .5},
+		{NewDAFA(&counted{}, Fixed{G: 4}), 6, 0}, {NewDAFA(&counted{}, Fixed{G: 4}), 5, .5},
+		{&DAFA{reg: &counted{}, s: Fixed{G: 4}, fast: &fast{reg: &counted{}}}, 6, .5}} {
+		// f̂ is ¾ of each action now and 1/(4p) then, but for a constant: g = ¾ − ⅓ and ¾ − 1, so that p·g − min g = ½
+		c.d.learnFinal(&Round{Input: ab(), Propensities: []float64{.75, .25}, Gamma: 4, N: 7, LearnedThrough: c.through,
+			Fate: Observed})
+		if got := c.d.cert.Drift; math.Abs(got-c.want) > 1e-15 {
+			t.Errorf("%d: a drift of %v, want %v", i, got, c.want)
+		}
+	}
+}
+
 // TestFinalsByHand: of the feedbacks up to one those count that are no provisional records, as far as it is known.
 func TestFinalsByHand(t *testing.T) {
 	f := &fast{gone: 2}
@@ -465,6 +497,42 @@ func TestDamagedModels(t *testing.T) {
 				t.Errorf("sum %d of %v: %v", i, v, c.Err())
 			}
 		}
+	}
+}
+
+// TestDamagedWhich: the functions that are left are read in their order, each once, and no others.
+func TestDamagedWhich(t *testing.T) {
+	for name, c := range map[string]struct {
+		which []int32
+		fine  bool
+	}{"all": {[]int32{0, 1, 2, 3, 4}, true}, "some": {[]int32{1, 4}, true}, "none": {nil, true},
+		"one twice": {[]int32{1, 1}, false}, "back": {[]int32{2, 1}, false}, "another": {[]int32{1, 5}, false},
+		"negative": {[]int32{-1, 1}, false}, "too many": {[]int32{0, 1, 2, 3, 4, 5}, false}} {
+		m, into := newLevels(), newLevels()
+		if len(c.which) > len(m.which) {
+			for _, s := range m.slices() {
+				*s = append(*s, 0)
+			}
+			m.alarm.refuted = append(m.alarm.refuted, false)
+		} else {
+			m.cut(len(c.which))
+		}
+		m.which, m.unknown, m.charged, m.evidence, m.total = c.which, 1, 2, 3, 4
+		r := newReader(stateOf(t, m))
+		if into.code(&r); (r.Err() == nil) != c.fine {
+			t.Errorf("%s: %v", name, r.Err())
+		} else if c.fine && (!slices.Equal(into.which, c.which) || into.unknown != 1 || into.charged != 2 ||
+			into.evidence != 3 || into.total != 4 || into.Left() != len(into.loss) || len(r.Bytes()) > 0) {
+			t.Errorf("%s: read back as %+v", name, into.modelSums)
+		}
+	}
+	other, err := NewModels(levels{.1, .3, .5, .7, .9}, ModelsOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReader(stateOf(t, newLevels()))
+	if other.code(&r); r.Err() == nil {
+		t.Error("models with an alarm are read by models without")
 	}
 }
 

@@ -247,6 +247,67 @@ func TestInOrderDamaged(t *testing.T) {
 	}
 }
 
+// TestHeldByHand: of a round that waits all is read back that models see of it; what is no such round is refused.
+func TestHeldByHand(t *testing.T) {
+	rich := func() Round {
+		return Round{Action: 1, Propensities: []float64{.25, .75}, Fate: Observed, Loss: 1,
+			Input: &oracle.Input{Vector: []float64{-1, 2}, Features: []oracle.Feature{
+				{Name: "x", Kind: oracle.Number, Value: -3}, {Name: "c", Kind: oracle.Text, Text: "red"}},
+				Actions: []oracle.Action{{Name: "a", Features: []oracle.Feature{{Name: "f", Kind: oracle.Bool, Value: 1}}},
+					{Name: "b"}}}}
+	}
+	for name, c := range map[string]struct {
+		change func(r *Round)
+		fine   bool
+	}{
+		"as it is": {func(*Round) {}, true}, "of another law": {func(r *Round) { r.Borrowed = true }, true},
+		"imputed":   {func(r *Round) { r.Fate, r.Loss = Imputed, 0 }, true},
+		"skipped":   {func(r *Round) { r.Fate, r.Loss = Skipped, 0 }, true},
+		"withdrawn": {func(r *Round) { r.Fate, r.Loss = Withdrawn, 0 }, false},
+		"no fate":   {func(r *Round) { r.Fate, r.Loss = 0, 0 }, false},
+		"action":    {func(r *Round) { r.Action = 2 }, false}, "loss": {func(r *Round) { r.Loss = 1.5 }, false},
+		"below":    {func(r *Round) { r.Loss = -.5 }, false},
+		"a chance": {func(r *Round) { r.Propensities[0] = -.25 }, false},
+	} {
+		r, o := rich(), &inOrder{}
+		c.change(&r)
+		w := oracle.NewWriter(nil)
+		codeHeld(&w, &r, nil)
+		if fine := o.held.parse(w.Bytes()); fine != c.fine {
+			t.Errorf("%s: %t", name, fine)
+		} else if !fine {
+			continue
+		}
+		if o.held.parse(append(w.Bytes(), 0)) {
+			t.Errorf("%s: it is read with something behind it", name)
+		}
+		got := *o.held.of(&waiting{decision: 8, n: 9, round: w.Bytes()})
+		r.N, r.Decision = 9, 8
+		if fmt.Sprintf("%+v", *got.Input) != fmt.Sprintf("%+v", *r.Input) {
+			t.Errorf("%s: %+v is read back as %+v", name, *r.Input, *got.Input)
+		}
+		if got.Input, r.Input = nil, nil; fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", r) {
+			t.Errorf("%s: %+v is read back as %+v", name, r, got)
+		}
+	}
+}
+
+// TestInOrderFull: rounds wait as long as they take 16 MiB at most, 64 bytes each beside their content.
+func TestInOrderFull(t *testing.T) {
+	for over := range 2 {
+		m, o := newLevels(), &inOrder{next: 5}
+		r := Round{Input: ab(), Propensities: []float64{.5, .5}, Fate: Observed, Decision: 7, N: 1}
+		o.hold(m, &r)
+		if size := o.bytes; size != 64+len(o.wait[0].round) || len(o.written()) != 8+8+16+1+len(o.wait[0].round) {
+			t.Fatalf("a round of %d bytes takes %d", len(o.wait[0].round), size)
+		}
+		o.bytes = 16<<20 + over
+		if o.settle(m, 1); len(o.wait) != 1-over || o.next != int64(5+3*over) || m.waiting != int64(1-over) {
+			t.Errorf("%d bytes over: %d wait, it is the turn of %d", over, len(o.wait), o.next)
+		}
+	}
+}
+
 // TestInOrderAllocates: nothing is allocated while as many rounds wait as did before.
 func TestInOrderAllocates(t *testing.T) {
 	m, o := newLevels(), &inOrder{}

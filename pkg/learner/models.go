@@ -284,10 +284,7 @@ func (m *Models) judge(n int64) {
 		square := w * w
 		sum += float64(square * square) // e^{−2(L−min)}
 	}
-	shift := m.log
-	if sum > 0 {
-		shift -= oracle.Log(sum)
-	}
+	shift := m.log - oracle.Log(sum)
 	dropped := false
 	for i, l := range m.loss {
 		m.top[i] = math.Max(m.top[i], float64(2*(l-least))-shift)
