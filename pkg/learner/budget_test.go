@@ -219,6 +219,23 @@ func TestBudgetPayBack(t *testing.T) {
 	}
 }
 
+// TestBudgetOften: prices are renewed with every fifth cost, of many actions with as many costs as a quarter of them.
+func TestBudgetOften(t *testing.T) {
+	for k, every := range map[int]int{3: 5, 23: 5, 24: 6, 29: 7} {
+		d := costed(func() oracle.Regressor { return newLinear() }, ofCosts("cost", .4))
+		x := &oracle.Input{Actions: actions(k)}
+		law, _ := learner.NewUniform().Propensities(nil, x)
+		for n := range 3 * every {
+			d.SetPrice(77)
+			d.Learn(&learner.Round{Input: x, Action: n % k, Propensities: law, Gamma: 9, N: int64(n + 1),
+				LearnedThrough: int64(n), Partial: true, Outcomes: []learner.Outcome{{}, {Known: true, Value: float64(n%3) / 4}}})
+			if renewed := d.Prices(nil)[0] != 77; renewed != ((n+1)%every == 0) {
+				t.Errorf("%d actions: after %d costs the price is renewed: %t", k, n+1, renewed)
+			}
+		}
+	}
+}
+
 // TestBudgetBad names what a budget cannot be.
 func TestBudgetBad(t *testing.T) {
 	plain := learner.NewDAFA(newLinear(), learner.Root{C: 1})

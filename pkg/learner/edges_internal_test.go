@@ -500,6 +500,80 @@ func TestDamagedModels(t *testing.T) {
 	}
 }
 
+// first plays the first action.
+type first int
+
+func (n first) Size() int                         { return int(n) }
+func (first) Advise(dst []int32, _ *oracle.Input) { clear(dst) }
+
+// TestEXP4Damaged: sums that no run can leave are refused, and states of other parameters; what it was remains.
+func TestEXP4Damaged(t *testing.T) {
+	fresh := func(n first, o EXP4Options) *EXP4 {
+		e, err := NewEXP4(n, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	prior := EXP4Options{Prior: []float64{1, 2}}
+	for name, c := range map[string]struct {
+		of     *EXP4
+		change func(e *EXP4)
+		fine   bool
+	}{
+		"as it is": {fresh(2, prior), func(*EXP4) {}, true},
+		"little": {fresh(2, prior), func(e *EXP4) {
+			e.tally.loss, e.tally.measured, e.tally.apriori, e.tally.actions, e.spent, e.losses[0] = .1, .2, .3, .4, .5, .6
+		}, true},
+		"nothing":       {fresh(2, prior), func(e *EXP4) { e.learned, e.spent = 0, 0 }, true},
+		"spent nothing": {fresh(2, prior), func(e *EXP4) { e.spent = 0 }, false},
+		"spent before":  {fresh(2, prior), func(e *EXP4) { e.learned = 0 }, false},
+		"lost":          {fresh(2, prior), func(e *EXP4) { e.tally.loss = -.5 }, false},
+		"measured":      {fresh(2, prior), func(e *EXP4) { e.tally.measured = -.5 }, false},
+		"of a policy":   {fresh(2, prior), func(e *EXP4) { e.losses[1] = -.5 }, false},
+		"prior":         {fresh(2, EXP4Options{Prior: []float64{1, 3}}), func(*EXP4) {}, false},
+		"rate":          {fresh(2, EXP4Options{Prior: []float64{1, 2}, Eta: 1}), func(*EXP4) {}, false},
+		"plain":         {fresh(2, EXP4Options{Prior: []float64{1, 2}, Plain: true}), func(*EXP4) {}, false},
+		"policies":      {fresh(3, EXP4Options{Prior: []float64{1, 2, 2}}), func(*EXP4) {}, false},
+	} {
+		into := fresh(2, prior)
+		before := into.AppendWeights(nil)
+		for _, e := range []*EXP4{c.of, into} {
+			e.learned, e.spent = 1, 2
+		}
+		c.change(c.of)
+		state, err := c.of.AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch err := into.UnmarshalBinary(state); {
+		case (err == nil) != c.fine:
+			t.Errorf("%s: %v", name, err)
+		case !c.fine && (into.learned != 1 || into.spent != 2 || !slices.Equal(into.AppendWeights(nil), before)):
+			t.Errorf("%s: refused, and taken", name)
+		case c.fine:
+			c.of.weigh()
+			again, _ := into.AppendBinary(nil)
+			if string(again) != string(state) || !slices.Equal(into.w, c.of.w) {
+				t.Errorf("%s: read back as %+v", name, into)
+			}
+		}
+	}
+}
+
+// TestBaselinesCount: baselines learn rounds with a loss, and no record before.
+func TestBaselinesCount(t *testing.T) {
+	for fate, want := range map[Fate]int64{Observed: 1, Imputed: 1, Skipped: 0, Withdrawn: 0} {
+		for _, l := range []Learner{NewUniform(), NewFixed("a"), NewGreedy(&counted{})} {
+			l.Learn(&Round{Input: ab(), Propensities: []float64{.5, .5}, Fate: fate, Partial: true})
+			l.Learn(&Round{Input: ab(), Propensities: []float64{.5, .5}, Fate: fate})
+			if l.Learned() != want {
+				t.Errorf("fate %v: %T has learned %d", fate, l, l.Learned())
+			}
+		}
+	}
+}
+
 // TestDamagedWhich: the functions that are left are read in their order, each once, and no others.
 func TestDamagedWhich(t *testing.T) {
 	for name, c := range map[string]struct {

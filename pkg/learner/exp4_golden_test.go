@@ -11,7 +11,8 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// TestGoldenEXP4 pins every bit of a run of each form: laws, draws, state.
+// TestGoldenEXP4 pins every bit of runs of each form: laws, draws, state, and with rounds of all fates, and of other
+// laws, its certificate.
 func TestGoldenEXP4(t *testing.T) {
 	out := ""
 	for _, c := range []struct {
@@ -22,6 +23,16 @@ func TestGoldenEXP4(t *testing.T) {
 		w := newGoldenWorld()
 		l := must(learner.NewEXP4(learner.NewArgmin(w.class), c.o))
 		out += fmt.Sprintf("%s %x\n", c.name, sha256.Sum256(must(l.AppendBinary(ragged(w, l)))))
+	}
+	for _, o := range []learner.EXP4Options{{}, {Eta: .05}, {Eta: .05, Plain: true}, {Plain: true}} {
+		w, with := newGoldenWorld(), o
+		for i := range worldSize {
+			with.Prior = append(with.Prior, float64(1+i%3))
+		}
+		l := must(learner.NewEXP4(learner.NewArgmin(w.class), with))
+		b := w.mixed(l, 100, true)
+		b = fmt.Append(b, l.Eta(), l.Learned(), l.PolicyCertificate())
+		out += fmt.Sprintf("%+v %x\n", o, sha256.Sum256(b))
 	}
 	golden(t, "testdata/exp4.golden", out)
 }
