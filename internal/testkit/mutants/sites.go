@@ -123,8 +123,8 @@ func (s *search) put(from, to token.Pos, with string) {
 // visit notes the faults of a node. What only words a message is left alone.
 func (s *search) visit(n ast.Node) bool {
 	switch n := n.(type) {
-	case *ast.CallExpr:
-		return !words(n)
+	case *ast.CallExpr: // of what math.Inf is told only the sign counts
+		return !words(n) && s.slice(n.Fun) != "math.Inf"
 	case *ast.ReturnStmt: // a value beside an error says nothing
 		if k := len(n.Results); k > 1 && isError(n.Results[k-1]) {
 			return false
