@@ -84,8 +84,8 @@ func TestGoldenForms(t *testing.T) {
 		return &costing{DAFA: costed(func() oracle.Regressor { return newLinear() }, ofCosts("cost", .4), ofQuality(.6),
 			ofProduct(.1))}
 	}
-	over := func(w *world, arrival bool) *learner.DAFA {
-		d := dafaOver(w, oracle.HedgeOptions{}, learner.Anytime{C: learner.Balanced})
+	over := func(w *world, arrival bool, o oracle.HedgeOptions) *learner.DAFA {
+		d := dafaOver(w, o, learner.Anytime{C: learner.Balanced})
 		watch := d.Watch
 		if arrival {
 			watch = d.WatchArrivals
@@ -96,7 +96,7 @@ func TestGoldenForms(t *testing.T) {
 		return d
 	}
 	out := ""
-	for _, name := range []string{"costs", "early", "watched", "arrivals", "eliminating"} {
+	for _, name := range []string{"costs", "early", "certified", "watched", "arrivals", "eliminating", "outstanding"} {
 		w := newGoldenWorld()
 		var d *learner.DAFA
 		var b []byte
@@ -115,8 +115,17 @@ func TestGoldenForms(t *testing.T) {
 				b = fmt.Appendln(b, law, gamma, d.Provisional())
 			})
 			b = must(d.AppendBinary(b))
+		case "certified":
+			var o oracle.FrozenOptions
+			for i, a := range w.actions {
+				o.Actions = append(o.Actions, a.Name)
+				o.Features = append(o.Features, oracle.FeatureSpec{Name: fmt.Sprint("x", i), Lo: -1, Hi: 1})
+			}
+			d = learner.NewDAFA(must(oracle.NewFrozen(o)), learner.Anytime{C: learner.Cautious})
+			b = w.mixed(d, 200, false)
 		default:
-			if d = over(w, name == "arrivals"); name == "eliminating" {
+			d = over(w, name == "arrivals", oracle.HedgeOptions{Outstanding: name == "outstanding"})
+			if name == "eliminating" {
 				_ = d.Eliminate()
 			}
 			b = w.mixed(d, 400, name == "arrivals")
