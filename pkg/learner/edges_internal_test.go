@@ -574,6 +574,14 @@ func TestBaselinesCount(t *testing.T) {
 	}
 }
 
+// TestFormulaEnds: where a formula is wrong it is not read on, however long it is and whatever it asks for.
+func TestFormulaEnds(t *testing.T) {
+	p := &formulaParser{text: "quality"}
+	if p.failf(2, "wrong"); p.at != 7 || p.err == nil || p.err.Column != 3 {
+		t.Errorf("%+v", p)
+	}
+}
+
 // TestDamagedWhich: the functions that are left are read in their order, each once, and no others.
 func TestDamagedWhich(t *testing.T) {
 	for name, c := range map[string]struct {

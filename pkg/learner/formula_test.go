@@ -55,6 +55,11 @@ func TestFormulaValue(t *testing.T) {
 		{"quality/max(tokens,1)", "quality/max(tokens, 1)", 0.5 / 800, -1, 1, false},
 		{" quality \n\t", "quality", 0.5, -1, 1, true},
 		{"--quality * ( ( 2 ) )", "--quality*2", 1, -2, 2, true},
+		{"-(quality*2)", "-(quality*2)", -1, -2, 2, true},
+		{"quality*-usd", "quality*-usd", .5 * -1e-6, -1e-5, 1e-5, true},
+		{"quality + clip(tokens, 1, 1)", "quality + clip(tokens, 1, 1)", 1.5, 0, 2, false},
+		{"quality" + strings.Repeat("+1", 60), "quality" + strings.Repeat(" + 1", 60), 60.5, 59, 61, true},
+		{"quality" + strings.Repeat(" ", 993), "quality", 0.5, -1, 1, true}, // 1,000 bytes
 	} {
 		f := mustFormula(t, c.text)
 		if lo, hi := f.Range(); f.String() != c.canonical || f.Value("mistral", y) != c.want ||
@@ -69,8 +74,19 @@ func TestFormulaValue(t *testing.T) {
 	if math.Abs(f.Value("pro", y)-0.34) > 1e-15 || f.Value("unheard of", y) != f.Value("llama", y) {
 		t.Error(f.Value("pro", y), f.Value("unheard of", y))
 	}
-	if got := mustFormula(t, "quality").Loss("pro", y); got != 0.25 {
-		t.Error("loss", got)
+	for quality, want := range map[float64]float64{.5: .25, 1: 0, -1: 1, 1.5: 0, -1.5: 1} {
+		if got := mustFormula(t, "quality").Loss("pro", []float64{0, quality, 0}); got != want {
+			t.Errorf("loss of %v is %v", quality, got)
+		}
+	}
+	wide := mustFormula(t, "quality*8.988465674311579e+307") // half of the largest number
+	if lo, hi := wide.Range(); hi-lo != math.MaxFloat64 {
+		t.Errorf("a range of %v", hi-lo)
+	}
+	f, err := learner.NewFormula("y*c", &learner.Scope{Outcomes: []learner.Variable{{Name: "y", Hi: 1}},
+		Constants: []learner.Constant{{Name: "c", Values: []float64{1, 2}}}, Actions: []string{"a", "b"}})
+	if err != nil || f.Value("a", []float64{1}) != 1 || f.Value("b", []float64{1}) != 2 {
+		t.Errorf("of two actions: %v, %v", f, err)
 	}
 }
 
@@ -86,29 +102,35 @@ func TestFormulaNames(t *testing.T) {
 // A wrong formula is refused by what is wrong, where it is, and what to write instead.
 func TestFormulaErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                        `at its character 1: expected a number, a name or "(", found the end; for example:`,
-		"quality +":               `at its character 10: expected a number, a name or "(", found the end; for example:`,
-		"quality tokens":          `at its character 9: expected an operator or the end, found "t"; for example:`,
-		"(quality":                `at its character 9: expected ")", found the end; for example:`,
-		"quality − tokens":        `at its character 9: expected an operator or the end, found "−"; for example:`,
-		"2*qualty":                `at its character 3: no outcome or constant is called "qualty"; there are latency_ms`,
-		"3":                       `at its character 1: it names no outcome, so that nothing can be learned`,
-		"w":                       `at its character 1: it names no outcome`,
-		"0*quality":               `at its character 1: its values lie in [0, 0]: it must be able to vary`,
-		"1/latency_ms":            `at its character 3: it divides by what may be 0: that lies in [0, 60000]; keep`,
-		"tokens/(quality*2)":      `at its character 16: it divides by what may be 0: that lies in [-2, 2]; keep`,
-		"1/(quality*0.5)":         `at its character 11: it divides by what may be 0: that lies in [-0.5, 0.5]; keep`,
-		"quality*1e308*1e308":     `at its character 14: its value may be larger than any number; use smaller`,
-		"max(-tokens*1e308, 0)":   `at its character 12: its value may be larger than any number; use smaller`,
-		"quality*1.5e308":         `at its character 1: its values lie in [-1.5e+308, 1.5e+308]: it must`,
-		"1e999*quality":           `at its character 1: "1e999" is not a number`,
-		"0x10*quality":            `at its character 1: "0x10" is not a number`,
-		"clip(quality, 0)":        `at its character 1: clip takes 3 arguments, it has 2; for example: clip(quality, 0, 1)`,
-		"clip(quality, 1, 0)":     `at its character 1: clip(x, from, to) has from = 1 above to = 0; exchange them`,
-		"min(quality)":            `at its character 1: min takes 2 arguments or more, it has 1`,
-		"max quality":             `at its character 5: expected "(" after max, found "q"`,
-		strings.Repeat("-", 60):   `at its character 51: it is nested more than 50 deep`,
-		strings.Repeat("1+", 600): `at its character 1001: it has 1200 bytes, at most 1000 are allowed`,
+		"":                 `at its character 1: expected a number, a name or "(", found the end; for example:`,
+		"quality +":        `at its character 10: expected a number, a name or "(", found the end; for example:`,
+		"quality tokens":   `at its character 9: expected an operator or the end, found "t"; for example:`,
+		"(quality":         `at its character 9: expected ")", found the end; for example:`,
+		"quality − tokens": `at its character 9: expected an operator or the end, found "−"; for example:`,
+		"2*qualty": `at its character 3: no outcome or constant is called "qualty"; there are latency_ms, ` +
+			`quality, tokens, usd, w, sign`,
+		"3":                         `at its character 1: it names no outcome, so that nothing can be learned`,
+		"w":                         `at its character 1: it names no outcome`,
+		"0*quality":                 `at its character 1: its values lie in [0, 0]: it must be able to vary`,
+		"1/latency_ms":              `at its character 3: it divides by what may be 0: that lies in [0, 60000]; keep`,
+		"tokens/(quality*2)":        `at its character 16: it divides by what may be 0: that lies in [-2, 2]; keep`,
+		"1/(quality-1)":             `at its character 11: it divides by what may be 0: that lies in [-2, 0]; keep`,
+		"1/(1-quality)":             `at its character 5: it divides by what may be 0: that lies in [0, 2]; keep`,
+		"1/(0*(-quality-2))":        `at its character 5: it divides by what may be 0: that lies in [0, 0]; keep`,
+		"0*(-quality-2)":            `at its character 1: its values lie in [0, 0]: it must be able to vary`,
+		"clip(tokens, .5, quality)": `at its character 1: clip(x, from, to) has from = 0.5 above to = -1; exchange them`,
+		"1/(quality*0.5)":           `at its character 11: it divides by what may be 0: that lies in [-0.5, 0.5]; keep`,
+		"quality*1e308*1e308":       `at its character 14: its value may be larger than any number; use smaller`,
+		"max(-tokens*1e308, 0)":     `at its character 12: its value may be larger than any number; use smaller`,
+		"quality*1.5e308":           `at its character 1: its values lie in [-1.5e+308, 1.5e+308]: it must`,
+		"1e999*quality":             `at its character 1: "1e999" is not a number`,
+		"0x10*quality":              `at its character 1: "0x10" is not a number`,
+		"clip(quality, 0)":          `at its character 1: clip takes 3 arguments, it has 2; for example: clip(quality, 0, 1)`,
+		"clip(quality, 1, 0)":       `at its character 1: clip(x, from, to) has from = 1 above to = 0; exchange them`,
+		"min(quality)":              `at its character 1: min takes 2 arguments or more, it has 1`,
+		"max quality":               `at its character 5: expected "(" after max, found "q"`,
+		strings.Repeat("-", 60):     `at its character 51: it is nested more than 50 deep`,
+		strings.Repeat("1+", 600):   `at its character 1001: it has 1200 bytes, at most 1000 are allowed`,
 	} {
 		_, err := learner.NewFormula(text, scope())
 		if e := (*learner.FormulaError)(nil); !errors.As(err, &e) || !strings.HasPrefix(err.Error(), want) {

@@ -225,6 +225,12 @@ func TestModelsRefuse(t *testing.T) {
 	if dafaOver(newWorld(1), oracle.HedgeOptions{}, learner.Fixed{}).Watch(m) == nil {
 		t.Error("a class of another size is watched")
 	}
+	taught := learner.NewDAFA(h, learner.Fixed{})
+	taught.Learn(&learner.Round{Input: &oracle.Input{Vector: make([]float64, 4), Actions: []oracle.Action{{Name: "a"}}},
+		Propensities: []float64{1}, N: 1, Fate: learner.Observed})
+	if taught.Watch(m) == nil {
+		t.Error("an oracle that has learned a round is watched")
+	}
 }
 
 // FuzzWatched restores arbitrary bytes and uses whatever comes of it.
