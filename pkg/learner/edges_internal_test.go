@@ -506,6 +506,27 @@ type first int
 func (n first) Size() int                         { return int(n) }
 func (first) Advise(dst []int32, _ *oracle.Input) { clear(dst) }
 
+// TestVoteByHand: of four policies the weights of the first two and of the last two are added first, to the bit; others
+// are added to those of every fourth.
+func TestVoteByHand(t *testing.T) {
+	const little = 0x1p-53
+	for _, c := range []struct {
+		w    []float64
+		want float64
+	}{{[]float64{1, 0, little, little}, 1 + 2*little}, {[]float64{1, little, little, 0}, 1},
+		{[]float64{little, 0, 1, 0, little}, 1 + 2*little}, {[]float64{1, 0, 0, 0, little, little}, 1},
+		{[]float64{0, 1, little, 0, 0, 0, 0, little}, 1 + 2*little}} {
+		e, err := NewEXP4(first(len(c.w)), EXP4Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(e.w, c.w)
+		if e.vote(ab()); e.q[0] != c.want || e.q[1] != 0 {
+			t.Errorf("weights %v: %v, want %v", c.w, e.q, c.want)
+		}
+	}
+}
+
 // TestEXP4Damaged: sums that no run can leave are refused, and states of other parameters; what it was remains.
 func TestEXP4Damaged(t *testing.T) {
 	fresh := func(n first, o EXP4Options) *EXP4 {
