@@ -54,6 +54,11 @@ func TestLawsByHand(t *testing.T) {
 			t.Errorf("epsilon %v: accepted", bad)
 		}
 	}
+	for _, good := range []float64{0, 1} {
+		if _, err := learner.NewEpsilonGreedy(reg, good); err != nil {
+			t.Error(err)
+		}
+	}
 	if learner.NewGreedy(reg).NeedsFIFO() || learner.NewDAFA(reg, learner.Fixed{G: 1}).NeedsFIFO() ||
 		!learner.NewDAFA(newLinear(), learner.Fixed{G: 1}).NeedsFIFO() {
 		t.Error("NeedsFIFO")

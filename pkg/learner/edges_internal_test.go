@@ -87,6 +87,102 @@ func TestDropByHand(t *testing.T) {
 	}
 }
 
+// TestDropAtOnce: a function that is refuted to the bit is dropped at the next look; an alarm is raised once.
+func TestDropAtOnce(t *testing.T) {
+	m := modelsOf(t, ModelsOptions{Alarm: true}, [2]float64{}, [2]float64{}, [2]float64{})
+	if math.Abs(m.floor-math.Log(128/.05)) > 1e-12 || math.Abs(m.log-math.Log(3)) > 1e-12 {
+		t.Errorf("dropped at %v, log|F| %v", m.floor, m.log)
+	}
+	m.top[0], m.alarm.raised = m.floor, 5
+	clear(m.alarm.refuted)
+	m.alarm.rival = [rivals]float64{-99, -99, -99} // against which all have lost
+	m.judge(9)
+	if !slices.Equal(m.which, []int32{1, 2}) || m.alarm.raised != 5 || m.alarm.refuted[0] {
+		t.Errorf("%v are left, raised at %d, refuted %v", m.which, m.alarm.raised, m.alarm.refuted)
+	}
+	m.alarm.raised = 0
+	if m.judge(9); m.alarm.raised != 9 {
+		t.Errorf("raised at %d", m.alarm.raised)
+	}
+	if _, err := NewModels(levels{}, ModelsOptions{}); err == nil {
+		t.Error("an empty class is watched")
+	}
+}
+
+// picked is a class that notes how it is evaluated.
+type picked struct {
+	levels
+	all, some int
+}
+
+func (p *picked) Eval(dst []float64, x *oracle.Input, action int) {
+	p.all++
+	p.levels.Eval(dst, x, action)
+}
+
+func (p *picked) EvalSome(dst []float64, which []int32, _ *oracle.Input, _ int) {
+	p.some++
+	for i, f := range which {
+		dst[i] = p.levels[f]
+	}
+}
+
+// TestEvaluatedByHand: of a class that can be evaluated in part those are that are left, and all while half of them are
+// where the oracle needs them anyhow.
+func TestEvaluatedByHand(t *testing.T) {
+	for left, c := range []struct {
+		all, some  int
+		wide, none bool // none: if the class is evaluated as a whole alone
+	}{{0, 1, false, true}, {0, 1, false, true}, {0, 1, true, true}, {0, 1, true, true}, {1, 0, true, true}} {
+		class := &picked{levels: levels{.1, .2, .3, .4}}
+		m, err := NewModels(class, ModelsOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.cut(left)
+		v := m.values(ab(), 0)
+		if class.all != c.all || class.some != c.some || m.wide() != c.wide || !slices.Equal(v, class.levels[:left]) {
+			t.Errorf("%d left: %v, %d and %d times in part, wide %t", left, v, class.all, class.some, m.wide())
+		}
+		if m.picker = nil; m.wide() != c.none {
+			t.Errorf("%d left of what has no parts: wide %t", left, m.wide())
+		}
+	}
+}
+
+// TestBestByHand: what is best by a function that survives, the first of equal ones.
+func TestBestByHand(t *testing.T) {
+	m := modelsOf(t, ModelsOptions{}, [2]float64{.5, .25}, [2]float64{.5, .5}, [2]float64{.25, .5})
+	level := oracle.Log(1 / 0.05)
+	for _, c := range []struct{ top, want []float64 }{{[]float64{0, 0, 0}, []float64{0, 1}},
+		{[]float64{0, level, level}, []float64{1}}, {[]float64{level, 0, level}, []float64{0}},
+		{[]float64{level, level, 0}, []float64{0}}, {[]float64{level, level, level}, nil}} {
+		copy(m.top, c.top)
+		var got []float64
+		for _, a := range m.appendBest(nil, ab()) {
+			got = append(got, float64(a))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// TestBlendByHand: the law of a share is appended, as it is drawn from.
+func TestBlendByHand(t *testing.T) {
+	got := Blend([]float64{7}, []float64{.75, .25, 0}, []float64{.25, .25, .5}, .5)
+	if want := []float64{7, .5, .25, .25}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestStartByHand: where K is the mean of c the start is √K, to the bit.
+func TestStartByHand(t *testing.T) {
+	if got := start(2, 2); got != math.Sqrt2 {
+		t.Errorf("%v", got)
+	}
+}
+
 // TestWeightsByHand: e^−½(L−min L), which from e^−16 on is nothing.
 func TestWeightsByHand(t *testing.T) {
 	m := modelsOf(t, ModelsOptions{Alpha: 1e-300}, [2]float64{}, [2]float64{}, [2]float64{}, [2]float64{})
@@ -119,6 +215,11 @@ func TestNothingLeft(t *testing.T) {
 	if got := near.Share(law, base, ab()); got != 0.2 {
 		t.Errorf("losses next to 1: share %v", got)
 	}
+	lost := *d // nothing is gained, and nothing given up
+	lost.models = modelsOf(t, ModelsOptions{}, [2]float64{1, 1})
+	if got := lost.Share(law, base, ab()); got != 1 {
+		t.Errorf("where all is lost: share %v", got)
+	}
 	if p := d.Decided(none); p.Surviving != 2 || math.IsInf(p.Bound, 0) || math.IsInf(p.Random, 0) {
 		t.Errorf("%+v", p)
 	}
@@ -127,6 +228,12 @@ func TestNothingLeft(t *testing.T) {
 	}
 	if got := d.Share(law, base, ab()); got != 0 {
 		t.Errorf("nothing left: share %v", got)
+	}
+	if left, err := d.models.Append(nil, 0); err != nil || len(left) != 0 {
+		t.Errorf("%+v are left, %v", left, err)
+	}
+	if _, err := d.models.Append(nil, d.models.LeastAlpha()); err != nil {
+		t.Error(err)
 	}
 	fhat, over, all := []float64{0.5, 0.25}, make([]float64, 2), make([]float64, 2)
 	d.solveLeft(over, fhat, ab(), 8)
@@ -620,12 +727,12 @@ func TestDamagedWhich(t *testing.T) {
 		} else {
 			m.cut(len(c.which))
 		}
-		m.which, m.unknown, m.charged, m.evidence, m.total = c.which, 1, 2, 3, 4
+		m.which, m.unknown, m.charged, m.evidence, m.total = c.which, 1, 2, 3, float64(len(c.which))/2
 		r := newReader(stateOf(t, m))
 		if into.code(&r); (r.Err() == nil) != c.fine {
 			t.Errorf("%s: %v", name, r.Err())
 		} else if c.fine && (!slices.Equal(into.which, c.which) || into.unknown != 1 || into.charged != 2 ||
-			into.evidence != 3 || into.total != 4 || into.Left() != len(into.loss) || len(r.Bytes()) > 0) {
+			into.evidence != 3 || into.total != m.total || into.Left() != len(into.loss) || len(r.Bytes()) > 0) {
 			t.Errorf("%s: read back as %+v", name, into.modelSums)
 		}
 	}

@@ -230,9 +230,10 @@ func TestInOrderLost(t *testing.T) {
 func TestInOrderDamaged(t *testing.T) {
 	for name, damage := range map[string]func(w []waiting){
 		"none": func([]waiting) {}, "fate": func(w []waiting) { w[0].round[0] = 0x40 },
-		"cut off": func(w []waiting) { w[1].round = w[1].round[:9] },
-		"order":   func(w []waiting) { w[1].decision = w[0].decision },
-		"place":   func(w []waiting) { w[0].n = 0 },
+		"cut off":        func(w []waiting) { w[1].round = w[1].round[:9] },
+		"order":          func(w []waiting) { w[1].decision = w[0].decision },
+		"place":          func(w []waiting) { w[0].n = 0 },
+		"nothing to say": func(w []waiting) { w[0].round, w[1].round = nil, nil },
 	} {
 		m, o := newLevels(), &inOrder{}
 		for i, d := range []int64{5, 7} {
@@ -241,9 +242,14 @@ func TestInOrderDamaged(t *testing.T) {
 		}
 		damage(o.wait)
 		c := newReader(o.written())
-		if o.fresh().code(&c); (c.Err() == nil) != (name == "none") {
+		if o.fresh().code(&c); (c.Err() == nil) != (name[0] == 'n') {
 			t.Errorf("%s: %v", name, c.Err())
 		}
+	}
+	skipped, w, held := Round{Input: ab(), Propensities: []float64{.5, .5}, Fate: Skipped, Loss: math.NaN()},
+		oracle.NewWriter(nil), heldRound{}
+	if codeHeld(&w, &skipped, nil); !held.parse(w.Bytes()) || held.round.Loss != 0 {
+		t.Errorf("a round without a loss is read back with %v", held.round.Loss)
 	}
 }
 
@@ -265,6 +271,7 @@ func TestHeldByHand(t *testing.T) {
 		"skipped":   {func(r *Round) { r.Fate, r.Loss = Skipped, 0 }, true},
 		"withdrawn": {func(r *Round) { r.Fate, r.Loss = Withdrawn, 0 }, false},
 		"no fate":   {func(r *Round) { r.Fate, r.Loss = 0, 0 }, false},
+		"a vector":  {func(r *Round) { r.Input.Vector = make([]float64, 64) }, true},
 		"action":    {func(r *Round) { r.Action = 2 }, false}, "loss": {func(r *Round) { r.Loss = 1.5 }, false},
 		"below":    {func(r *Round) { r.Loss = -.5 }, false},
 		"a chance": {func(r *Round) { r.Propensities[0] = -.25 }, false},

@@ -75,6 +75,14 @@ func TestDecisionLists(t *testing.T) {
 	}
 }
 
+// TestOneDecisionList: one list over one action is a class.
+func TestOneDecisionList(t *testing.T) {
+	d := must(learner.NewDecisionLists([]string{"red"}, []learner.DecisionList{{{Then: "red"}}}))
+	if d.Size() != 1 || len(d.Actions()) != 1 {
+		t.Errorf("%d lists over %v", d.Size(), d.Actions())
+	}
+}
+
 func de2() learner.Condition {
 	return learner.Condition{Feature: "country", Kind: oracle.Text, Text: "DE"}
 }
