@@ -225,8 +225,8 @@ func (d *DAFA) readEarly(b []byte) error {
 	if len(b) > 1 && b[1] == d.kind() {
 		return d.readSlow(b)
 	}
-	c, g, learned := newReader(b), &fast{reg: d.fast.reg}, int64(0)
-	codeHeader(&c, kindEarly, &learned)
+	c, g := newReader(b), &fast{reg: d.fast.reg}
+	codeHeader(&c, kindEarly, new(int64))
 	final := c.Part(nil)
 	state := g.code(&c)
 	if err := c.Err(); err != nil {
