@@ -25,7 +25,8 @@ func (d *DAFA) Decided(rounds func(yield func(*Round) bool)) Plausible {
 	}
 	n := len(m.which)
 	a := ahead{make([]float64, n), make([]float64, n), make([]float64, n), 0}
-	rival, unknown, last := -1, int64(0), int64(0)
+	rival := -1
+	var unknown, last int64
 	if o := d.ordered; o != nil {
 		a.wait(m, o)
 		if last = o.observed(); last > 0 && n > 0 {

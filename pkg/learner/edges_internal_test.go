@@ -692,12 +692,16 @@ func TestEXP4Damaged(t *testing.T) {
 // TestBaselinesCount: baselines learn rounds with a loss, and no record before.
 func TestBaselinesCount(t *testing.T) {
 	for fate, want := range map[Fate]int64{Observed: 1, Imputed: 1, Skipped: 0, Withdrawn: 0} {
-		for _, l := range []Learner{NewUniform(), NewFixed("a"), NewGreedy(&counted{})} {
+		reg := &counted{}
+		for _, l := range []Learner{NewUniform(), NewFixed("a"), NewGreedy(reg)} {
 			l.Learn(&Round{Input: ab(), Propensities: []float64{.5, .5}, Fate: fate, Partial: true})
 			l.Learn(&Round{Input: ab(), Propensities: []float64{.5, .5}, Fate: fate})
 			if l.Learned() != want {
 				t.Errorf("fate %v: %T has learned %d", fate, l, l.Learned())
 			}
+		}
+		if int64(len(reg.told)) != want {
+			t.Errorf("fate %v: the oracle is told %v", fate, reg.told)
 		}
 	}
 }

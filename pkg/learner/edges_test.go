@@ -36,6 +36,7 @@ func TestEXP4Borrows(t *testing.T) {
 		}
 		p := e.PolicyCertificate() // it can hide a regret and a variance of 1
 		near(t, "charged", p.Measured, 2)
+		near(t, "charged beside the rate", p.MeasuredDrift, math.Ln2/e.Eta()+2)
 	}
 }
 

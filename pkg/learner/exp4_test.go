@@ -31,7 +31,7 @@ func newEXP4(o learner.EXP4Options, policies ...policy) *learner.EXP4 {
 
 func near(t *testing.T, what string, got, want float64) {
 	t.Helper()
-	if math.Abs(got-want) > 1e-12*math.Max(1, math.Abs(want)) {
+	if !(math.Abs(got-want) <= 1e-12*math.Max(1, math.Abs(want))) {
 		t.Errorf("%s is %v, want %v", what, got, want)
 	}
 }
