@@ -45,7 +45,7 @@ func (d *DAFA) Decided(rounds func(yield func(*Round) bool)) Plausible {
 		if !r.Borrowed {
 			a.cost(m, r)
 		}
-		if r.Decision < last {
+		if rival >= 0 && r.Decision < last {
 			unknown--
 			a.save(m, r, rival)
 		}

@@ -278,6 +278,31 @@ func TestDecidedByHand(t *testing.T) {
 	}
 }
 
+// TestDecidedWithoutLosses: where no loss waits for its turn the functions are those of the last look, and where no
+// function is left losses that wait do nothing.
+func TestDecidedWithoutLosses(t *testing.T) {
+	d := NewDAFA(nil, Anytime{C: Balanced})
+	d.models, d.ordered = modelsOf(t, ModelsOptions{}, [2]float64{0.5, 0.25}, [2]float64{0.125, 0.25}), &inOrder{next: 1}
+	d.models.loss[1] = 50 // not looked at yet
+	r := &Round{Input: ab(), Propensities: []float64{0.5, 0.5}, Decision: 2, N: 1, Fate: Skipped}
+	d.ordered.take(d.models, r)
+	before := func(yield func(*Round) bool) {
+		yield(&Round{Input: ab(), Propensities: []float64{0.5, 0.5}, Decision: 1})
+	}
+	if p := d.Decided(before); p.Surviving != 2 || p.Ahead != 1 {
+		t.Errorf("%+v", p)
+	}
+	r.Decision, r.N, r.Fate = 3, 2, Observed
+	d.ordered.take(d.models, r)
+	if p := d.Decided(before); p.Surviving != 1 || p.Ahead != 1 {
+		t.Errorf("with a loss that waits: %+v", p)
+	}
+	d.models.cut(0)
+	if p := d.Decided(before); p.Surviving != 0 || !math.IsInf(p.Bound, 1) {
+		t.Errorf("with nothing left: %+v", p)
+	}
+}
+
 func TestWagerIsBounded(t *testing.T) {
 	for x, want := range map[float64]float64{-40: math.Exp(-40), -40.001: 0, 0: 1, 600: math.Exp(600),
 		601: math.Exp(600), math.Inf(1): math.Exp(600), math.Inf(-1): 0} {
