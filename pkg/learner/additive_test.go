@@ -267,7 +267,8 @@ func TestAdditiveByHand(t *testing.T) {
 		{learner.Certificate{MaxSigma: 1000, SumSigma: 900, SumSqSig: 9e5}, 182.28654142554026, learner.Free{2.8, 10}},
 		{learner.Certificate{MaxSigma: 1000, SumSigma: 9e4, SumSqSig: 9e4}, 307.2636263657296, learner.Free{3.7, 30}},
 		{learner.Certificate{}, 19.72360123958343, learner.Free{.1, 0}},
-		{learner.Certificate{Linear: learner.Determinant{Lambda: .5, LogDet: 1e6}, Regret: 2, MaxSigma: 4}, 23, learner.Free{}},
+		{learner.Certificate{Linear: learner.Determinant{Lambda: .5, LogDet: 1e6}, Regret: 2, MaxSigma: 4}, 23,
+			learner.Free{}},
 	} {
 		x.c.Barrier, x.c.MaxGamma, x.c.Skipped, x.c.Potential = 10, 4, 3, learner.Potential{Eta: .5, Scale: 2}
 		if got, at := x.c.Additive(); math.Abs(got-x.bound) > 1e-9 || at != x.at {

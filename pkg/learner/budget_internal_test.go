@@ -40,7 +40,7 @@ func TestAtHeadByHand(t *testing.T) {
 			}
 		}
 	}
-	other := Budget{Mean: 3, Of: func(string) (float64, []float64) { return 0, []float64{-.5} }} // of no action it is known
+	other := cost(3, -.5) // of which nothing is known
 	if about, large := other.atHead(0); about == nil || large != 48 {
 		t.Errorf("of other actions alone: %v, large %v", about, large)
 	}
@@ -230,8 +230,10 @@ func TestBudgetStateByHand(t *testing.T) {
 		}
 	}
 	for name, damage := range map[string]func(b *budgets){
-		"none":          func(*budgets) {},
-		"long name":     func(b *budgets) { b.of, b.ring = []Budget{b.of[0], named(strings.Repeat("n", 200), 3, true)}, nil },
+		"none": func(*budgets) {},
+		"long name": func(b *budgets) {
+			b.of, b.ring = []Budget{b.of[0], named(strings.Repeat("n", 200), 3, true)}, nil
+		},
 		"as many costs": func(b *budgets) { b.costs = 4 },
 		"few costs":     func(b *budgets) { b.costs = 2 },
 		"no bound":      func(b *budgets) { b.of = []Budget{named("a", 0, false), b.of[1]} },
@@ -252,7 +254,8 @@ func TestBudgetStateByHand(t *testing.T) {
 		damage(&b)
 		r := newReader(written(&b))
 		into.code(&r)
-		if fine := slices.Contains([]string{"none", "as many costs", "full", "long name"}, name); (r.Err() == nil) != fine {
+		fine := slices.Contains([]string{"none", "as many costs", "full", "long name"}, name)
+		if (r.Err() == nil) != fine {
 			t.Errorf("%s: %v", name, r.Err())
 		}
 	}

@@ -228,7 +228,8 @@ func TestBudgetOften(t *testing.T) {
 		for n := range 3 * every {
 			d.SetPrice(77)
 			d.Learn(&learner.Round{Input: x, Action: n % k, Propensities: law, Gamma: 9, N: int64(n + 1),
-				LearnedThrough: int64(n), Partial: true, Outcomes: []learner.Outcome{{}, {Known: true, Value: float64(n%3) / 4}}})
+				LearnedThrough: int64(n), Partial: true,
+				Outcomes: []learner.Outcome{{}, {Known: true, Value: float64(n%3) / 4}}})
 			if renewed := d.Prices(nil)[0] != 77; renewed != ((n+1)%every == 0) {
 				t.Errorf("%d actions: after %d costs the price is renewed: %t", k, n+1, renewed)
 			}

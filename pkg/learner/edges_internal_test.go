@@ -282,7 +282,8 @@ func TestDecidedByHand(t *testing.T) {
 // function is left losses that wait do nothing.
 func TestDecidedWithoutLosses(t *testing.T) {
 	d := NewDAFA(nil, Anytime{C: Balanced})
-	d.models, d.ordered = modelsOf(t, ModelsOptions{}, [2]float64{0.5, 0.25}, [2]float64{0.125, 0.25}), &inOrder{next: 1}
+	d.models = modelsOf(t, ModelsOptions{}, [2]float64{0.5, 0.25}, [2]float64{0.125, 0.25})
+	d.ordered = &inOrder{next: 1}
 	d.models.loss[1] = 50 // not looked at yet
 	r := &Round{Input: ab(), Propensities: []float64{0.5, 0.5}, Decision: 2, N: 1, Fate: Skipped}
 	d.ordered.take(d.models, r)
@@ -676,7 +677,8 @@ func TestEXP4Damaged(t *testing.T) {
 	}{
 		"as it is": {fresh(2, prior), func(*EXP4) {}, true},
 		"little": {fresh(2, prior), func(e *EXP4) {
-			e.tally.loss, e.tally.measured, e.tally.apriori, e.tally.actions, e.spent, e.losses[0] = .1, .2, .3, .4, .5, .6
+			e.tally.loss, e.tally.measured, e.tally.apriori, e.tally.actions = .1, .2, .3, .4
+			e.spent, e.losses[0] = .5, .6
 		}, true},
 		"nothing":       {fresh(2, prior), func(e *EXP4) { e.learned, e.spent = 0, 0 }, true},
 		"spent nothing": {fresh(2, prior), func(e *EXP4) { e.spent = 0 }, false},

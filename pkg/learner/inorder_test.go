@@ -259,8 +259,8 @@ func TestHeldByHand(t *testing.T) {
 		return Round{Action: 1, Propensities: []float64{.25, .75}, Fate: Observed, Loss: 1,
 			Input: &oracle.Input{Vector: []float64{-1, 2}, Features: []oracle.Feature{
 				{Name: "x", Kind: oracle.Number, Value: -3}, {Name: "c", Kind: oracle.Text, Text: "red"}},
-				Actions: []oracle.Action{{Name: "a", Features: []oracle.Feature{{Name: "f", Kind: oracle.Bool, Value: 1}}},
-					{Name: "b"}}}}
+				Actions: []oracle.Action{{Name: "a", Features: []oracle.Feature{{Name: "f", Kind: oracle.Bool,
+					Value: 1}}}, {Name: "b"}}}}
 	}
 	for name, c := range map[string]struct {
 		change func(r *Round)

@@ -30,8 +30,8 @@ func TestFaultsApply(t *testing.T) {
 // one that means none is told.
 func TestEquivalentIsOnePlace(t *testing.T) {
 	t.Chdir(t.TempDir())
-	source := "package p\n\nfunc a() int { return 1 }\n\nfunc (*p) b() {\n\tc(\n\t\t1,\n\t\t1, 1)\n}\n\ntype p int\n\n" +
-		"func i() float64 { return math.Inf(1) }\n"
+	source := "package p\n\nfunc a() int { return 1 }\n\nfunc (*p) b() {\n\tc(\n\t\t1,\n\t\t1, 1)\n}\n\n" +
+		"type p int\n\nfunc i() float64 { return math.Inf(1) }\n"
 	for _, dir := range []string{"x", "y"} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
