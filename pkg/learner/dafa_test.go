@@ -341,6 +341,11 @@ func TestSchedules(t *testing.T) {
 		5*20_000/(36*log))) > 1e-12*g {
 		t.Errorf("paper: γ = %v", g)
 	}
+	for regret, want := range map[float64]float64{4: 20, 1: 40, .25: 40} { // R_t is 1 at least
+		if g := (learner.Theory{C: 2}).Gamma(5, 100, regret); g != want {
+			t.Errorf("theory at a regret of %v: γ = %v, want %v", regret, g, want)
+		}
+	}
 	for _, bad := range []string{"bold", "-1", "0", "NaN", "Inf", "1.01e9"} {
 		if _, err := learner.NewSchedule(bad, hedge); err == nil {
 			t.Errorf("explore %q: accepted", bad)
