@@ -179,6 +179,7 @@ func TestEpochsOfMarks(t *testing.T) {
 		{2, 9, []codec.EpochRef{ref(1, 4), ref(2, 20)}, true}, {2, 9, []codec.EpochRef{ref(1, 5), ref(2, 20)}, false},
 		{2, 9, nil, false}, {0, 9, nil, false}, {0, 0, nil, true}, {0, 9, []codec.EpochRef{ref(7, 99)}, true},
 		{1, 9, []codec.EpochRef{ref(1, 10)}, true}, {1, 9, []codec.EpochRef{ref(1, 11)}, false}, {1, 0, nil, false},
+		{1, 9, []codec.EpochRef{ref(2, 20)}, false},
 	} {
 		v := &verification{found: map[site]Difference{}}
 		f := &fateCheck{v: v, feedback: &logCursor{first: 5}, epoch: c.epoch,

@@ -87,11 +87,8 @@ func unequalField(a, b reflect.Value, i int) (field, w, g string) {
 	return name, w, g
 }
 
-// wireName is what a field is called in a record.
+// wireName is what a field is called in a record. Tags say the same of all fields that are compared.
 func wireName(f reflect.StructField) string {
-	if name, _, _ := strings.Cut(f.Tag.Get("msgpack"), ","); name != "" && name != "-" {
-		return name
-	}
 	var b strings.Builder
 	for i, c := range f.Name {
 		if i > 0 && unicode.IsUpper(c) && unicode.IsLower(rune(f.Name[i-1])) {

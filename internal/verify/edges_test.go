@@ -187,7 +187,8 @@ func TestNumberedFeedback(t *testing.T) {
 		x := codec.Feedback{N: c.got, ID: "a", Epoch: 1, Fate: codec.Skipped, Round: 1, OutcomePartition: -1,
 			OutcomeOffset: -1, Actions: []string{"a"}, Propensities: []float64{1}}
 		err := f.odd(t.Context(), &stream.Record{Value: codec.AppendFeedback(nil, &x)}, nil)
-		if d := v.report.First; err != nil || (d == nil) != c.ok || d != nil && d.Field != "n" {
+		if d := v.report.First; err != nil || (d == nil) != c.ok ||
+			d != nil && (d.Field != "n" || d.Want != i64(c.n+1) || d.Got != i64(c.got)) {
 			t.Errorf("%+v: %v, %+v", c, err, d)
 		}
 	}
@@ -277,6 +278,87 @@ func TestNumbersOfEpochs(t *testing.T) {
 		if _, found := v.found[site{offset: c.first, field: "epoch"}]; err != nil || found == c.ok ||
 			v.models.others {
 			t.Errorf("%+v: %v, %+v", c, err, v.found)
+		}
+	}
+}
+
+// TestFilesAreGone: of an epoch whose class records may be gone with the beginning of the log the model is too old.
+// Any other has its files.
+func TestFilesAreGone(t *testing.T) {
+	for _, c := range []struct {
+		kept, first int64 // offsets of the log, and of what announces the model
+		old         bool
+	}{{1, 1, false}, {1, 9, false}, {9, 9, true}, {9, 10, false}} {
+		v := &verification{Config: Config{Name: worldName, Seed: worldSeed()}, partitions: 1,
+			found: map[site]Difference{}}
+		v.models = newModelReader(v)
+		rec := codec.Epoch{Version: 1, Epoch: 1, Name: worldName, Partitions: 1, SeedHash: loop.SeedHash(v.Seed)}
+		err := v.models.epoch(&logCursor{first: c.kept}, &stream.Record{Value: codec.AppendEpoch(nil, &rec)}, c.first)
+		want := Tally{Records: 1}
+		if c.old {
+			want.TooOld = 1
+		}
+		if d := v.report.First; err != nil || v.report.Epochs != want || (d == nil) != c.old ||
+			d != nil && d.Field != "files" {
+			t.Errorf("%+v: %v, %+v, %+v", c, err, v.report.Epochs, d)
+		}
+	}
+}
+
+// TestOldestEpoch: the oldest epoch that a log keeps is the first whose model is known; the last is the current one.
+func TestOldestEpoch(t *testing.T) {
+	v := &verification{found: map[site]Difference{}, partitions: 1}
+	f := v.newFates(&logCursor{}, nil)
+	f.rules = func(epoch int64) *loop.Rules {
+		if epoch < 3 {
+			return nil
+		}
+		return &loop.Rules{}
+	}
+	for _, epoch := range []int64{2, 3, 4, 3} {
+		f.begin(&stream.Record{Value: codec.AppendEpoch(nil, &codec.Epoch{Epoch: epoch})})
+	}
+	if f.oldest != 3 || f.epoch != 4 {
+		t.Errorf("the oldest %d, the last %d", f.oldest, f.epoch)
+	}
+}
+
+// TestMissingFeedback: of feedback that a cut gave and the log does not hold the first is told, once. What follows is
+// numbered behind all of it.
+func TestMissingFeedback(t *testing.T) {
+	v := &verification{found: map[site]Difference{}, partitions: 1}
+	f := v.newFates(&logCursor{}, nil)
+	f.n, f.due = 4, []codec.Feedback{{N: 5}, {N: 6}}
+	for range 2 {
+		f.complete(&stream.Record{})
+	}
+	if d := v.report.First; v.report.Differences != 1 || d.Want != "feedback 5 before it" || f.n != 6 {
+		t.Errorf("behind feedback %d: %+v", f.n, v.report)
+	}
+}
+
+// TestCutMovesOn: a cut that names a partition that is none, or that moves one on by nothing, ends the replay.
+func TestCutMovesOn(t *testing.T) {
+	for _, c := range []struct {
+		codec.Range
+		field, want string
+	}{{codec.Range{Partition: 2, Next: 9}, "partition", "less than 2"},
+		{codec.Range{Partition: 1, Next: 3}, "next", "more than 3"}} {
+		for topic, cut := range map[string]codec.Cut{"decisions[0].": {Cut: 2, Decisions: []codec.Range{c.Range}},
+			"outcomes[0].": {Cut: 2, Outcomes: []codec.Range{c.Range}}} {
+			v := &verification{found: map[site]Difference{}, partitions: 2}
+			f := v.newFates(&logCursor{}, nil)
+			f.heart, f.met = f.history.Heart(codec.Limits{Heart: loop.Heart, Pending: 10, Dedup: 10}), 7
+			was := []codec.Range{{Partition: 1, Next: 3}}
+			err := f.heart.Take(&codec.Cut{Cut: 1, Decisions: was, Outcomes: was}, make([]loop.Batch, 2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = f.takeCut(t.Context(), &stream.Record{Value: codec.AppendCut(nil, &cut)})
+			if d := v.report.First; err != nil || v.report.Differences != 1 || d.Field != topic+c.field ||
+				d.Want != c.want || f.heart != nil || f.rejects.lost != 7 {
+				t.Errorf("%s%+v: %v, %+v, rejects behind cut %d", topic, c, err, d, f.rejects.lost)
+			}
 		}
 	}
 }

@@ -143,6 +143,61 @@ func TestPipeNeverSticks(t *testing.T) {
 	})
 }
 
+// TestQueueFull: a queue that had no room for a batch takes no more. Its reader has what it holds, which makes room for
+// other queues, and then reads the log.
+func TestQueueFull(t *testing.T) {
+	log := mem.New(mem.Options{MaxBatch: 1})
+	if err := log.Create(t.Context(), "t", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a, err := log.Writer(t.Context(), "t", 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, p := &verification{Config: Config{Log: log}}, newPipe(log)
+	c, err := v.openCursor(t.Context(), "t", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.room = 10
+	p.take(c)
+	for range 4 {
+		if _, err = a.Append(t.Context(), &stream.Record{Value: []byte("6bytes")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var batches [][]stream.Record
+	err = stream.Scan(t.Context(), log, "t", 0, stream.Earliest, 100, func(r *stream.Record) error {
+		batches = append(batches, []stream.Record{{Offset: r.Offset, Value: bytes.Clone(r.Value)}})
+		return nil
+	})
+	if err != nil || len(batches) != 4 {
+		t.Fatal(batches, err)
+	}
+	for _, b := range batches[:3] { // there is no room for the last
+		c.to.put(b)
+	}
+	r, err := p.Read(t.Context(), "t", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for i := range batches {
+		if i == 2 {
+			if c.to.put(batches[3]); p.bytes.Load() != 0 {
+				t.Errorf("%d bytes are queued", p.bytes.Load())
+			}
+		}
+		var got []stream.Record
+		for err == nil && len(got) == 0 {
+			got, err = r.Next(t.Context(), nil)
+		}
+		if err != nil || len(got) != 1 || got[0].Offset != batches[i][0].Offset {
+			t.Fatalf("%d: %+v, %v", i, got, err)
+		}
+	}
+}
+
 // walk reads cursors in an order, then each to its end.
 func walk(ctx context.Context, p *pipe, all []*logCursor, order []int) error {
 	read := make([]int, len(all))

@@ -281,6 +281,7 @@ func TestStart(t *testing.T) {
 		"what it began with":        {[]startPoint{third, warm(21)}, nil, 21, 40, 0, 3, 0},
 		"from the first feedback":   {nil, []place{at(5, 1), at(9, 1)}, 1, 40, 0, 0, 5},
 		"which is gone":             {[]startPoint{third, warm(20)}, nil, 21, 40, 0, 0, 0},
+		"the first epoch's":         {[]startPoint{{epoch: 1}}, []place{at(0, 1)}, 1, 40, 0, 1, 0},
 		"which is gone, all of it":  {[]startPoint{{epoch: 4, through: 30, warm: 1}}, nil, 0, 0, 0, 0, 0},
 		"which is gone: a snapshot": {[]startPoint{third, warm(20)}, []place{at(25, 3), at(30, 4)}, 21, 40, 0, 0, 30},
 	} {
