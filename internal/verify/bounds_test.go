@@ -1,10 +1,14 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
+	"hash/maphash"
 	"testing"
 
 	"hindsight/internal/follow"
+	"hindsight/internal/loop"
+	"hindsight/internal/recent"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -187,6 +191,131 @@ func TestEpochsOfMarks(t *testing.T) {
 		f.refersEpochs(&stream.Record{}, &codec.FeedbackMark{N: c.n, Epochs: c.refs})
 		if (v.report.First == nil) != c.ok {
 			t.Errorf("%s: %+v", fmt.Sprintf("%+v", c), v.report.First)
+		}
+	}
+}
+
+// TestRefused: a context without a decision has its reject, for a reason that holds, of its id and bytes; what may be
+// gone, or come behind the end, is no difference.
+func TestRefused(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	w.use(0)
+	const id, none = `{"id":"a","features":{"x":1},"actions":["a","b"]}`, `{"features":{"x":1},"actions":["a","b"]}`
+	const dup, bad = codec.ReasonDuplicateID, codec.ReasonMalformed
+	learned := codec.DecisionMark{LearnedLost: 5} // excuses no context
+	type refusal struct {
+		value, header string
+		reasons       []string // none: no reject
+		bytes         string   // of the reject, if they are others
+		passed        int64
+		lane          decisionLane
+		decisionsFrom int64 // that are kept
+		rejectsFrom   int64
+		loss          bool
+		mark          codec.DecisionMark // behind it
+	}
+	passed := refusal{value: id, passed: 90, lane: decisionLane{known: true}, mark: learned}
+	for name, c := range map[string]struct {
+		change         func(c *refusal)
+		tally, rejects Tally
+		field, id, got string
+		tooOld         int64 // rejects, or contexts, behind the end
+	}{
+		"waits":            {func(c *refusal) { c.passed = loop.End }, Tally{}, Tally{}, "", "", "", 0},
+		"may be gone":      {func(c *refusal) { c.lane.known = false }, Tally{TooOld: 1}, Tally{}, "", "", "", 0},
+		"its reject is":    {func(c *refusal) { c.rejectsFrom = 2 }, Tally{TooOld: 1}, Tally{}, "", "", "", 0},
+		"neither":          {func(*refusal) {}, Tally{Checked: 1}, Tally{}, "decision", "", "neither", 0},
+		"its loss is told": {func(c *refusal) { c.mark = codec.DecisionMark{RejectsTo: 8} }, Tally{Checked: 1}, Tally{}, "", "", "", 1},
+		"an older decider": {func(c *refusal) { c.loss = true }, Tally{Checked: 1}, Tally{}, "", "", "", 1},
+		"which tells of it": {func(c *refusal) { c.loss, c.lane.refuses = true, true }, Tally{Checked: 1}, Tally{}, "decision", "",
+			"neither", 0},
+		"a repeat": {func(c *refusal) { c.reasons, c.header = []string{dup}, "used" }, Tally{Checked: 1}, Tally{Checked: 1},
+			"reason", "a", dup, 0},
+		"a repeat by header": {func(c *refusal) { c.value, c.header, c.reasons = none, "used", []string{dup} },
+			Tally{Checked: 1}, Tally{Checked: 1}, "", "", "", 0},
+		"no repeat by header": {func(c *refusal) { c.value, c.header, c.reasons = none, "b", []string{dup} },
+			Tally{Checked: 1}, Tally{Checked: 1}, "reason", "b", dup, 0},
+		"no repeat without id": {func(c *refusal) { c.value, c.reasons = none, []string{dup} },
+			Tally{Checked: 1}, Tally{Checked: 1}, "reason", "0-7", dup, 0},
+		"of what is gone": {func(c *refusal) { c.reasons, c.decisionsFrom = []string{dup}, 2 }, Tally{Checked: 1},
+			Tally{Checked: 1}, "", "", "", 0},
+		"behind the end": {func(c *refusal) { c.reasons, c.passed, c.lane.grown = []string{dup}, loop.End, true },
+			Tally{Checked: 1}, Tally{Checked: 1}, "", "", "", 0},
+		"at the end": {func(c *refusal) { c.reasons, c.passed = []string{dup}, loop.End }, Tally{Checked: 1},
+			Tally{Checked: 1}, "reason", "a", dup, 0},
+		"before the end": {func(c *refusal) { c.reasons, c.lane.grown = []string{dup}, true }, Tally{Checked: 1},
+			Tally{Checked: 1}, "reason", "a", dup, 0},
+		"well formed": {func(c *refusal) { c.reasons = []string{bad} }, Tally{Checked: 1}, Tally{Checked: 1}, "reason", "a",
+			bad, 0},
+		"by a later model": {func(c *refusal) { c.reasons, c.lane.at.epoch = []string{bad}, 2 }, Tally{Checked: 1},
+			Tally{Checked: 1}, "", "", "", 0},
+		"by one behind the end": {func(c *refusal) { c.reasons, c.passed, c.lane.grown = []string{bad}, loop.End, true },
+			Tally{Checked: 1}, Tally{Checked: 1}, "", "", "", 0},
+		"well formed at the end": {func(c *refusal) { c.reasons, c.passed = []string{bad}, loop.End }, Tally{Checked: 1},
+			Tally{Checked: 1}, "reason", "a", bad, 0},
+		"well formed before the end": {func(c *refusal) { c.reasons, c.lane.grown = []string{bad}, true }, Tally{Checked: 1},
+			Tally{Checked: 1}, "reason", "a", bad, 0},
+		"malformed": {func(c *refusal) { c.value, c.reasons = "{", []string{bad} }, Tally{Checked: 1}, Tally{Checked: 1}, "", "",
+			"", 0},
+		"refused anew": {func(c *refusal) { c.value, c.reasons = "{", []string{bad, codec.ReasonLate} }, Tally{Checked: 1},
+			Tally{Checked: 1}, "reason", "0-7", bad + " and " + codec.ReasonLate, 0},
+		"other bytes": {func(c *refusal) { c.value, c.reasons, c.bytes = "{", []string{bad}, "[" }, Tally{Checked: 1},
+			Tally{Checked: 1}, "bytes", "0-7", "others", 0},
+		"other bytes, lost": {func(c *refusal) { c.value, c.reasons, c.bytes, c.loss = "{", []string{bad}, "[", true },
+			Tally{Checked: 1}, Tally{Checked: 1}, "", "", "", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := w.attempt()
+			v.report, v.found = Report{}, map[site]Difference{}
+			c, r := passed, c
+			r.change(&c)
+			rec := stream.Record{Offset: 7, Time: 70, Value: []byte(c.value)}
+			if c.header != "" {
+				rec.Headers = []stream.Header{{Key: "ce_specversion", Value: "1.0"}, {Key: "ce_id", Value: c.header}}
+			}
+			v.rejects = &rejectIndex{c: &logCursor{first: c.rejectsFrom}, seed: maphash.MakeSeed(),
+				all: map[rejectKey]*rejectInfo{}, times: []int64{80}}
+			for _, reason := range c.reasons {
+				v.rejects.add(v, rejectKey{false, 0, 7, 70}, &stream.Record{Offset: 3, Time: 80},
+					&codec.Reject{Reason: reason, Bytes: []byte(cmp.Or(c.bytes, c.value))})
+			}
+			if c.loss {
+				v.losses.add(85, 90)
+			}
+			l := &c.lane
+			l.v, l.decisions, l.contexts = v, &logCursor{first: c.decisionsFrom}, &logCursor{}
+			l.ids = recent.New[int64](10)
+			l.ids.Put(0, []byte("used"), 4)
+			got, err := l.refused(&rec, func() int64 { return 1 }, c.passed)
+			l.lost = append(l.lost, c.mark)
+			v.settle()
+			d := v.report.First
+			if err != nil || got != r.tally || v.report.Rejects.Checked != r.rejects.Checked ||
+				v.report.Rejects.TooOld+v.report.Contexts.TooOld != r.tooOld || (d == nil) != (r.field == "") {
+				t.Fatalf("%v, %+v, %+v, %+v", err, got, v.report.Rejects, d)
+			}
+			if d != nil && (d.Field != r.field || d.ID != r.id || d.Got != r.got || d.Round != 0) {
+				t.Errorf("%+v", d)
+			}
+		})
+	}
+}
+
+// TestNotRejected: a context that was decided and rejected is a difference, unless a round for whose sake it was
+// rejected may be lost.
+func TestNotRejected(t *testing.T) {
+	for rejected, excused := range map[int64]bool{90: true, 91: false} {
+		v := &verification{found: map[site]Difference{}}
+		v.rejects = &rejectIndex{all: map[rejectKey]*rejectInfo{{false, 0, 7, 70}: {time: rejected}}}
+		v.losses.add(85, 90)
+		l := &decisionLane{v: v, decisions: &logCursor{}, rec: &stream.Record{Time: 95}, head: codec.Decision{N: 3, ID: "a"}}
+		l.notRejected(&stream.Record{Offset: 7, Time: 71}) // another
+		l.notRejected(&stream.Record{Offset: 7, Time: 70})
+		l.lost = append(l.lost, codec.DecisionMark{LearnedLost: 5}) // excuses no context
+		v.settle()
+		if d := v.report.First; (d == nil) != excused || (v.report.Rejects.TooOld == 1) != excused ||
+			d != nil && (d.Field != "source" || d.Round != 3 || d.ID != "a") {
+			t.Errorf("%d: %+v, %+v", rejected, d, v.report.Rejects)
 		}
 	}
 }

@@ -32,7 +32,7 @@ type rejectInfo struct {
 	reason       string
 	again        []string // other reasons: who was killed before its log told of the reject refuses the context anew
 	bytes, id    uint64
-	kept, size   int  // bytes kept of a record that was too large for a reject, and its size; 0: all
+	kept, size   int  // bytes kept of a record, and its size if it was too large for a reject, else 0
 	met          bool // the record was met
 }
 
@@ -101,12 +101,9 @@ func (v *verification) checkReject(r *stream.Record, rej *codec.Reject) {
 // add notes a reject. It is stored at least once: a repeat says the same, but perhaps another reason, by a later model.
 func (x *rejectIndex) add(v *verification, key rejectKey, r *stream.Record, rej *codec.Reject) {
 	info := &rejectInfo{offset: r.Offset, time: r.Time, reason: rej.Reason, bytes: maphash.Bytes(x.seed, rej.Bytes),
-		id: maphash.String(x.seed, rej.ID)}
+		id: maphash.String(x.seed, rej.ID), kept: len(rej.Bytes), size: rej.Size}
 	if i := slices.Index(rejectReasons, rej.Reason); i >= 0 {
 		info.reason = rejectReasons[i]
-	}
-	if rej.Size > 0 {
-		info.kept, info.size = len(rej.Bytes), rej.Size
 	}
 	was := x.all[key]
 	if was == nil {
@@ -149,7 +146,7 @@ func (x *rejectIndex) lastBefore(before int64) (last int64) {
 // compare compares a reject with the record it tells of, which had no id.
 func (x *rejectIndex) compare(info *rejectInfo, r *stream.Record) (field, want, got string) {
 	record := r.Value
-	cutOff := info.size > 0 && info.size == len(record) && codec.MaxRejectBytes <= info.kept && info.kept < info.size
+	cutOff := info.size == len(record) && codec.MaxRejectBytes <= info.kept && info.kept < info.size
 	if cutOff {
 		record = record[:info.kept]
 	}

@@ -82,7 +82,6 @@ func (c *logCursor) next(ctx context.Context) (err error) {
 	}
 	k := len(c.batch)
 	if err != nil || k == 0 {
-		c.batch, c.after = nil, c.end
 		return err
 	}
 	c.after = c.batch[k-1].Offset + 1

@@ -111,21 +111,24 @@ func TestVerifyQuietPartition(t *testing.T) {
 	}
 }
 
-// TestVerifyFirstKept: a reject of the first record that is kept can be compared with it, one of the last
-// that is gone cannot.
+// TestVerifyFirstKept: a reject of the first record that is kept can be compared with it, those of the last that are
+// gone cannot, and are counted.
 func TestVerifyFirstKept(t *testing.T) {
 	w := liveWorld(t, 1, 5, 20)
 	const dropped = 5
 	contexts := w.records(w.ts.Contexts, 0)
 	w.drop(w.ts.Contexts, 0, dropped)
-	for i, field := range map[int]string{dropped - 1: "", dropped: "offset"} {
-		r := contexts[i]
-		restore := w.insert(w.ts.Rejects, 0, 0, stream.Record{Value: codec.AppendReject(nil, &codec.Reject{
-			Topic: "contexts", Offset: r.Offset, Time: r.Time + 1, Reason: codec.ReasonMalformed})})
+	was, rejects := w.verify().Rejects, w.records(w.ts.Rejects, 0)
+	for i, field := range map[int]string{dropped - 2: "", dropped: "offset"} {
+		for k, r := range contexts[i : i+2] {
+			w.insert(w.ts.Rejects, 0, rejects[k].Time, stream.Record{Value: codec.AppendReject(nil, &codec.Reject{
+				Topic: "contexts", Offset: r.Offset, Time: r.Time + 1, Reason: codec.ReasonMalformed})})
+		}
 		report := w.verify()
-		if d := report.First; (d != nil) != (field != "") || d != nil && (d.Topic != w.ts.Rejects || d.Field != field) {
+		if d := report.First; (d != nil) != (field != "") || d != nil && (d.Topic != w.ts.Rejects || d.Field != field) ||
+			d == nil && report.Rejects.TooOld != was.TooOld+2 {
 			t.Errorf("%d: %+v\n%s", i, d, report.text())
 		}
-		restore()
+		w.no(w.log.Edit(w.ts.Rejects, 0, func([]stream.Record) []stream.Record { return slices.Clone(rejects) }))
 	}
 }

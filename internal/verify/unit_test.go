@@ -13,6 +13,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
 )
 
 // TestRejectCutOff: of a record too large for a reject the first bytes are kept, at least so many.
@@ -20,7 +21,7 @@ func TestRejectCutOff(t *testing.T) {
 	record := bytes.Repeat([]byte("x"), codec.MaxRejectBytes+10)
 	for kept, ok := range map[int]bool{codec.MaxRejectBytes: true, codec.MaxRejectBytes + 1: true,
 		codec.MaxRejectBytes - 1: false, len(record) - 1: true, len(record): false} {
-		for size, ok := range map[int]bool{len(record): ok, len(record) - 1: false, len(record) + 1: false} {
+		for size, ok := range map[int]bool{len(record): ok, len(record) - 1: false, len(record) + 1: false, 1: false} {
 			x := rejectIndex{seed: maphash.MakeSeed(), all: map[rejectKey]*rejectInfo{}}
 			x.add(nil, rejectKey{}, &stream.Record{}, &codec.Reject{Bytes: record[:kept], Size: size})
 			if field, _, _ := x.compare(x.find(rejectKey{}), &stream.Record{Value: record}); (field == "") != ok {
@@ -419,6 +420,65 @@ func TestTurns(t *testing.T) {
 		}
 		if turn != c.turn || left != " "+c.left {
 			t.Errorf("%+v: turn %d, left%s", c, turn, left)
+		}
+	}
+}
+
+// TestCopiedDecisions: decisions are read up to a round; of gaps only marks of decisions tell, and of those that lie in
+// one no copy is missed.
+func TestCopiedDecisions(t *testing.T) {
+	log := mem.New(mem.Options{MaxBatch: 1})
+	if err := log.Create(t.Context(), "d", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a, err := log.Writer(t.Context(), "d", 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decision := func(n int64) []byte {
+		return codec.AppendDecision(nil, &codec.Decision{N: n, ID: "a", Epoch: 1, Source: loop.RequestSource,
+			Context: []byte("{}"), Actions: []string{"a"}, Propensities: []float64{1}})
+	}
+	gap := func(m codec.DecisionMark) []byte { return codec.AppendDecisionMark(nil, &m) }
+	for _, r := range []stream.Record{{Type: codec.TypeMark, Value: gap(codec.DecisionMark{N: 3})},
+		{Value: decision(4)}, {Value: []byte("{}")}, {Type: "of others", Value: decision(5)},
+		{Type: "of others", Value: gap(codec.DecisionMark{N: 99, GapFrom: 5, GapTo: 99})},
+		{Type: codec.TypeMark, Value: []byte("{}")}, {Value: decision(5)},
+		{Type: codec.TypeMark, Value: gap(codec.DecisionMark{N: 7, GapFrom: 6, GapTo: 7})}, {Value: decision(8)}} {
+		if _, err := a.Append(t.Context(), &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := &verification{Config: Config{Log: log}}
+	k := copyCheck{f: &fateCheck{v: v, feedback: &logCursor{}, rules: func(int64) *loop.Rules { return nil }},
+		lanes: make([]copyLane, 1)}
+	l := &k.lanes[0]
+	if l.c, err = v.openCursor(t.Context(), "d", 0); err != nil {
+		t.Fatal(err)
+	}
+	defer k.close()
+	for _, c := range []struct{ round, next, waiting int64 }{{3, 5, 1}, {4, 5, 1}, {5, 6, 2}, {6, 8, 2}, {7, 8, 2},
+		{8, 9, 3}, {9, 9, 3}} {
+		err := l.read(t.Context(), new(codec.Decision), c.round)
+		if err != nil || l.first != 4 || l.next != c.next || int64(len(l.waiting)) != c.waiting {
+			t.Errorf("%+v: %v, first %d, next %d, %d wait", c, err, l.first, l.next, len(l.waiting))
+		}
+	}
+	for round, want := range map[int64]string{3: "round", 6: "", 7: "", 9: "round"} {
+		got := ""
+		err := k.check(t.Context(), &stream.Record{}, &codec.Feedback{Round: round},
+			func(field string, _, _ any) { got += field })
+		if err != nil || got != want {
+			t.Errorf("round %d: %q, %v", round, got, err)
+		}
+	}
+	l.waiting, k.f.feedback.first = nil, 9 // all have their feedback; that of older ones may be gone
+	for round, want := range map[int64]string{3: "", 4: "round", 5: "round"} {
+		got := ""
+		err := k.check(t.Context(), &stream.Record{}, &codec.Feedback{Round: round},
+			func(field string, _, _ any) { got += field })
+		if err != nil || got != want {
+			t.Errorf("round %d again: %q, %v", round, got, err)
 		}
 	}
 }
