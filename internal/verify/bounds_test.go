@@ -159,8 +159,8 @@ func TestLearnedOfMarks(t *testing.T) {
 		}
 		l := decisionLane{v: v, check: d, decisions: &logCursor{}}
 		l.checkLearned(&stream.Record{}, &codec.DecisionMark{LearnedThrough: c.through})
-		if v.settle(); (v.report.Differences == 0) != c.ok {
-			t.Errorf("%+v: %+v", c, v.report.First)
+		if v.settle(); (v.report.Differences == 0) != c.ok || l.at.through != c.through {
+			t.Errorf("%+v: %+v, then %v", c, v.report.First, l.at)
 		}
 		// what a decision had learned is gone if it is more than what a snapshot or the beginning knows
 		d.from.through = 10

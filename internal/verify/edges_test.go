@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"hindsight/internal/follow"
@@ -170,6 +171,26 @@ func TestNewHeart(t *testing.T) {
 			loop.Source{Offset: int64(i), Through: int64(i) + 1})
 		if res.Verdict != loop.Decided || d.N != int64(5+i) || d.ContextsThrough != int64(i)+1 {
 			t.Errorf("%d: %+v, %+v", i, res, d)
+		}
+	}
+}
+
+// TestDecidedAgain: where a context cannot be decided again, what became of it is told.
+func TestDecidedAgain(t *testing.T) {
+	w := liveWorld(t, 1, 3, 5)
+	v := w.attempt()
+	d := &decisionCheck{v: v}
+	l := &decisionLane{v: v, units: loop.NewUnits(1), decisions: &logCursor{}, rec: &stream.Record{Offset: 7},
+		head: codec.Decision{N: 5}}
+	h := l.newHeart(v.models.epochs[v.models.last].replica)
+	for i, c := range []struct{ raw, want string }{{`{"features":{},"actions":["a","b"]}`, ""},
+		{`{"features":{},"actions":["a","b"]}`, "a repeat of round 5"}, {"{", "context: "}} {
+		v.report, v.suspects, l.raw = Report{}, nil, []byte(c.raw)
+		ok, err := d.again(l, h, loop.Source{Offset: int64(i), Through: int64(i) + 1}, "x")
+		v.settle()
+		if x := v.report.First; err != nil || ok != (c.want == "") || (x == nil) != ok ||
+			x != nil && (x.Field != "context" || !strings.HasPrefix(x.Got, c.want)) {
+			t.Errorf("%s: %v, %v, %+v", c.raw, ok, err, x)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestVerifySurplus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := mem.New(mem.Options{})
-			for topic, n := range map[string]int{"m.contexts": 2, "m.outcomes": 2, "m.decisions": 1, "m.feedback": 1} {
+			for topic, n := range map[string]int{"m.contexts": 2, "m.outcomes": 3, "m.decisions": 1, "m.feedback": 1} {
 				// as if added since
 				if err := log.Create(t.Context(), topic, n, stream.TopicOptions{}); err != nil {
 					t.Fatal(err)
@@ -43,6 +43,8 @@ func TestVerifySurplus(t *testing.T) {
 				_, err = w.Append(s.ctx, &r)
 				s.no(err)
 			}
+			put(s.ts.Contexts, 1, stream.Record{Value: []byte("not yet refused")})
+			put(s.ts.Outcomes, 2, stream.Record{Value: []byte("nor this")})
 			put(s.ts.Outcomes, 1, stream.Record{Value: []byte("x")})
 			put(s.ts.Outcomes, 1, stream.Record{Value: []byte("y")})
 			var times []int64

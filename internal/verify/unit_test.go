@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"hash/maphash"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"hindsight/internal/join"
+	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -115,14 +117,16 @@ func TestMemoryOfMarks(t *testing.T) {
 func TestFromOfMarks(t *testing.T) {
 	for _, c := range []struct {
 		from, fromCut, cut int64
+		first              int64 // offset that is kept
 		field              string
-	}{{-1, -1, 9, ""}, {-1, 0, 0, ""}, {-1, 3, 0, "from_cut"}, {-1, 1, 1, "from"}, {-1, 9, 9, "from"},
-		{0, -1, 5, "from"},
-		{20, 0, 0, "from"}, {10, 0, 5, ""}, {10, 1, 5, "from_cut"}, {11, 0, 5, "from"}, {12, 1, 5, "from"}} {
+	}{{-1, -1, 9, 0, ""}, {-1, 0, 0, 0, ""}, {-1, 3, 0, 0, "from_cut"}, {-1, 1, 1, 0, "from"}, {-1, 9, 9, 0, "from"},
+		{0, -1, 5, 0, "from"}, {0, 3, 5, 5, ""}, {4, 3, 5, 5, ""}, {5, 3, 5, 5, "from"},
+		{20, 0, 0, 0, "from"}, {10, 0, 5, 0, ""}, {10, 1, 5, 0, "from_cut"}, {11, 0, 5, 0, "from"},
+		{12, 1, 5, 0, "from"}} {
 		v := &verification{found: map[site]Difference{}}
 		// the oldest cut is 1
 		f := &fateCheck{v: v, heart: loop.NewJoiner(1, codec.Limits{Heart: 1, Dedup: 20}, 1, nil),
-			feedback: &logCursor{}, marks: map[int64]markPlace{10: {0, 100, 1}, 12: {1, 100, 1}}}
+			feedback: &logCursor{first: c.first}, marks: map[int64]markPlace{10: {0, 100, 1}, 12: {1, 100, 1}}}
 		f.refers(&stream.Record{Offset: 20},
 			&codec.FeedbackMark{From: c.from, FromCut: c.fromCut, Cut: c.cut, Memory: -1},
 			false)
@@ -327,7 +331,7 @@ func TestForgot(t *testing.T) {
 		cut, n, remembers, from, first int64
 		want                           bool
 	}{{9, 30, 20, 0, 21, true}, {9, 30, 20, 0, 20, false}, {1, 30, 20, 0, 21, false}, {9, 20, 20, 0, 0, true},
-		{9, 19, 20, 0, 0, false}, {9, 30, 20, 10, 11, true}, {9, 30, 20, 10, 10, false}} {
+		{9, 19, 20, 0, 0, false}, {9, 30, 20, 1, 2, true}, {9, 30, 20, 10, 11, true}, {9, 30, 20, 10, 10, false}} {
 		f := &fateCheck{feedback: &logCursor{first: c.cut}, first: c.first,
 			marks: map[int64]markPlace{5: {0, 0, c.from}}}
 		if got := f.forgot(&codec.FeedbackMark{N: c.n, Remembers: c.remembers, From: 5}); got != c.want {
@@ -399,6 +403,90 @@ func TestLostTails(t *testing.T) {
 		if x := f.rejects; !slices.Equal(x.tails, []int64{5}) || x.own != 5 || x.last != 4 ||
 			x.again != (len(c.tails) > 1) {
 			t.Errorf("%+v: %+v", c, x)
+		}
+	}
+}
+
+// TestTakenAgain: what an era says of inputs that have lost their tails is known of each, whatever else it names.
+func TestTakenAgain(t *testing.T) {
+	v := &verification{found: map[site]Difference{}, partitions: 2}
+	f := v.newFates(&logCursor{}, nil)
+	l := &f.legal
+	for i := range l.was {
+		l.was[i], l.seen[i] = 5, 9
+	}
+	l.lose(&codec.FeedbackMark{LostTails: []codec.LostTail{{Topic: "rejects", Offset: 1, Was: 8},
+		{Topic: "decisions", Partition: 1, Offset: 3, Was: 7}, {Topic: "outcomes", Offset: 10, Was: 4}}}, &f.history)
+	if !slices.Equal(l.was, []int64{5, 7, 5, 5}) || !slices.Equal(l.seen, []int64{9, 3, 9, 9, 0}) {
+		t.Errorf("taken before %v, passed %v", l.was, l.seen)
+	}
+}
+
+// TestReadRejects: rejects are read with their times. Those of contexts, and of partitions that are not the model's,
+// are looked up by their records; of the others the late ones tell of losses.
+func TestReadRejects(t *testing.T) {
+	log, ts := mem.New(mem.Options{}), join.TopicsOf(worldName)
+	if err := log.Create(t.Context(), ts.Rejects, 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a, err := log.Writer(t.Context(), ts.Rejects, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reject := func(topic string, partition int, reason string) []byte {
+		return codec.AppendReject(nil, &codec.Reject{Topic: topic, Partition: partition, Offset: 7, Time: 70,
+			Reason: reason, Bytes: []byte(`{"id":"","loss":1}`)})
+	}
+	for _, r := range []stream.Record{{Value: reject(contextsTopic, 0, codec.ReasonMalformed)}, {Type: codec.TypeMark},
+		{Value: reject(outcomesTopic, 0, codec.ReasonLate)}, {Value: reject(outcomesTopic, 0, codec.ReasonOrphan)},
+		{Value: reject(outcomesTopic, 1, codec.ReasonLate)}, {Value: []byte("{")}} {
+		if _, err := a.Append(t.Context(), &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := &verification{Config: Config{Log: log}, topics: ts, found: map[site]Difference{}, partitions: 1,
+		late: latelosses.Outcomes{}}
+	if err := v.readRejects(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var times []int64
+	if err := stream.Scan(t.Context(), log, ts.Rejects, 0, 0, 100, func(r *stream.Record) error {
+		times = append(times, r.Time)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	x := v.rejects
+	if v.report.Rejects != (Tally{Records: 5}) || !slices.Equal(x.times, times) || len(v.late) != 1 || len(x.all) != 2 ||
+		x.find(rejectKey{false, 0, 7, 70}) == nil || x.find(rejectKey{true, 1, 7, 70}) == nil {
+		t.Errorf("%+v, times %v, %d late, %+v", v.report.Rejects, x.times, len(v.late), x.all)
+	}
+	fields := map[string]int64{}
+	for at, d := range v.found {
+		fields[at.field] = d.Round
+	}
+	if !maps.Equal(fields, map[string]int64{"type": 0, "bytes": 0}) {
+		t.Errorf("%+v", v.found)
+	}
+}
+
+// TestChecksOfRejects: of each reject the topic, the partition, the reason and the key are checked.
+func TestChecksOfRejects(t *testing.T) {
+	for _, c := range []struct {
+		topic     string
+		partition int
+		reason    string
+		key       string
+		field     string
+	}{{contextsTopic, 0, codec.ReasonMalformed, "", ""}, {outcomesTopic, 1, codec.ReasonMismatch, "a", ""},
+		{"decisions", 0, codec.ReasonLate, "", "topic"}, {contextsTopic, -1, codec.ReasonLate, "", "partition"},
+		{outcomesTopic, 0, "mood", "a", "reason"}, {outcomesTopic, 0, codec.ReasonLate, "", "key"},
+		{contextsTopic, 0, codec.ReasonLate, "a", "key"}} {
+		v := &verification{found: map[site]Difference{}, rejects: &rejectIndex{c: &logCursor{}}}
+		v.checkReject(&stream.Record{Key: []byte(c.key)},
+			&codec.Reject{Topic: c.topic, Partition: c.partition, Reason: c.reason, ID: "a"})
+		if d := v.report.First; (d == nil) != (c.field == "") || d != nil && d.Field != c.field {
+			t.Errorf("%+v: %+v", c, d)
 		}
 	}
 }
@@ -511,6 +599,71 @@ func TestMarkWithoutCuts(t *testing.T) {
 	}
 }
 
+// TestMarkOfPartitions: a mark that has a position of another number of partitions is a difference, and is not restored.
+func TestMarkOfPartitions(t *testing.T) {
+	v := &verification{found: map[site]Difference{}, partitions: 2}
+	f := v.newFates(&logCursor{}, nil)
+	m := codec.FeedbackMark{From: -1, FromCut: -1, Memory: -1, Limits: codec.Limits{Heart: 1}, Positions: make([]codec.Position, 1)}
+	r := stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, &m)}
+	if err := f.takeMark(t.Context(), &r); err != nil || v.report.Differences != 1 || v.report.First.Field != "positions" ||
+		v.report.First.Want != "2" || v.report.First.Got != "1" || f.begun {
+		t.Errorf("%v, %+v", err, v.report.First)
+	}
+}
+
+// TestRejectsOfMarks: before a mark stand the rejects of its cut and of those before it, and none of a later cut.
+func TestRejectsOfMarks(t *testing.T) {
+	log := mem.New(mem.Options{MaxBatch: 1})
+	if err := log.Create(t.Context(), "r", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a, err := log.Writer(t.Context(), "r", 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rejects []codec.Reject
+	for i := range int64(3) { // of cuts 1, 2 and 3
+		x := codec.Reject{Topic: outcomesTopic, Offset: i, Cut: i + 1, Reason: codec.ReasonLate, Bytes: []byte("{}")}
+		rejects = append(rejects, x)
+		if _, err := a.Append(t.Context(), &stream.Record{Value: codec.AppendReject(nil, &x)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var offsets []int64
+	if err := stream.Scan(t.Context(), log, "r", 0, 0, 100, func(r *stream.Record) error {
+		offsets = append(offsets, r.Offset)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		cut, says int64
+		more      bool // a reject of cut 1 is not stored
+		want      int64
+	}{{2, offsets[2], false, 0}, {2, offsets[1] + 1, false, 0}, {2, offsets[2] + 1, false, 1}, {2, offsets[1], false, 1},
+		{3, offsets[2] + 1, false, 0}, {3, offsets[2], false, 1}, {3, offsets[2] + 2, false, 1}, {2, offsets[2], true, 1}} {
+		v := &verification{Config: Config{Log: log}, found: map[site]Difference{}, partitions: 1, rejects: &rejectIndex{}}
+		cursor, err := v.openCursor(t.Context(), "r", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := newOutcomeRejects(v, cursor)
+		x.resume(0)
+		x.expect(rejects[:c.cut])
+		if c.more {
+			x.expect([]codec.Reject{{Topic: outcomesTopic, Offset: 9, Cut: 1, Reason: codec.ReasonLate}})
+		}
+		m := codec.FeedbackMark{Cut: c.cut, Rejects: c.says}
+		err = x.mark(t.Context(), &logCursor{topic: "f"}, &stream.Record{}, &m, true)
+		v.settle()
+		if d := v.report.First; err != nil || v.report.Differences != c.want || v.report.Rejects != (Tally{Checked: c.cut}) ||
+			d != nil && (d.Field != "rejects" || d.Topic != "f" || d.Round != 0) || x.last != c.says {
+			t.Errorf("%+v: %v, %+v, %+v", c, err, v.report.Rejects, d)
+		}
+		cursor.close()
+	}
+}
+
 // TestEpochGone: where retention has dropped the epoch meanwhile that recomputing was to begin at, the log is
 // read to its end.
 func TestEpochGone(t *testing.T) {
@@ -580,10 +733,12 @@ func TestLostDecisions(t *testing.T) {
 	for _, c := range []struct {
 		first codec.RoundRef
 		other bool // another action was drawn
+		raw   string
 		field string
-	}{{codec.RoundRef{}, false, ""}, {codec.RoundRef{}, true, "action"}, {codec.RoundRef{N: 1}, true, ""}} {
+	}{{codec.RoundRef{}, false, "{}", ""}, {codec.RoundRef{}, true, "{}", "action"}, {codec.RoundRef{N: 1}, true, "{}", ""},
+		{codec.RoundRef{}, false, "[]", "context"}} {
 		v := &verification{found: map[site]Difference{}, models: modelReader{epochs: map[int64]*epochInfo{1: {}}}}
-		l := &decisionLane{v: v, decisions: &logCursor{}, rec: &stream.Record{}, raw: []byte("{}"),
+		l := &decisionLane{v: v, decisions: &logCursor{}, rec: &stream.Record{}, raw: []byte(c.raw),
 			head: codec.Decision{N: 5, ID: "x", Epoch: 1, Source: 1, ContextsThrough: 2, Context: []byte("{}"),
 				Actions: []string{"a", "b"}, Propensities: []float64{.5, .5}, Gamma: 1, First: c.first}}
 		if c.first.N > 0 {
