@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -126,8 +127,10 @@ func TestLostContextOfRequest(t *testing.T) {
 	for through, excused := range map[int64]bool{3: false, 4: true, 6: true, 7: false} {
 		v := &verification{found: map[site]Difference{}, rejects: &rejectIndex{}}
 		l := &decisionLane{v: v, decisions: &logCursor{}, rec: &stream.Record{},
-			head: codec.Decision{Source: loop.RequestSource, ContextsThrough: through}}
-		l.wrong("n", 1, 2)
+			head: codec.Decision{Source: loop.RequestSource, ContextsThrough: through}, heart: &loop.Decider{}}
+		if l.wrong("n", 1, 2); l.heart != nil {
+			t.Error("what is wrong is remembered")
+		}
 		l.lost = append(l.lost, codec.DecisionMark{ContextsThrough: 3, ContextsLost: 6})
 		if v.settle(); (v.report.Differences == 0) != excused {
 			t.Errorf("contexts were read to %d: %+v", through, v.report.First)
@@ -209,8 +212,54 @@ func TestNumberedFeedback(t *testing.T) {
 			OutcomeOffset: -1, Actions: []string{"a"}, Propensities: []float64{1}}
 		err := f.odd(t.Context(), &stream.Record{Value: codec.AppendFeedback(nil, &x)}, nil)
 		if d := v.report.First; err != nil || (d == nil) != c.ok ||
-			d != nil && (d.Field != "n" || d.Want != i64(c.n+1) || d.Got != i64(c.got)) {
-			t.Errorf("%+v: %v, %+v", c, err, d)
+			d != nil && (d.Field != "n" || d.Want != i64(c.n+1) || d.Got != i64(c.got)) || f.first != c.got {
+			t.Errorf("%+v: %v, %+v, the first %d", c, err, d, f.first)
+		}
+		x.N, v.report = c.got+1, Report{}
+		err = errors.Join(f.odd(t.Context(), &stream.Record{Value: codec.AppendFeedback(nil, &x)}, nil),
+			f.odd(t.Context(), &stream.Record{Value: []byte("{")}, nil))
+		if d := v.report.First; err != nil || v.report.Differences != 1 || d.Field != "bytes" || d.Round != x.N ||
+			f.first != c.got || f.checked.TooOld != 2 {
+			t.Errorf("%+v: %v, %+v, the first %d, %+v", c, err, d, f.first, f.checked)
+		}
+	}
+}
+
+// TestOddFeedback: where the log does not hold the feedback that is due, what it holds is told, and the rest is due from
+// there on.
+func TestOddFeedback(t *testing.T) {
+	feedback := func(n int64) *codec.Feedback {
+		return &codec.Feedback{N: n, ID: "a", Epoch: 1, Fate: codec.Skipped, Round: n, OutcomePartition: -1,
+			OutcomeOffset: -1, Actions: []string{"a"}, Propensities: []float64{1}}
+	}
+	for _, c := range []struct {
+		got, n  int64
+		left    int
+		field   string
+		checked int64
+	}{{5, 5, 2, "", 1}, {4, 5, 2, "n", 1}, {6, 6, 1, "n", 1}, {7, 7, 0, "n", 1}, {8, 7, 0, "n", 1}, {0, 4, 3, "bytes", 0}} {
+		v := &verification{found: map[site]Difference{}, partitions: 1}
+		f := v.newFates(&logCursor{}, nil)
+		f.heart, f.n = f.history.Heart(codec.Limits{Heart: loop.Heart, Pending: 10, Dedup: 10}), 4
+		f.due = []codec.Feedback{*feedback(5), *feedback(6), *feedback(7)}
+		r := stream.Record{Key: []byte("a"), Value: codec.AppendFeedback(nil, feedback(c.got))}
+		if c.got == 0 {
+			r.Value = r.Value[:len(r.Value)-1]
+		}
+		err := f.round(t.Context(), &r)
+		if d := v.report.First; err != nil || f.n != c.n || len(f.due) != c.left || (d == nil) != (c.field == "") ||
+			d != nil && (d.Field != c.field || c.got > 0 && d.Round != c.got) ||
+			f.checked != (Tally{Records: 1, Checked: c.checked}) {
+			t.Errorf("%+v: %v, n %d, %d are due, %+v, %+v", c, err, f.n, len(f.due), f.checked, d)
+		}
+	}
+	for begun, field := range map[bool]string{true: "", false: "round"} { // a cut that cannot be read may have given it
+		v := &verification{found: map[site]Difference{}, partitions: 1}
+		f := v.newFates(&logCursor{}, nil)
+		f.heart, f.begun, f.unread = f.history.Heart(codec.Limits{Heart: loop.Heart, Pending: 10, Dedup: 10}), true, begun
+		err := f.round(t.Context(), &stream.Record{Key: []byte("a"), Value: codec.AppendFeedback(nil, feedback(5))})
+		if d := v.report.First; err != nil || (d == nil) != (field == "") || d != nil && d.Field != field {
+			t.Errorf("%v: %v, %+v", begun, err, d)
 		}
 	}
 }
@@ -344,17 +393,100 @@ func TestOldestEpoch(t *testing.T) {
 	}
 }
 
-// TestMissingFeedback: of feedback that a cut gave and the log does not hold the first is told, once. What follows is
-// numbered behind all of it.
+// TestMissingFeedback: of feedback that a cut gave and the log does not hold the first is told, once, by what stands
+// behind it. What follows is numbered behind all of it.
 func TestMissingFeedback(t *testing.T) {
-	v := &verification{found: map[site]Difference{}, partitions: 1}
-	f := v.newFates(&logCursor{}, nil)
-	f.n, f.due = 4, []codec.Feedback{{N: 5}, {N: 6}}
-	for range 2 {
-		f.complete(&stream.Record{})
+	epoch := codec.AppendEpoch(nil, &codec.Epoch{Epoch: 1, Through: 6})
+	for name, meet := range map[string]func(f *fateCheck) error{
+		"":      func(f *fateCheck) error { f.complete(&stream.Record{}); return nil },
+		"epoch": func(f *fateCheck) error { f.begin(&stream.Record{Offset: 9, Value: epoch}); return nil },
+		"cut": func(f *fateCheck) error {
+			return f.takeCut(t.Context(), &stream.Record{Value: codec.AppendCut(nil, &codec.Cut{Cut: 1})})
+		},
+	} {
+		for due := range int64(3) {
+			v := &verification{found: map[site]Difference{}, partitions: 1}
+			f := v.newFates(&logCursor{}, nil)
+			f.n, f.due = 6-due, []codec.Feedback{{N: 5}, {N: 6}}[2-due:]
+			for range 2 {
+				if err := meet(f); err != nil {
+					t.Fatal(err)
+				}
+				f.cut = 0
+			}
+			if d := v.report.First; v.report.Differences != min(due, 1) || d != nil && (d.Field != "feedback" ||
+				d.Want != fmt.Sprintf("feedback %d before it", 7-due)) || f.n != 6 || f.epochs[9] != (name == "epoch") {
+				t.Errorf("%s: %d due: behind feedback %d, %+v", name, due, f.n, v.report)
+			}
+		}
 	}
-	if d := v.report.First; v.report.Differences != 1 || d.Want != "feedback 5 before it" || f.n != 6 {
-		t.Errorf("behind feedback %d: %+v", f.n, v.report)
+}
+
+// TestNumbersOfCuts: cuts are numbered one after the other; behind one that cannot be read feedback may be its.
+func TestNumbersOfCuts(t *testing.T) {
+	for _, c := range []struct {
+		last, cut int64
+		field     string
+	}{{3, 4, ""}, {3, 5, "cut"}, {3, 3, "cut"}, {0, 5, ""}, {3, 0, "bytes"}} {
+		v := &verification{found: map[site]Difference{}, partitions: 1}
+		f := v.newFates(&logCursor{}, nil)
+		f.heart, f.cut, f.met = f.history.Heart(codec.Limits{Heart: loop.Heart, Pending: 10, Dedup: 10}), c.last, 3
+		if c.field == "" {
+			f.heart = nil
+		}
+		r := stream.Record{Value: codec.AppendCut(nil, &codec.Cut{Cut: max(c.cut, 1)})}
+		if c.cut == 0 {
+			r.Value = r.Value[:len(r.Value)-1]
+		}
+		err := f.takeCut(t.Context(), &r)
+		if d := v.report.First; err != nil || v.report.Cuts.Records != 1 || f.unread != (c.cut == 0) ||
+			f.cut != max(c.last, c.cut) || v.report.Cuts.TooOld != min(1, c.cut) || (d == nil) != (c.field == "") ||
+			v.report.Differences > 1 || d != nil && (d.Field != c.field || d.Round != 0 || c.cut > 0 && d.Want != "4") {
+			t.Errorf("%+v: %v, %+v, %+v", c, err, v.report.Cuts, d)
+		}
+	}
+}
+
+// TestLostRecords: where a cut took what the log does not hold as it was, that is a difference of its input, unless
+// retention has dropped it, or a later era tells of the loss.
+func TestLostRecords(t *testing.T) {
+	inputs := []codec.LostTail{{Topic: "decisions"}, {Topic: "decisions", Partition: 1}, {Topic: "outcomes"},
+		{Topic: "outcomes", Partition: 1}}
+	for i, in := range inputs {
+		topic := in.Topic[:1]
+		for _, c := range []struct {
+			first, tail int64 // offsets that are kept, and lost in an era behind it; 0: none is
+			found       bool
+		}{{0, 0, true}, {5, 0, false}, {0, 8, true}, {0, 7, true}, {0, 6, false}} {
+			for k, tail := range inputs {
+				v := &verification{Config: Config{Log: firstKept{of: map[stream.Place]int64{{Topic: topic,
+					Partition: in.Partition}: c.first}}}, found: map[site]Difference{}, partitions: 2,
+					topics: join.Topics{Decisions: "d", Outcomes: "o"}}
+				f := v.newFates(&logCursor{}, nil)
+				f.heart = f.history.Heart(codec.Limits{Heart: loop.Heart, Pending: 10, Dedup: 10})
+				tail.Offset = 1
+				f.tails = append(f.tails, tail) // of an earlier era
+				err := f.fail(t.Context(), &stream.Record{}, &stream.Error{Topic: topic, Partition: in.Partition, Offset: 7,
+					Err: join.ErrLost})
+				if tail.Offset = c.tail; c.tail > 0 {
+					f.tails = append(f.tails, tail, codec.LostTail{Topic: "rejects", Offset: 1})
+				}
+				v.settle()
+				d, found := v.report.First, c.found || c.first == 0 && k != i
+				if err != nil || (d != nil) != found || f.heart != nil || f.lost != (c.first == 0) ||
+					d != nil && d.Field != fmt.Sprintf("%s[%d].sum", in.Topic, in.Partition) {
+					t.Errorf("%+v %+v, tail of %+v: %v, %+v", in, c, tail, err, d)
+				}
+			}
+		}
+	}
+	// of feedback that is damaged no tail of rejects tells
+	v := &verification{found: map[site]Difference{}, partitions: 2}
+	f := v.newFates(&logCursor{}, nil)
+	err := f.fail(t.Context(), &stream.Record{}, &stream.Error{Topic: "f", Offset: 7, Err: codec.ErrCorrupt})
+	f.tails = append(f.tails, codec.LostTail{Topic: "rejects", Offset: 1})
+	if v.settle(); err != nil || v.report.First == nil || v.report.First.Field != "sum" {
+		t.Errorf("%v, %+v", err, v.report.First)
 	}
 }
 

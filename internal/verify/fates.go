@@ -183,10 +183,7 @@ func (f *fateCheck) round(ctx context.Context, r *stream.Record) error {
 // odd takes a feedback that is not the next expected, which f.buf has if there is one.
 func (f *fateCheck) odd(ctx context.Context, r *stream.Record, want *codec.Feedback) error {
 	v, got := f.v, &f.got
-	if err := codec.ParseFeedback(got, r.Value); err != nil {
-		if want != nil && !codec.Foreign(err) {
-			f.n, f.due = want.N, f.due[1:]
-		}
+	if err := codec.ParseFeedback(got, r.Value); err != nil { // of others: what is due may come yet
 		return v.unread(f.feedback, r, "bytes", "a feedback", err, max(f.n, 0))
 	}
 	v.late.AddFeedback(f.losses, got, f.rules(got.Epoch))
@@ -315,7 +312,7 @@ func (f *fateCheck) fail(ctx context.Context, r *stream.Record, err error) error
 		f.lost = true
 		behind := len(f.tails)
 		f.v.suspect(at(f.feedback, r, field, "the records that the log holds", err), nil, func() bool {
-			return slices.ContainsFunc(f.tails[behind:], func(x codec.LostTail) bool {
+			return input >= 0 && slices.ContainsFunc(f.tails[behind:], func(x codec.LostTail) bool {
 				return f.history.Input(x.Topic, x.Partition) == input && x.Offset < offset
 			})
 		})

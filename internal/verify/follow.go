@@ -143,11 +143,7 @@ func (d *decisionCheck) learn(ctx context.Context, r *stream.Record) error {
 		}
 	}
 	err := d.audit.Take(ctx, r)
-	switch {
-	case r.Type != "":
-	case err == nil: // it is parsed once
-		models.learned(d.audit.Replica().LearnedThrough())
-	default:
+	if r.Type == "" && err != nil { // the last that was learned the replica knows
 		_ = models.take(d.feedback, r)
 	}
 	if err != nil {

@@ -42,7 +42,7 @@ type modelReader struct {
 	recs    []codec.Epoch
 	starts  []startPoint // the epochs kept, in order
 
-	firstN, lastN int64 // of the feedback read; 0: none
+	firstN, lastN int64 // of the feedback read, but what was learned; 0: none
 	last          int64 // epoch
 	marked        int64 // the last epoch that a mark tells of
 	era           int64
@@ -82,9 +82,6 @@ func (m *modelReader) readAhead(ctx context.Context, feedback *logCursor) error 
 	m.ahead = true
 	return nil
 }
-
-// learned notes the last feedback that was learned.
-func (m *modelReader) learned(n int64) { m.classAt, m.lastN = -1, max(m.lastN, n) }
 
 // take takes the next record of the feedback log.
 func (m *modelReader) take(c *logCursor, r *stream.Record) error {
