@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hindsight/internal/follow"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/recent"
 	"hindsight/pkg/codec"
@@ -316,6 +317,129 @@ func TestNotRejected(t *testing.T) {
 		if d := v.report.First; (d == nil) != excused || (v.report.Rejects.TooOld == 1) != excused ||
 			d != nil && (d.Field != "source" || d.Round != 3 || d.ID != "a") {
 			t.Errorf("%d: %+v, %+v", rejected, d, v.report.Rejects)
+		}
+	}
+}
+
+// TestFollows: a decision has learned no less than the one before it, in its era and epoch.
+func TestFollows(t *testing.T) {
+	for _, c := range []struct {
+		is          place
+		field, want string
+	}{{place{2, 10, 3}, "", ""}, {place{2, 10, 4}, "", ""}, {place{2, 11, 1}, "epoch", "at least 3"}, {place{3, 0, 0}, "", ""},
+		{place{1, 99, 9}, "era", "at least 2"}, {place{2, 9, 9}, "learned_through", "at least 10"},
+		{place{2, 10, 2}, "epoch", "at least 3"}} {
+		v := &verification{found: map[site]Difference{}}
+		l := &decisionLane{v: v, decisions: &logCursor{}, rec: &stream.Record{}, at: place{2, 10, 3},
+			ids: recent.New[int64](1), units: loop.NewUnits(1)}
+		ok := l.follows(c.is)
+		for _, x := range v.suspects {
+			v.differ(x.Difference)
+		}
+		if d := v.report.First; ok != (c.field == "") || (d == nil) != ok || d != nil && (d.Field != c.field ||
+			d.Want != c.want) {
+			t.Errorf("%+v: %v, %+v", c, ok, d)
+		}
+		l.head, l.decisions.batch = codec.Decision{Era: c.is.era, LearnedThrough: c.is.through, Epoch: c.is.epoch},
+			make([]stream.Record, 1)
+		want := place{2, 10, 3}
+		if want.before(c.is) {
+			want = c.is
+		}
+		if l.done(); l.at != want {
+			t.Errorf("%+v: then at %v", c, l.at)
+		}
+	}
+}
+
+// TestTakeAtItsWord: what the draw of a unit was that a repeat refers to is taken from the repeat if the log may not
+// hold it, and from one repeat only.
+func TestTakeAtItsWord(t *testing.T) {
+	for _, c := range []struct {
+		first, firstN, known int64 // round that it repeats, that is kept first, and of the unit's last draw; 0: none
+		holes                bool
+		want                 int64
+	}{{0, 5, 0, true, 0}, {1, 5, 0, false, 1}, {4, 5, 0, false, 4}, {5, 5, 0, false, 0}, {6, 5, 0, false, 0},
+		{6, 5, 0, true, 6}, {6, 5, 5, true, 6}, {4, 5, 6, false, 6}, {6, 5, 7, true, 7}} {
+		l := &decisionLane{units: loop.NewUnits(1), firstN: c.firstN, holes: c.holes}
+		of := func(n, first, time int64) codec.Decision {
+			return codec.Decision{N: n, Unit: "u", Actions: []string{"a", "b"}, Propensities: []float64{.5, .5},
+				First: codec.RoundRef{N: first}, Time: time}
+		}
+		if c.known > 0 {
+			was := of(c.known, 0, 1)
+			l.units.Remember(&was)
+		}
+		l.head = of(9, c.first, 2)
+		l.takeAtItsWord()
+		if got := l.units.Last("u"); got != c.want || l.head.N != 9 || l.head.First.N != c.first {
+			t.Errorf("%+v: %d, %+v", c, got, l.head)
+		}
+	}
+}
+
+// TestOpenLane: of decisions that have lost nothing the first is the first, and no context was passed before.
+func TestOpenLane(t *testing.T) {
+	for first, whole := range map[int64]bool{0: true, 1: true, 2: false} {
+		v := &verification{Config: Config{Log: firstKept{of: map[stream.Place]int64{{Topic: "d"}: first}}},
+			topics: join.Topics{Decisions: "d"}}
+		l, err := v.openLane(t.Context(), &decisionCheck{v: v}, 0)
+		if err != nil || l.known != whole || (l.next == 1) != whole || l.next > 1 || l.decisions.read == nil {
+			t.Errorf("from %d on: %v, next %d, known %v", first, err, l.next, l.known)
+		}
+	}
+}
+
+// TestUnreadDecisions: behind a record that cannot be read a decision may have a later number, and contexts may have
+// been passed; behind a decision all is known again.
+func TestUnreadDecisions(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	a, err := w.log.Writer(w.ctx, w.ts.Decisions, 0, nil)
+	w.no(err)
+	decision := codec.Decision{N: 5, ID: "a", Epoch: 1, Source: loop.RequestSource, ContextsThrough: 7, Unit: "u",
+		Context: []byte("{}"), Actions: []string{"a"}, Propensities: []float64{1}}
+	for _, r := range []stream.Record{{Value: []byte("{")}, {Type: "of others"}, {Type: codec.TypeMark, Value: []byte("{")},
+		{Key: []byte("a"), Value: codec.AppendDecision(nil, &decision)}} {
+		_, err := a.Append(w.ctx, &r)
+		w.no(err)
+	}
+	v := &verification{Config: Config{Log: w.log, Seed: worldSeed()}, topics: w.ts, found: map[site]Difference{}}
+	l, err := v.openLane(w.ctx, &decisionCheck{v: v}, 0)
+	w.no(err)
+	defer l.close()
+	ok, err := l.advance(w.ctx)
+	if !ok || err != nil || l.unread != 1 || !l.holes || l.known || l.next != 1 || l.firstN != 5 || v.report.Foreign != 3 ||
+		v.report.Decisions != (Tally{Records: 2}) || v.report.Marks != (Tally{Records: 1, Checked: 1}) {
+		t.Fatalf("%v, %v, %+v, %+v", ok, err, l, v.report)
+	}
+	for at, d := range v.found {
+		if d.Round != 0 && !(at.field == "bytes" && d.Round == 1) {
+			t.Errorf("%+v", d)
+		}
+	}
+	since := l.rec.Time
+	l.done()
+	n, used := l.used("a")
+	if l.next != 6 || l.unread != 0 || !l.known || l.through != 7 || l.since != since || l.rec != nil || !used || n != 5 ||
+		l.units.Last("u") != 5 || !l.holes {
+		t.Errorf("%+v", l)
+	}
+	if ok, err := l.advance(w.ctx); ok || err != nil {
+		t.Errorf("behind the last: %v, %v", ok, err)
+	}
+}
+
+// TestGrown: what comes behind the ends of decisions or feedback may explain what waits, if anything does.
+func TestGrown(t *testing.T) {
+	for _, c := range []struct {
+		decisions, feedback int64
+		want                bool
+	}{{100, 100, false}, {99, 100, true}, {100, 99, true}, {99, 99, true}} {
+		log := firstKept{of: map[stream.Place]int64{}} // to offset 100
+		l := &decisionLane{decisions: &logCursor{log: log, topic: "d", end: c.decisions}, contexts: &logCursor{}}
+		d := &decisionCheck{feedback: &logCursor{log: log, topic: "f", end: c.feedback}}
+		if err := d.waiting(t.Context(), l); err != nil || l.grown != c.want {
+			t.Errorf("%+v: %v, %v", c, l.grown, err)
 		}
 	}
 }

@@ -388,14 +388,14 @@ func TestGone(t *testing.T) {
 func TestLostTails(t *testing.T) {
 	reject, other := codec.LostTail{Topic: "rejects", Offset: 5}, codec.LostTail{Topic: "contexts"}
 	for _, c := range []struct {
-		cut    int64
-		tails  []codec.LostTail
-		fields string
-	}{{3, []codec.LostTail{reject}, ""}, {4, []codec.LostTail{reject}, "cut"},
-		{3, []codec.LostTail{reject, other}, "lost"}} {
+		known, cut int64
+		tails      []codec.LostTail
+		fields     string
+	}{{3, 3, []codec.LostTail{reject}, ""}, {3, 4, []codec.LostTail{reject}, "cut"}, {0, 4, []codec.LostTail{reject}, ""},
+		{1, 4, []codec.LostTail{reject}, "cut"}, {3, 3, []codec.LostTail{reject, other}, "lost"}} {
 		v := &verification{found: map[site]Difference{}, partitions: 1}
 		f := v.newFates(&logCursor{}, &logCursor{})
-		f.cut, f.rejects.own, f.rejects.last = 3, 9, 4
+		f.cut, f.rejects.own, f.rejects.last = c.known, 9, 4
 		f.opens(&stream.Record{}, &codec.FeedbackMark{Cut: c.cut, Era: 1, LostTails: c.tails})
 		if d := v.report.First; (d == nil) != (c.fields == "") || d != nil && d.Field != c.fields {
 			t.Errorf("%+v: %+v", c, d)
@@ -403,6 +403,32 @@ func TestLostTails(t *testing.T) {
 		if x := f.rejects; !slices.Equal(x.tails, []int64{5}) || x.own != 5 || x.last != 4 ||
 			x.again != (len(c.tails) > 1) {
 			t.Errorf("%+v: %+v", c, x)
+		}
+	}
+}
+
+// TestErasFollow: the mark of an era has a later one than those before it, and those, and its own.
+func TestErasFollow(t *testing.T) {
+	start := func(eras ...int64) (all []codec.EraStart) {
+		for _, era := range eras {
+			all = append(all, codec.EraStart{Era: era, N: era * 10})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		begun bool
+		era   int64
+		eras  []codec.EraStart
+		ok    bool
+	}{{true, 3, start(1, 2, 3), true}, {true, 3, start(1, 3), false}, {true, 2, start(1, 2, 2), false},
+		{true, 1, start(1, 2, 1), false}, {false, 1, start(1), true}} {
+		v := &verification{found: map[site]Difference{}, partitions: 1}
+		f := v.newFates(&logCursor{}, nil)
+		f.begun, f.mark.Era, f.mark.Eras = c.begun, 2, start(1, 2)
+		f.opens(&stream.Record{}, &codec.FeedbackMark{Era: c.era, Eras: c.eras, N: c.era * 10, Cut: 7})
+		if d := v.report.First; (d == nil) != c.ok || d != nil && d.Field != "eras" || !f.rejects.exempt(
+			&codec.Reject{Era: c.era - 1, Cut: 8}) {
+			t.Errorf("%+v: %+v", c, d)
 		}
 	}
 }
@@ -715,13 +741,14 @@ func TestMarksOfLosses(t *testing.T) {
 		{codec.DecisionMark{GapFrom: 1, GapTo: 1, N: 1}, 1, 1},
 		{codec.DecisionMark{LearnedLost: 1, GapFrom: 1, GapTo: 1, N: 1}, 1, 1},
 		{codec.DecisionMark{RejectsTo: 1}, 1, 0},
-		{codec.DecisionMark{LearnedLost: 2, RejectsTo: 1}, 1, 1},
+		{codec.DecisionMark{LearnedLost: 2, RejectsTo: 1}, 1, 1}, {codec.DecisionMark{Rejects: 1}, 0, 0},
 	} {
 		v := &verification{found: map[site]Difference{}}
 		l := &decisionLane{v: v, decisions: &logCursor{}, contexts: &logCursor{}, next: 1, passed: 9}
 		r := stream.Record{Type: codec.TypeMark, Value: codec.AppendDecisionMark(nil, &c.mark)}
 		if err := l.mark(t.Context(), &r); err != nil || len(l.lost) != c.kept || len(v.losses.all) != c.losses ||
-			v.report.First != nil || (l.passed == 0) != (c.mark.ContextsLost > 0) {
+			v.report.First != nil || (l.passed == 0) != (c.mark.ContextsLost > 0) ||
+			l.refuses != (c.mark.Rejects > 0) {
 			t.Errorf("%+v: %d kept, %d losses, %v, %+v", c.mark, len(l.lost), len(v.losses.all), err, v.report.First)
 		}
 	}
