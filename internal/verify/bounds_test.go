@@ -171,6 +171,25 @@ func TestLearnedOfMarks(t *testing.T) {
 	}
 }
 
+// TestLearnedAgain: a mark has learned no less than what stands before it, unless it says that this is lost.
+func TestLearnedAgain(t *testing.T) {
+	for _, c := range []struct {
+		at, lost int64
+		ok       bool
+	}{{9, 0, true}, {10, 0, true}, {11, 0, false}, {11, 1, true}, {11, 20, true}} {
+		v := &verification{found: map[site]Difference{}, partitions: 1}
+		l := decisionLane{v: v, check: &decisionCheck{v: v}, decisions: &logCursor{}, at: place{1, c.at, 3}}
+		l.checkLearned(&stream.Record{}, &codec.DecisionMark{Era: 1, LearnedThrough: 10, LearnedLost: c.lost})
+		want := place{1, 10, 3}
+		if !c.ok {
+			want.through = c.at
+		}
+		if d := v.report.First; (d == nil) != c.ok || d != nil && d.Field != "learned_through" || l.at != want {
+			t.Errorf("%+v: %+v, then %v", c, d, l.at)
+		}
+	}
+}
+
 // TestEpochsOfMarks: a mark names the current epoch last, and of each the offset of a record of its own.
 func TestEpochsOfMarks(t *testing.T) {
 	ref := func(epoch, offset int64) codec.EpochRef { return codec.EpochRef{Epoch: epoch, Offset: offset} }
@@ -215,6 +234,7 @@ func TestRefused(t *testing.T) {
 		loss          bool
 		mark          codec.DecisionMark // behind it
 	}
+	is, old := Tally{Checked: 1}, Tally{TooOld: 1}
 	passed := refusal{value: id, passed: 90, lane: decisionLane{known: true}, mark: learned}
 	for name, c := range map[string]struct {
 		change         func(c *refusal)
@@ -222,48 +242,44 @@ func TestRefused(t *testing.T) {
 		field, id, got string
 		tooOld         int64 // rejects, or contexts, behind the end
 	}{
-		"waits":            {func(c *refusal) { c.passed = loop.End }, Tally{}, Tally{}, "", "", "", 0},
-		"may be gone":      {func(c *refusal) { c.lane.known = false }, Tally{TooOld: 1}, Tally{}, "", "", "", 0},
-		"its reject is":    {func(c *refusal) { c.rejectsFrom = 2 }, Tally{TooOld: 1}, Tally{}, "", "", "", 0},
-		"neither":          {func(*refusal) {}, Tally{Checked: 1}, Tally{}, "decision", "", "neither", 0},
-		"its loss is told": {func(c *refusal) { c.mark = codec.DecisionMark{RejectsTo: 8} }, Tally{Checked: 1}, Tally{}, "", "", "", 1},
-		"an older decider": {func(c *refusal) { c.loss = true }, Tally{Checked: 1}, Tally{}, "", "", "", 1},
-		"which tells of it": {func(c *refusal) { c.loss, c.lane.refuses = true, true }, Tally{Checked: 1}, Tally{}, "decision", "",
+		"waits":         {func(c *refusal) { c.passed = loop.End }, Tally{}, Tally{}, "", "", "", 0},
+		"may be gone":   {func(c *refusal) { c.lane.known = false }, old, Tally{}, "", "", "", 0},
+		"its reject is": {func(c *refusal) { c.rejectsFrom = 2 }, old, Tally{}, "", "", "", 0},
+		"neither":       {func(*refusal) {}, is, Tally{}, "decision", "", "neither", 0},
+		"its loss is told": {func(c *refusal) { c.mark = codec.DecisionMark{RejectsTo: 8} }, is, Tally{}, "", "", "",
+			1},
+		"an older decider": {func(c *refusal) { c.loss = true }, is, Tally{}, "", "", "", 1},
+		"which tells of it": {func(c *refusal) { c.loss, c.lane.refuses = true, true }, is, Tally{}, "decision", "",
 			"neither", 0},
-		"a repeat": {func(c *refusal) { c.reasons, c.header = []string{dup}, "used" }, Tally{Checked: 1}, Tally{Checked: 1},
-			"reason", "a", dup, 0},
-		"a repeat by header": {func(c *refusal) { c.value, c.header, c.reasons = none, "used", []string{dup} },
-			Tally{Checked: 1}, Tally{Checked: 1}, "", "", "", 0},
-		"no repeat by header": {func(c *refusal) { c.value, c.header, c.reasons = none, "b", []string{dup} },
-			Tally{Checked: 1}, Tally{Checked: 1}, "reason", "b", dup, 0},
-		"no repeat without id": {func(c *refusal) { c.value, c.reasons = none, []string{dup} },
-			Tally{Checked: 1}, Tally{Checked: 1}, "reason", "0-7", dup, 0},
-		"of what is gone": {func(c *refusal) { c.reasons, c.decisionsFrom = []string{dup}, 2 }, Tally{Checked: 1},
-			Tally{Checked: 1}, "", "", "", 0},
-		"behind the end": {func(c *refusal) { c.reasons, c.passed, c.lane.grown = []string{dup}, loop.End, true },
-			Tally{Checked: 1}, Tally{Checked: 1}, "", "", "", 0},
-		"at the end": {func(c *refusal) { c.reasons, c.passed = []string{dup}, loop.End }, Tally{Checked: 1},
-			Tally{Checked: 1}, "reason", "a", dup, 0},
-		"before the end": {func(c *refusal) { c.reasons, c.lane.grown = []string{dup}, true }, Tally{Checked: 1},
-			Tally{Checked: 1}, "reason", "a", dup, 0},
-		"well formed": {func(c *refusal) { c.reasons = []string{bad} }, Tally{Checked: 1}, Tally{Checked: 1}, "reason", "a",
-			bad, 0},
-		"by a later model": {func(c *refusal) { c.reasons, c.lane.at.epoch = []string{bad}, 2 }, Tally{Checked: 1},
-			Tally{Checked: 1}, "", "", "", 0},
-		"by one behind the end": {func(c *refusal) { c.reasons, c.passed, c.lane.grown = []string{bad}, loop.End, true },
-			Tally{Checked: 1}, Tally{Checked: 1}, "", "", "", 0},
-		"well formed at the end": {func(c *refusal) { c.reasons, c.passed = []string{bad}, loop.End }, Tally{Checked: 1},
-			Tally{Checked: 1}, "reason", "a", bad, 0},
-		"well formed before the end": {func(c *refusal) { c.reasons, c.lane.grown = []string{bad}, true }, Tally{Checked: 1},
-			Tally{Checked: 1}, "reason", "a", bad, 0},
-		"malformed": {func(c *refusal) { c.value, c.reasons = "{", []string{bad} }, Tally{Checked: 1}, Tally{Checked: 1}, "", "",
-			"", 0},
-		"refused anew": {func(c *refusal) { c.value, c.reasons = "{", []string{bad, codec.ReasonLate} }, Tally{Checked: 1},
-			Tally{Checked: 1}, "reason", "0-7", bad + " and " + codec.ReasonLate, 0},
-		"other bytes": {func(c *refusal) { c.value, c.reasons, c.bytes = "{", []string{bad}, "[" }, Tally{Checked: 1},
-			Tally{Checked: 1}, "bytes", "0-7", "others", 0},
+		"a repeat": {func(c *refusal) { c.reasons, c.header = []string{dup}, "used" }, is, is, "reason", "a", dup, 0},
+		"a repeat by header": {func(c *refusal) { c.value, c.header, c.reasons = none, "used", []string{dup} }, is, is,
+			"", "", "", 0},
+		"no repeat by header": {func(c *refusal) { c.value, c.header, c.reasons = none, "b", []string{dup} }, is, is,
+			"reason", "b", dup, 0},
+		"no repeat without id": {func(c *refusal) { c.value, c.reasons = none, []string{dup} }, is, is, "reason", "0-7",
+			dup, 0},
+		"of what is gone": {func(c *refusal) { c.reasons, c.decisionsFrom = []string{dup}, 2 }, is, is, "", "", "", 0},
+		"behind the end": {func(c *refusal) { c.reasons, c.passed, c.lane.grown = []string{dup}, loop.End, true }, is,
+			is, "", "", "", 0},
+		"at the end": {func(c *refusal) { c.reasons, c.passed = []string{dup}, loop.End }, is, is, "reason", "a", dup,
+			0},
+		"before the end": {func(c *refusal) { c.reasons, c.lane.grown = []string{dup}, true }, is, is, "reason", "a",
+			dup, 0},
+		"well formed":      {func(c *refusal) { c.reasons = []string{bad} }, is, is, "reason", "a", bad, 0},
+		"by a later model": {func(c *refusal) { c.reasons, c.lane.at.epoch = []string{bad}, 2 }, is, is, "", "", "", 0},
+		"by one behind it": {func(c *refusal) { c.reasons, c.passed, c.lane.grown = []string{bad}, loop.End, true }, is,
+			is, "", "", "", 0},
+		"well formed at the end": {func(c *refusal) { c.reasons, c.passed = []string{bad}, loop.End }, is, is, "reason",
+			"a", bad, 0},
+		"well formed before the end": {func(c *refusal) { c.reasons, c.lane.grown = []string{bad}, true }, is, is,
+			"reason", "a", bad, 0},
+		"malformed": {func(c *refusal) { c.value, c.reasons = "{", []string{bad} }, is, is, "", "", "", 0},
+		"refused anew": {func(c *refusal) { c.value, c.reasons = "{", []string{bad, codec.ReasonLate} }, is, is,
+			"reason", "0-7", bad + " and " + codec.ReasonLate, 0},
+		"other bytes": {func(c *refusal) { c.value, c.reasons, c.bytes = "{", []string{bad}, "[" }, is, is, "bytes",
+			"0-7", "others", 0},
 		"other bytes, lost": {func(c *refusal) { c.value, c.reasons, c.bytes, c.loss = "{", []string{bad}, "[", true },
-			Tally{Checked: 1}, Tally{Checked: 1}, "", "", "", 1},
+			is, is, "", "", "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := w.attempt()
@@ -309,7 +325,8 @@ func TestNotRejected(t *testing.T) {
 		v := &verification{found: map[site]Difference{}}
 		v.rejects = &rejectIndex{all: map[rejectKey]*rejectInfo{{false, 0, 7, 70}: {time: rejected}}}
 		v.losses.add(85, 90)
-		l := &decisionLane{v: v, decisions: &logCursor{}, rec: &stream.Record{Time: 95}, head: codec.Decision{N: 3, ID: "a"}}
+		l := &decisionLane{v: v, decisions: &logCursor{}, rec: &stream.Record{Time: 95},
+			head: codec.Decision{N: 3, ID: "a"}}
 		l.notRejected(&stream.Record{Offset: 7, Time: 71}) // another
 		l.notRejected(&stream.Record{Offset: 7, Time: 70})
 		l.lost = append(l.lost, codec.DecisionMark{LearnedLost: 5}) // excuses no context
@@ -326,7 +343,8 @@ func TestFollows(t *testing.T) {
 	for _, c := range []struct {
 		is          place
 		field, want string
-	}{{place{2, 10, 3}, "", ""}, {place{2, 10, 4}, "", ""}, {place{2, 11, 1}, "epoch", "at least 3"}, {place{3, 0, 0}, "", ""},
+	}{{place{2, 10, 3}, "", ""}, {place{2, 10, 4}, "", ""}, {place{2, 11, 1}, "epoch", "at least 3"},
+		{place{3, 0, 0}, "", ""},
 		{place{1, 99, 9}, "era", "at least 2"}, {place{2, 9, 9}, "learned_through", "at least 10"},
 		{place{2, 10, 2}, "epoch", "at least 3"}} {
 		v := &verification{found: map[site]Difference{}}
@@ -398,8 +416,8 @@ func TestUnreadDecisions(t *testing.T) {
 	w.no(err)
 	decision := codec.Decision{N: 5, ID: "a", Epoch: 1, Source: loop.RequestSource, ContextsThrough: 7, Unit: "u",
 		Context: []byte("{}"), Actions: []string{"a"}, Propensities: []float64{1}}
-	for _, r := range []stream.Record{{Value: []byte("{")}, {Type: "of others"}, {Type: codec.TypeMark, Value: []byte("{")},
-		{Key: []byte("a"), Value: codec.AppendDecision(nil, &decision)}} {
+	for _, r := range []stream.Record{{Value: []byte("{")}, {Type: "of others"},
+		{Type: codec.TypeMark, Value: []byte("{")}, {Key: []byte("a"), Value: codec.AppendDecision(nil, &decision)}} {
 		_, err := a.Append(w.ctx, &r)
 		w.no(err)
 	}
@@ -408,8 +426,9 @@ func TestUnreadDecisions(t *testing.T) {
 	w.no(err)
 	defer l.close()
 	ok, err := l.advance(w.ctx)
-	if !ok || err != nil || l.unread != 1 || !l.holes || l.known || l.next != 1 || l.firstN != 5 || v.report.Foreign != 3 ||
-		v.report.Decisions != (Tally{Records: 2}) || v.report.Marks != (Tally{Records: 1, Checked: 1}) {
+	if !ok || err != nil || l.unread != 1 || !l.holes || l.known || l.next != 1 || l.firstN != 5 ||
+		v.report.Foreign != 3 || v.report.Decisions != (Tally{Records: 2}) ||
+		v.report.Marks != (Tally{Records: 1, Checked: 1}) {
 		t.Fatalf("%v, %v, %+v, %+v", ok, err, l, v.report)
 	}
 	for at, d := range v.found {
@@ -420,8 +439,8 @@ func TestUnreadDecisions(t *testing.T) {
 	since := l.rec.Time
 	l.done()
 	n, used := l.used("a")
-	if l.next != 6 || l.unread != 0 || !l.known || l.through != 7 || l.since != since || l.rec != nil || !used || n != 5 ||
-		l.units.Last("u") != 5 || !l.holes {
+	if l.next != 6 || l.unread != 0 || !l.known || l.through != 7 || l.since != since || l.rec != nil || !used ||
+		n != 5 || l.units.Last("u") != 5 || !l.holes {
 		t.Errorf("%+v", l)
 	}
 	if ok, err := l.advance(w.ctx); ok || err != nil {
@@ -440,6 +459,45 @@ func TestGrown(t *testing.T) {
 		d := &decisionCheck{feedback: &logCursor{log: log, topic: "f", end: c.feedback}}
 		if err := d.waiting(t.Context(), l); err != nil || l.grown != c.want {
 			t.Errorf("%+v: %v, %v", c, l.grown, err)
+		}
+	}
+}
+
+// TestPassed: of the contexts before an offset each has its reject, but those that were passed before, which are too
+// old to be judged. Each is counted once.
+func TestPassed(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	for range 3 {
+		_, err := w.in[0].Append(w.ctx, &stream.Record{Value: []byte("{")})
+		w.no(err)
+	}
+	var at []int64
+	for _, r := range w.records(w.ts.Contexts, 0) {
+		if r.Type == "" {
+			at = append(at, r.Offset)
+		}
+	}
+	v := &verification{Config: Config{Log: w.log}, found: map[site]Difference{},
+		rejects: &rejectIndex{c: &logCursor{}, all: map[rejectKey]*rejectInfo{}}}
+	c, err := v.openCursor(w.ctx, w.ts.Contexts, 0)
+	w.no(err)
+	defer c.close()
+	l := &decisionLane{v: v, contexts: c, decisions: &logCursor{batch: make([]stream.Record, 1)}, known: true,
+		through: at[1] + 1}
+	for i, x := range []struct {
+		before, through, passed int64
+		contexts                Tally
+	}{{at[0], at[1] + 1, 0, Tally{}}, {at[2], at[2], at[1] + 1, Tally{Records: 2, TooOld: 2}},
+		{at[2] + 1, at[2] + 1, at[2] + 1, Tally{Records: 3, Checked: 1, TooOld: 2}},
+		{at[2] + 1, at[2] + 1, at[2] + 1, Tally{Records: 3, Checked: 1, TooOld: 2}}} {
+		if i == 3 { // a mark says that it is taken again
+			c.seek(at[2])
+			l.through = at[2]
+		}
+		err := l.pass(w.ctx, x.before, func() int64 { return 1 })
+		if err != nil || !l.known || l.through != x.through || l.passed != x.passed ||
+			v.report.Contexts != x.contexts || len(v.suspects) != max(i-1, 0) {
+			t.Errorf("%+v: %v, through %d, passed %d, %+v", x, err, l.through, l.passed, v.report.Contexts)
 		}
 	}
 }

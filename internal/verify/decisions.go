@@ -179,7 +179,7 @@ func (l *decisionLane) newHeart(r *loop.Replica) *loop.Decider {
 
 // takeAtItsWord has a repeat tell what the draw of its unit was, if that is not kept or cannot be read.
 func (l *decisionLane) takeAtItsWord() {
-	if got := &l.head; got.First.N > 0 && (got.First.N < l.firstN || l.holes) && l.units.Last(got.Unit) < got.First.N {
+	if got := &l.head; (got.First.N < l.firstN || l.holes) && l.units.Last(got.Unit) < got.First.N {
 		draw := *got
 		draw.N, draw.First = got.First.N, codec.RoundRef{}
 		l.units.Remember(&draw)

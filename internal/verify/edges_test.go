@@ -198,6 +198,23 @@ func TestDecidedAgain(t *testing.T) {
 	}
 }
 
+// TestFollowNoFurther: the replica learns no more than a decision had, though there it is not in the epoch of that.
+func TestFollowNoFurther(t *testing.T) {
+	w := liveWorld(t, 1, 3, 10)
+	v := w.attempt()
+	v.models = newModelReader(v)
+	c, err := v.openCursor(w.ctx, w.ts.Feedback, 0)
+	w.no(err)
+	defer c.close()
+	d := &decisionCheck{v: v, audit: follow.New(w.log, worldName, model.Epoch, w.parts), feedback: c}
+	for _, to := range []place{{0, 5, 99}, {0, 3, 1}, {0, 6, 1}} {
+		lost, err := d.follow(w.ctx, to)
+		if got := d.audit.Replica().LearnedThrough(); err != nil || lost || got != max(5, to.through) {
+			t.Errorf("%v: %v, %v, learned %d", to, lost, err, got)
+		}
+	}
+}
+
 // TestNumberedFeedback: where the replay cannot stand, feedback is numbered on from what is known.
 func TestNumberedFeedback(t *testing.T) {
 	for _, c := range []struct {
@@ -225,8 +242,8 @@ func TestNumberedFeedback(t *testing.T) {
 	}
 }
 
-// TestOddFeedback: where the log does not hold the feedback that is due, what it holds is told, and the rest is due from
-// there on.
+// TestOddFeedback: where the log does not hold the feedback that is due, what it holds is told, and the rest is due
+// from there on.
 func TestOddFeedback(t *testing.T) {
 	feedback := func(n int64) *codec.Feedback {
 		return &codec.Feedback{N: n, ID: "a", Epoch: 1, Fate: codec.Skipped, Round: n, OutcomePartition: -1,
@@ -237,7 +254,8 @@ func TestOddFeedback(t *testing.T) {
 		left    int
 		field   string
 		checked int64
-	}{{5, 5, 2, "", 1}, {4, 5, 2, "n", 1}, {6, 6, 1, "n", 1}, {7, 7, 0, "n", 1}, {8, 7, 0, "n", 1}, {0, 4, 3, "bytes", 0}} {
+	}{{5, 5, 2, "", 1}, {4, 5, 2, "n", 1}, {6, 6, 1, "n", 1}, {7, 7, 0, "n", 1}, {8, 7, 0, "n", 1},
+		{0, 4, 3, "bytes", 0}} {
 		v := &verification{found: map[site]Difference{}, partitions: 1}
 		f := v.newFates(&logCursor{}, nil)
 		f.heart, f.n = f.history.Heart(codec.Limits{Heart: loop.Heart, Pending: 10, Dedup: 10}), 4
@@ -256,7 +274,8 @@ func TestOddFeedback(t *testing.T) {
 	for begun, field := range map[bool]string{true: "", false: "round"} { // a cut that cannot be read may have given it
 		v := &verification{found: map[site]Difference{}, partitions: 1}
 		f := v.newFates(&logCursor{}, nil)
-		f.heart, f.begun, f.unread = f.history.Heart(codec.Limits{Heart: loop.Heart, Pending: 10, Dedup: 10}), true, begun
+		f.heart = f.history.Heart(codec.Limits{Heart: loop.Heart, Pending: 10, Dedup: 10})
+		f.begun, f.unread = true, begun
 		err := f.round(t.Context(), &stream.Record{Key: []byte("a"), Value: codec.AppendFeedback(nil, feedback(5))})
 		if d := v.report.First; err != nil || (d == nil) != (field == "") || d != nil && d.Field != field {
 			t.Errorf("%v: %v, %+v", begun, err, d)
@@ -466,8 +485,8 @@ func TestLostRecords(t *testing.T) {
 				f.heart = f.history.Heart(codec.Limits{Heart: loop.Heart, Pending: 10, Dedup: 10})
 				tail.Offset = 1
 				f.tails = append(f.tails, tail) // of an earlier era
-				err := f.fail(t.Context(), &stream.Record{}, &stream.Error{Topic: topic, Partition: in.Partition, Offset: 7,
-					Err: join.ErrLost})
+				err := f.fail(t.Context(), &stream.Record{}, &stream.Error{Topic: topic, Partition: in.Partition,
+					Offset: 7, Err: join.ErrLost})
 				if tail.Offset = c.tail; c.tail > 0 {
 					f.tails = append(f.tails, tail, codec.LostTail{Topic: "rejects", Offset: 1})
 				}

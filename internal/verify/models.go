@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ type modelReader struct {
 	models  *follow.Epochs
 	epochs  map[int64]*epochInfo
 	ahead   bool  // all was read
-	classAt int64 // of the first of the class records read last; -1: none
+	classAt int64 // of the first of the class records read last; 0: none, or the log has lost nothing
 	f       codec.Feedback
 	recs    []codec.Epoch
 	starts  []startPoint // the epochs kept, in order
@@ -51,7 +52,7 @@ type modelReader struct {
 }
 
 func newModelReader(v *verification) modelReader {
-	return modelReader{v: v, models: follow.NewEpochs(v.Build), epochs: map[int64]*epochInfo{}, classAt: -1}
+	return modelReader{v: v, models: follow.NewEpochs(v.Build), epochs: map[int64]*epochInfo{}}
 }
 
 // none reports whether no model was found.
@@ -90,7 +91,7 @@ func (m *modelReader) take(c *logCursor, r *stream.Record) error {
 	}
 	switch r.Type {
 	case "":
-		m.classAt = -1
+		m.classAt = 0
 		if codec.ParseFeedback(&m.f, r.Value) != nil {
 			return nil // reported where it is checked
 		}
@@ -107,17 +108,13 @@ func (m *modelReader) take(c *logCursor, r *stream.Record) error {
 			m.era, m.eras, m.others = max(m.era, mark.Era), mark.Eras, m.others || mark.Era > m.era
 		}
 	case codec.TypeClass:
-		if m.classAt < 0 {
-			m.classAt = r.Offset
-		}
+		m.classAt = cmp.Or(m.classAt, r.Offset)
 		if err := m.models.AddClass(r.Value); err != nil {
 			return m.v.unread(c, r, "class", "a class record", err, 0)
 		}
 	case codec.TypeEpoch:
-		first := m.classAt
-		if m.classAt = -1; first < 0 {
-			first = r.Offset
-		}
+		first := cmp.Or(m.classAt, r.Offset)
+		m.classAt = 0
 		return m.epoch(c, r, first)
 	}
 	return nil

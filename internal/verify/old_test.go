@@ -125,8 +125,8 @@ func TestVerifyFirstKept(t *testing.T) {
 				Topic: "contexts", Offset: r.Offset, Time: r.Time + 1, Reason: codec.ReasonMalformed})})
 		}
 		report := w.verify()
-		if d := report.First; (d != nil) != (field != "") || d != nil && (d.Topic != w.ts.Rejects || d.Field != field) ||
-			d == nil && report.Rejects.TooOld != was.TooOld+2 {
+		if d := report.First; (d != nil) != (field != "") || d != nil && (d.Topic != w.ts.Rejects ||
+			d.Field != field) || d == nil && report.Rejects.TooOld != was.TooOld+2 {
 			t.Errorf("%d: %+v\n%s", i, d, report.text())
 		}
 		w.no(w.log.Edit(w.ts.Rejects, 0, func([]stream.Record) []stream.Record { return slices.Clone(rejects) }))

@@ -283,6 +283,7 @@ func TestStart(t *testing.T) {
 		"the last":                  {nil, []place{at(5, 1), at(9, 1)}, 0, 0, 0, 0, 9},
 		"a mark tells of a later":   {nil, []place{at(5, 1)}, 0, 0, 2, 0, 0},
 		"a mark tells of the same":  {nil, []place{at(5, 2)}, 0, 0, 2, 0, 5},
+		"and goes on with it":       {[]startPoint{continued}, []place{at(25, 3)}, 21, 40, 4, 0, 0},
 		"what it began with":        {[]startPoint{third, warm(21)}, nil, 21, 40, 0, 3, 0},
 		"from the first feedback":   {nil, []place{at(5, 1), at(9, 1)}, 1, 40, 0, 0, 5},
 		"which is gone":             {[]startPoint{third, warm(20)}, nil, 21, 40, 0, 0, 0},
@@ -391,8 +392,9 @@ func TestLostTails(t *testing.T) {
 		known, cut int64
 		tails      []codec.LostTail
 		fields     string
-	}{{3, 3, []codec.LostTail{reject}, ""}, {3, 4, []codec.LostTail{reject}, "cut"}, {0, 4, []codec.LostTail{reject}, ""},
-		{1, 4, []codec.LostTail{reject}, "cut"}, {3, 3, []codec.LostTail{reject, other}, "lost"}} {
+	}{{3, 3, []codec.LostTail{reject}, ""}, {3, 4, []codec.LostTail{reject}, "cut"},
+		{0, 4, []codec.LostTail{reject}, ""}, {1, 4, []codec.LostTail{reject}, "cut"},
+		{3, 3, []codec.LostTail{reject, other}, "lost"}} {
 		v := &verification{found: map[site]Difference{}, partitions: 1}
 		f := v.newFates(&logCursor{}, &logCursor{})
 		f.cut, f.rejects.own, f.rejects.last = c.known, 9, 4
@@ -483,8 +485,8 @@ func TestReadRejects(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := v.rejects
-	if v.report.Rejects != (Tally{Records: 5}) || !slices.Equal(x.times, times) || len(v.late) != 1 || len(x.all) != 2 ||
-		x.find(rejectKey{false, 0, 7, 70}) == nil || x.find(rejectKey{true, 1, 7, 70}) == nil {
+	if v.report.Rejects != (Tally{Records: 5}) || !slices.Equal(x.times, times) || len(v.late) != 1 ||
+		len(x.all) != 2 || x.find(rejectKey{false, 0, 7, 70}) == nil || x.find(rejectKey{true, 1, 7, 70}) == nil {
 		t.Errorf("%+v, times %v, %d late, %+v", v.report.Rejects, x.times, len(v.late), x.all)
 	}
 	fields := map[string]int64{}
@@ -554,8 +556,8 @@ func TestCopiedDecisions(t *testing.T) {
 			Context: []byte("{}"), Actions: []string{"a"}, Propensities: []float64{1}})
 	}
 	gap := func(m codec.DecisionMark) []byte { return codec.AppendDecisionMark(nil, &m) }
-	for _, r := range []stream.Record{{Type: codec.TypeMark, Value: gap(codec.DecisionMark{N: 3})},
-		{Value: decision(4)}, {Value: []byte("{}")}, {Type: "of others", Value: decision(5)},
+	for _, r := range []stream.Record{{Type: codec.TypeMark, Value: gap(codec.DecisionMark{N: 2, GapFrom: 1, GapTo: 2})},
+		{Type: codec.TypeMark, Value: gap(codec.DecisionMark{N: 3})}, {Value: decision(4)}, {Value: []byte("{}")}, {Type: "of others", Value: decision(5)},
 		{Type: "of others", Value: gap(codec.DecisionMark{N: 99, GapFrom: 5, GapTo: 99})},
 		{Type: codec.TypeMark, Value: []byte("{}")}, {Value: decision(5)},
 		{Type: codec.TypeMark, Value: gap(codec.DecisionMark{N: 7, GapFrom: 6, GapTo: 7})}, {Value: decision(8)}} {
@@ -578,7 +580,7 @@ func TestCopiedDecisions(t *testing.T) {
 			t.Errorf("%+v: %v, first %d, next %d, %d wait", c, err, l.first, l.next, len(l.waiting))
 		}
 	}
-	for round, want := range map[int64]string{3: "round", 6: "", 7: "", 9: "round"} {
+	for round, want := range map[int64]string{0: "round", 1: "", 2: "", 3: "round", 6: "", 7: "", 9: "round"} {
 		got := ""
 		err := k.check(t.Context(), &stream.Record{}, &codec.Feedback{Round: round},
 			func(field string, _, _ any) { got += field })
@@ -625,14 +627,15 @@ func TestMarkWithoutCuts(t *testing.T) {
 	}
 }
 
-// TestMarkOfPartitions: a mark that has a position of another number of partitions is a difference, and is not restored.
+// TestMarkOfPartitions: a mark has a position of each partition; another is a difference, and is not restored.
 func TestMarkOfPartitions(t *testing.T) {
 	v := &verification{found: map[site]Difference{}, partitions: 2}
 	f := v.newFates(&logCursor{}, nil)
-	m := codec.FeedbackMark{From: -1, FromCut: -1, Memory: -1, Limits: codec.Limits{Heart: 1}, Positions: make([]codec.Position, 1)}
+	m := codec.FeedbackMark{From: -1, FromCut: -1, Memory: -1, Limits: codec.Limits{Heart: 1},
+		Positions: make([]codec.Position, 1)}
 	r := stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, &m)}
-	if err := f.takeMark(t.Context(), &r); err != nil || v.report.Differences != 1 || v.report.First.Field != "positions" ||
-		v.report.First.Want != "2" || v.report.First.Got != "1" || f.begun {
+	if err := f.takeMark(t.Context(), &r); err != nil || v.report.Differences != 1 ||
+		v.report.First.Field != "positions" || v.report.First.Want != "2" || v.report.First.Got != "1" || f.begun {
 		t.Errorf("%v, %+v", err, v.report.First)
 	}
 }
@@ -664,25 +667,32 @@ func TestRejectsOfMarks(t *testing.T) {
 	}
 	for _, c := range []struct {
 		cut, says int64
-		more      bool // a reject of cut 1 is not stored
+		more      int64 // of this cut a reject is not stored; 0: all are
+		first     int64 // offset of the rejects that are kept
 		want      int64
-	}{{2, offsets[2], false, 0}, {2, offsets[1] + 1, false, 0}, {2, offsets[2] + 1, false, 1}, {2, offsets[1], false, 1},
-		{3, offsets[2] + 1, false, 0}, {3, offsets[2], false, 1}, {3, offsets[2] + 2, false, 1}, {2, offsets[2], true, 1}} {
-		v := &verification{Config: Config{Log: log}, found: map[site]Difference{}, partitions: 1, rejects: &rejectIndex{}}
+		tooOld    int64
+	}{{2, offsets[2], 0, 0, 0, 0}, {2, offsets[1] + 1, 0, 0, 0, 0}, {2, offsets[2] + 1, 0, 0, 1, 0},
+		{2, offsets[1], 0, 0, 1, 0}, {3, offsets[2] + 1, 0, 0, 0, 0}, {3, offsets[2], 0, 0, 1, 0},
+		{3, offsets[2] + 2, 0, 0, 1, 0}, {2, offsets[2], 1, 0, 1, 0}, {2, offsets[2], 1, 2, 0, 1},
+		{2, offsets[2], 2, 2, 1, 0}, {0, offsets[0], 1, 2, 0, 1}} {
+		v := &verification{Config: Config{Log: log}, found: map[site]Difference{}, partitions: 1,
+			rejects: &rejectIndex{}}
 		cursor, err := v.openCursor(t.Context(), "r", 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		x := newOutcomeRejects(v, cursor)
+		cursor.first = c.first
 		x.resume(0)
 		x.expect(rejects[:c.cut])
-		if c.more {
-			x.expect([]codec.Reject{{Topic: outcomesTopic, Offset: 9, Cut: 1, Reason: codec.ReasonLate}})
+		if c.more > 0 {
+			x.expect([]codec.Reject{{Topic: outcomesTopic, Offset: 9, Cut: c.more, Reason: codec.ReasonLate}})
 		}
 		m := codec.FeedbackMark{Cut: c.cut, Rejects: c.says}
 		err = x.mark(t.Context(), &logCursor{topic: "f"}, &stream.Record{}, &m, true)
 		v.settle()
-		if d := v.report.First; err != nil || v.report.Differences != c.want || v.report.Rejects != (Tally{Checked: c.cut}) ||
+		if d := v.report.First; err != nil || v.report.Differences != c.want ||
+			v.report.Rejects != (Tally{Checked: c.cut, TooOld: c.tooOld}) ||
 			d != nil && (d.Field != "rejects" || d.Topic != "f" || d.Round != 0) || x.last != c.says {
 			t.Errorf("%+v: %v, %+v, %+v", c, err, v.report.Rejects, d)
 		}
@@ -762,7 +772,8 @@ func TestLostDecisions(t *testing.T) {
 		other bool // another action was drawn
 		raw   string
 		field string
-	}{{codec.RoundRef{}, false, "{}", ""}, {codec.RoundRef{}, true, "{}", "action"}, {codec.RoundRef{N: 1}, true, "{}", ""},
+	}{{codec.RoundRef{}, false, "{}", ""}, {codec.RoundRef{}, true, "{}", "action"},
+		{codec.RoundRef{N: 1}, true, "{}", ""},
 		{codec.RoundRef{}, false, "[]", "context"}} {
 		v := &verification{found: map[site]Difference{}, models: modelReader{epochs: map[int64]*epochInfo{1: {}}}}
 		l := &decisionLane{v: v, decisions: &logCursor{}, rec: &stream.Record{}, raw: []byte(c.raw),

@@ -131,8 +131,8 @@ func TestReportText(t *testing.T) {
 		{of(Report{Decisions: Tally{9, 2, 7}, Cuts: Tally{3, 2, 1}, Old: OldDecisions{7, 5}}),
 			"verify m: identical as far as what they follow from is kept\n" +
 				rows("  decisions           9  checked          2  too old 7\n") +
-				"  cuts                3  checked          2  too old 1\n  of 7 decisions too old to be recomputed the " +
-				"draw from their law was checked, of 5 all but the learner's law\n" + end},
+				"  cuts                3  checked          2  too old 1\n  of 7 decisions too old to be recomputed " +
+				"the draw from their law was checked, of 5 all but the learner's law\n" + end},
 		{of(Report{}, d, round), "verify m: DIFFERENT: 2 differences\n" + first + " round 4 \"a b\" loss\n" +
 			values + rows(none) + end},
 		{of(Report{}, foreign), "verify m: DIFFERENT: 1 differences\n" + first + " type\n" + values +
