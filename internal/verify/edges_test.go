@@ -394,6 +394,30 @@ func TestFilesAreGone(t *testing.T) {
 	}
 }
 
+// TestClassesOfEpochs: class records belong to the next epoch, unless feedback or an epoch comes between.
+func TestClassesOfEpochs(t *testing.T) {
+	epoch := stream.Record{Type: codec.TypeEpoch, Offset: 20, Value: codec.AppendEpoch(nil, &codec.Epoch{Version: 1,
+		Epoch: 1, Name: worldName, Partitions: 1, SeedHash: loop.SeedHash(worldSeed())})}
+	class := stream.Record{Type: codec.TypeClass, Offset: 9}
+	for i, c := range []struct {
+		before []stream.Record
+		tooOld int64 // its class record may not be the first
+	}{{nil, 0}, {[]stream.Record{class}, 1}, {[]stream.Record{class, {Type: codec.TypeClass, Offset: 10}}, 1},
+		{[]stream.Record{class, {}}, 0}, {[]stream.Record{class, epoch}, 1}, {[]stream.Record{{}, epoch}, 0}} {
+		v := &verification{Config: Config{Name: worldName, Seed: worldSeed()}, partitions: 1,
+			found: map[site]Difference{}}
+		v.models = newModelReader(v)
+		for _, r := range append(c.before, epoch) {
+			if err := v.models.take(&logCursor{first: 9}, &r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if v.report.Epochs.TooOld != c.tooOld || v.report.Epochs.Checked != 0 {
+			t.Errorf("%d: %+v, %+v", i, v.report.Epochs, v.found)
+		}
+	}
+}
+
 // TestOldestEpoch: the oldest epoch that a log keeps is the first whose model is known; the last is the current one.
 func TestOldestEpoch(t *testing.T) {
 	v := &verification{found: map[site]Difference{}, partitions: 1}

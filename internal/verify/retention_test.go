@@ -146,6 +146,39 @@ func (r *overtakenReader) Next(ctx context.Context, dst []stream.Record) ([]stre
 	return r.brokenReader.Next(ctx, dst)
 }
 
+// onceOvertaken is a log whose first reader is overtaken by retention at once.
+type onceOvertaken struct {
+	stream.Log
+	read int
+}
+
+func (l *onceOvertaken) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
+	r, err := l.Log.Read(ctx, topic, partition, from)
+	if l.read++; err == nil && l.read == 1 {
+		r = &brokenReader{Reader: r, err: stream.ErrTruncated, at: 1}
+	}
+	return r, err
+}
+
+// TestCursorOvertaken: who was about to read from the first record that is kept begins again there; who had come
+// further does not.
+func TestCursorOvertaken(t *testing.T) {
+	w := newWorld(t, 1, 1)
+	for range 3 {
+		w.ask()
+	}
+	for further, want := range map[int64]error{0: nil, 1: stream.ErrTruncated} {
+		v := &verification{Config: Config{Log: &onceOvertaken{Log: w.log}}}
+		c, err := v.openCursor(w.ctx, w.ts.Contexts, 0)
+		w.no(err)
+		c.seek(c.first + further)
+		if r, err := c.head(w.ctx); !errors.Is(err, want) || (r == nil) != (want != nil) {
+			t.Errorf("%d further: %+v, %v", further, r, err)
+		}
+		c.close()
+	}
+}
+
 // TestVerifyOvertaken: who meets a reader that retention overtakes begins again, some times.
 func TestVerifyOvertaken(t *testing.T) {
 	w, _ := cutWorld(t)

@@ -254,6 +254,16 @@ func TestCutOfDecisions(t *testing.T) {
 			t.Errorf("%+v: %+v", c, d)
 		}
 	}
+	for first, want := range map[int64]string{999: "outcomes[0]", 1000: ""} {
+		v := &verification{found: map[site]Difference{}, partitions: 1}
+		l := newLegality(v, 2)
+		l.check(&logCursor{}, &stream.Record{}, &codec.Cut{Cut: 2, Time: 1000, Outcomes: []codec.Range{{Next: 9}}},
+			[]loop.Batch{{Outcomes: []loop.OutcomeEvent{{Offset: 1, Time: first}, {Offset: 2, Time: 999}}}}, heart)
+		v.settle()
+		if d := v.report.First; (d == nil) != (want == "") || d != nil && d.Field != want {
+			t.Errorf("an outcome of %d: %+v", first, d)
+		}
+	}
 }
 
 // TestStart: recomputing begins where all later feedback is kept: at the first epoch that needs nothing older, or at
@@ -443,8 +453,8 @@ func TestTakenAgain(t *testing.T) {
 	for i := range l.was {
 		l.was[i], l.seen[i] = 5, 9
 	}
-	l.lose(&codec.FeedbackMark{LostTails: []codec.LostTail{{Topic: "rejects", Offset: 1, Was: 8},
-		{Topic: "decisions", Partition: 1, Offset: 3, Was: 7}, {Topic: "outcomes", Offset: 10, Was: 4}}}, &f.history)
+	f.opens(&stream.Record{}, &codec.FeedbackMark{LostTails: []codec.LostTail{{Topic: "rejects", Offset: 1, Was: 8},
+		{Topic: "decisions", Partition: 1, Offset: 3, Was: 7}, {Topic: "outcomes", Offset: 10, Was: 4}}})
 	if !slices.Equal(l.was, []int64{5, 7, 5, 5}) || !slices.Equal(l.seen, []int64{9, 3, 9, 9, 0}) {
 		t.Errorf("taken before %v, passed %v", l.was, l.seen)
 	}
@@ -556,8 +566,10 @@ func TestCopiedDecisions(t *testing.T) {
 			Context: []byte("{}"), Actions: []string{"a"}, Propensities: []float64{1}})
 	}
 	gap := func(m codec.DecisionMark) []byte { return codec.AppendDecisionMark(nil, &m) }
-	for _, r := range []stream.Record{{Type: codec.TypeMark, Value: gap(codec.DecisionMark{N: 2, GapFrom: 1, GapTo: 2})},
-		{Type: codec.TypeMark, Value: gap(codec.DecisionMark{N: 3})}, {Value: decision(4)}, {Value: []byte("{}")}, {Type: "of others", Value: decision(5)},
+	for _, r := range []stream.Record{
+		{Type: codec.TypeMark, Value: gap(codec.DecisionMark{N: 2, GapFrom: 1, GapTo: 2})},
+		{Type: codec.TypeMark, Value: gap(codec.DecisionMark{N: 3})}, {Value: decision(4)}, {Value: []byte("{}")},
+		{Type: "of others", Value: decision(5)},
 		{Type: "of others", Value: gap(codec.DecisionMark{N: 99, GapFrom: 5, GapTo: 99})},
 		{Type: codec.TypeMark, Value: []byte("{}")}, {Value: decision(5)},
 		{Type: codec.TypeMark, Value: gap(codec.DecisionMark{N: 7, GapFrom: 6, GapTo: 7})}, {Value: decision(8)}} {
@@ -636,6 +648,11 @@ func TestMarkOfPartitions(t *testing.T) {
 	r := stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, &m)}
 	if err := f.takeMark(t.Context(), &r); err != nil || v.report.Differences != 1 ||
 		v.report.First.Field != "positions" || v.report.First.Want != "2" || v.report.First.Got != "1" || f.begun {
+		t.Errorf("%v, %+v", err, v.report.First)
+	}
+	v.report = Report{}
+	if err := f.takeMark(t.Context(), &stream.Record{Type: codec.TypeMark, Value: []byte("{")}); err != nil ||
+		v.report.Differences != 1 || v.report.First.Field != "bytes" || v.report.First.Round != 0 {
 		t.Errorf("%v, %+v", err, v.report.First)
 	}
 }
