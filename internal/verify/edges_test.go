@@ -418,6 +418,20 @@ func TestClassesOfEpochs(t *testing.T) {
 	}
 }
 
+// TestEvidenceOfEpochs: evidence goes on in an epoch that goes on with the learner, and begins anew in another.
+func TestEvidenceOfEpochs(t *testing.T) {
+	v := &verification{found: map[site]Difference{}, partitions: 1}
+	f := v.newFates(&logCursor{}, nil)
+	f.rules = func(int64) *loop.Rules { return &loop.Rules{} }
+	f.heart = f.history.Heart(codec.Limits{Heart: loop.Heart, Pending: 10, Dedup: 10})
+	for _, c := range []struct{ epoch, continues, since int64 }{{1, 0, 1}, {2, 1, 1}, {3, 0, 3}, {4, 1, 3}} {
+		f.begin(&stream.Record{Value: codec.AppendEpoch(nil, &codec.Epoch{Epoch: c.epoch, Continues: c.continues})})
+		if since := f.heart.Judge().Since(); since != c.since {
+			t.Errorf("%+v: since epoch %d", c, since)
+		}
+	}
+}
+
 // TestOldestEpoch: the oldest epoch that a log keeps is the first whose model is known; the last is the current one.
 func TestOldestEpoch(t *testing.T) {
 	v := &verification{found: map[site]Difference{}, partitions: 1}
