@@ -500,4 +500,11 @@ func TestPassed(t *testing.T) {
 			t.Errorf("%+v: %v, through %d, passed %d, %+v", x, err, l.through, l.passed, v.report.Contexts)
 		}
 	}
+	v.report, l.contexts = Report{}, &logCursor{batch: make([]stream.Record, 3)}
+	for _, offset := range []int64{100, 101, 101} { // without a gap
+		l.takeContext(&stream.Record{Offset: offset}, Tally{})
+	}
+	if v.report.Contexts.Records != 2 || l.passed != 102 {
+		t.Errorf("%+v, passed %d", v.report.Contexts, l.passed)
+	}
 }

@@ -258,7 +258,7 @@ func TestCutOfDecisions(t *testing.T) {
 		v := &verification{found: map[site]Difference{}, partitions: 1}
 		l := newLegality(v, 2)
 		l.check(&logCursor{}, &stream.Record{}, &codec.Cut{Cut: 2, Time: 1000, Outcomes: []codec.Range{{Next: 9}}},
-			[]loop.Batch{{Outcomes: []loop.OutcomeEvent{{Offset: 1, Time: first}, {Offset: 2, Time: 999}}}}, heart)
+			[]loop.Batch{{Outcomes: []loop.OutcomeEvent{{Offset: 1, Time: first}, {Offset: 2, Time: 1000}}}}, heart)
 		v.settle()
 		if d := v.report.First; (d == nil) != (want == "") || d != nil && d.Field != want {
 			t.Errorf("an outcome of %d: %+v", first, d)
