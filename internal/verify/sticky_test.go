@@ -184,7 +184,8 @@ func TestVerifyUnitsOfACutLog(t *testing.T) {
 	bad := all[i]
 	bad.Action = (bad.Action + 1) % len(bad.Actions)
 	defer s.edit(&all[i], bad)()
-	if r := s.verify(); r.ExitCode() != Different || r.First.Round != bad.N || r.First.Field != "action" {
+	if r := s.verify(); r.ExitCode() != Different || r.First.Topic != s.ts.Decisions || r.First.Round != bad.N ||
+		r.First.Field != "action" {
 		t.Errorf("%+v", r.First)
 	}
 }
