@@ -201,9 +201,12 @@ var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e
 // ten are exact, and their quotient is the float next to the number (Clinger 1990, How to Read Floating Point Numbers
 // Accurately); all else is [strconv.ParseFloat]'s.
 func Decimal(text string) (x float64, n int) {
-	var m, sign uint64 // m: all digits as one number; meaningless when they are too many
-	if len(text) > 0 && text[0] == '-' {
-		n, sign = 1, 1<<63
+	var m uint64 // all digits as one number; meaningless when they are too many
+	if len(text) == 0 {
+		return 0, 0
+	}
+	if text[0] == '-' { // one assignment, which takes no branch: signs are not foreseen
+		n = 1
 	}
 	first := n
 	for ; n < len(text) && text[n]-'0' <= 9; n++ {
@@ -239,7 +242,7 @@ func Decimal(text string) (x float64, n int) {
 		return x, n
 	}
 	x = float64(m) / tens[fraction]
-	return math.Float64frombits(math.Float64bits(x) | sign), n // no branch: signs are not foreseen
+	return math.Float64frombits(math.Float64bits(x) | uint64(first)<<63), n
 }
 
 // jsonNumber reads a number.
