@@ -225,14 +225,14 @@ func (o *Aggregate) predict(n int32, by kernel) float64 {
 	if o.lin.beta > 0 && max(m[0], m[1], m[2], m[3]) > 0 {
 		u = o.uncertainty(n, by)
 	}
-	return o.mixed(&m, u)
+	return o.mixed(m[:], 1+float64(o.optimism()*u))
 }
 
-// mixed returns f̂ for the w·φ of the members and u.
-func (o *Aggregate) mixed(m *[wideMember + 1]float64, u float64) float64 {
-	c, s := 1+float64(o.optimism()*u), 0.0
-	for i, q := range o.q { // 0 of one that is not there
-		s += float64(q * clip01(m[i]/c))
+// mixed returns f̂ for the w·φ of the members, each divided by c; q is 0 of one that is not there.
+func (o *Aggregate) mixed(m []float64, c float64) float64 {
+	s := 0.0
+	for i, v := range m {
+		s += float64(o.q[i] * clip01(v/c))
 	}
 	return clip01(s)
 }
@@ -257,12 +257,13 @@ func (o *Aggregate) predictFour(dst []float64, f *four) {
 	if o.members == mostMembers {
 		dot4(&m[2], &random, o.phi)
 	}
-	for i, at := range f.at {
-		of := [wideMember + 1]float64{m[0][i], m[1][i], m[2][i]}
+	optimism := o.optimism()
+	for i, at := range f.at[:f.n] {
+		of := [mostMembers]float64{m[0][i], m[1][i], m[2][i]}
 		if !(max(of[0], of[1], of[2]) > 0 && u[i] > 0) {
 			u[i] = 0
 		}
-		dst[at] = o.mixed(&of, u[i])
+		dst[at] = o.mixed(of[:], 1+float64(optimism*u[i]))
 	}
 }
 

@@ -133,7 +133,9 @@ func clip01(v float64) float64 {
 	if v != v {
 		return 0
 	}
-	return max(0, min(v, 1)) // no branch on what is not foreseen
+	// No branch on what is not foreseen; numbers that are not negative are in the order of their bits.
+	b := math.Float64bits(v)
+	return math.Float64frombits(min(b&^uint64(int64(b)>>63), math.Float64bits(1)))
 }
 
 // CosTurns returns cos(2πt), t in turns, within two units in the last place of 1: the whole turns are taken off without

@@ -79,7 +79,7 @@ func (o *Linear) form(r *ridge, by kernel) float64 {
 
 // four are actions whose predictions are computed together: their regressions have all columns of z.
 type four struct {
-	n  int
+	n  int      // of them; the others are the first once more
 	at [4]int   // their positions
 	of [4]int32 // their indices
 }
@@ -118,8 +118,8 @@ func (o *Linear) predictTogether(dst []float64, actions []Action, by together) b
 		}
 	}
 	if f.n > 0 {
-		for i := f.n; i < len(f.at); i++ { // the first once more
-			f.at[i], f.of[i] = f.at[0], f.of[0]
+		for i := f.n; i < len(f.at); i++ {
+			f.of[i] = f.of[0]
 		}
 		by.predictFour(dst, f)
 	}
@@ -144,7 +144,7 @@ func (o *Linear) meansAndForms(m, u *[4]float64, f *four) {
 func (o *Linear) predictFour(dst []float64, f *four) {
 	var m, u [4]float64
 	o.meansAndForms(&m, &u, f)
-	for i, at := range f.at {
+	for i, at := range f.at[:f.n] {
 		if m[i] > 0 {
 			dst[at] = o.shrunk(m[i], u[i])
 		} else {
