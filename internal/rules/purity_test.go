@@ -35,7 +35,7 @@ var allowedMath = []string{
 var allowedRanges = map[string]string{
 	"hindsight/pkg/oracle NewTabularClass":      "numbers the rows, which are only ever found by their key",
 	"hindsight/pkg/oracle Head.expect":          "fills a map of the same keys",
-	"hindsight/pkg/learner DAFA.expect":         "fills a map of the same keys",
+	"hindsight/pkg/learner Budget.atHead":       "fills a map of the same keys",
 	"hindsight/pkg/learner DAFA.firstPrices":    "sorts the names that it collects",
 	"hindsight/internal/loop Joiner.OldestTold": "is a minimum",
 }

@@ -3,7 +3,6 @@ package learner
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -151,16 +150,17 @@ func (b *Budget) inBudgets(c float64) float64 {
 // firstPrices solves for the prices before anything is predicted: with f̂ = 0 and the costs that are known beforehand.
 func (d *DAFA) firstPrices() {
 	b := &d.budgets
-	known := map[string]bool{}
+	var names []string
 	for i := range b.of {
 		for name := range b.of[i].About {
-			known[name] = true
+			names = append(names, name)
 		}
 	}
-	if len(known) == 0 {
+	if len(names) == 0 {
 		return
 	}
-	names := slices.Sorted(maps.Keys(known))
+	slices.Sort(names)
+	names = slices.Compact(names)
 	f := make(forecast, len(names))
 	for i := range b.of {
 		for _, name := range names {
