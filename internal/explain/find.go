@@ -169,12 +169,11 @@ func (x *explainer) findRejects(ctx context.Context) error {
 			return
 		}
 		rej, err := codec.ParseReject(r.Value)
-		if err != nil || rej.Topic != "outcomes" {
-			return
+		var named codec.Outcome
+		if rej.ID == "" {
+			_ = codec.ParseOutcome(&named, rej.Bytes) // one that is malformed may name its round before what is wrong
 		}
-		var out codec.Outcome
-		_ = codec.ParseOutcome(&out, rej.Bytes) // one that is malformed may name its round before that
-		if rej.ID == "" && !x.namedBy(&out) {
+		if err != nil || rej.Topic != "outcomes" || rej.ID == "" && !x.namedBy(&named) {
 			return
 		}
 		o := readOutcome(rej.Bytes)

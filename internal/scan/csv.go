@@ -123,11 +123,11 @@ func (t *tap) forget(before int64) {
 // splitCells appends the cells of a line without quotes to dst. It looks at eight bytes at once: how long cells are is
 // not foreseen, and a branch for each byte would cost more.
 func splitCells(dst []string, line string, comma byte) []string {
-	const low = 0x7f7f7f7f7f7f7f7f
+	const ones, lows = 0x0101010101010101, 0x7f7f7f7f7f7f7f7f
 	from, i, text := 0, 0, unsafe.Slice(unsafe.StringData(line), len(line))
 	for ; i+8 <= len(text); i += 8 {
-		differ := binary.LittleEndian.Uint64(text[i:]) ^ low/0x7f*uint64(comma)
-		for at := ^(differ&low + low | differ | low); at != 0; at &= at - 1 { // bit 7 of each byte that does not
+		differ := binary.LittleEndian.Uint64(text[i:]) ^ ones*uint64(comma)
+		for at := ^(differ&lows + lows | differ | lows); at != 0; at &= at - 1 { // bit 7 of each byte that is a comma
 			to := i + bits.TrailingZeros64(at)/8
 			dst, from = append(dst, line[from:to]), to+1
 		}

@@ -42,7 +42,7 @@ func FuzzRows(f *testing.F) {
 	for _, s := range []string{
 		"label,n_a,c_b\nx,1,u\ny,-0.5,\nx,,v\n", "label,n_a\r\nx,1\r\n\r\n\nx,2\r\r\nx,3\r",
 		"label,n_a\nx,1\n\"x\",2\nx,\"3\nx,4\n",
-		"label,n_a\nx,1\nx,2\"\nx,3", "label,n_a,c_b\nx,-0.5,\xac¬,-,.+\n",
+		"label,n_a\nx,1\nx,2\"\nx,3", "label,n_a,c_b\nx,-0.5,\xac¬,é,é,é,-,.+\n",
 		"a\n\"b\nc\",\"d\"\n\ne\n", "\ufefflabel\nx\nx\n", "",
 	} {
 		f.Add([]byte(s))

@@ -13,7 +13,6 @@ import (
 	"hindsight/internal/model"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
-	"hindsight/pkg/stream/mem"
 )
 
 // attempt verifies a world and returns what it knows then.
@@ -96,23 +95,13 @@ func TestErasOfMarks(t *testing.T) {
 // TestMarksBehindDecisions: behind the last decision a mark that can be read tells of eras, and nothing else does.
 func TestMarksBehindDecisions(t *testing.T) {
 	good := codec.AppendFeedbackMark(nil, &codec.FeedbackMark{Era: 2, Limits: codec.Limits{Heart: 1}})
-	log, topic := mem.New(mem.Options{}), join.TopicsOf(worldName).Feedback
-	if err := log.Create(t.Context(), topic, 1, stream.TopicOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w, err := log.Writer(t.Context(), topic, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range []stream.Record{{Type: codec.TypeMark, Value: good}, {Type: codec.TypeMark, Value: []byte("{}")},
-		{Type: "of others", Value: codec.AppendFeedbackMark(nil, &codec.FeedbackMark{Era: 7})}} {
-		if _, err := w.Append(t.Context(), &r); err != nil {
-			t.Fatal(err)
-		}
-	}
+	topic := join.TopicsOf(worldName).Feedback
+	log := logOf(t, topic, []stream.Record{{Type: codec.TypeMark, Value: good}, {Type: codec.TypeMark, Value: []byte("{}")},
+		{Type: "of others", Value: codec.AppendFeedbackMark(nil, &codec.FeedbackMark{Era: 7})}})
 	v := &verification{Config: Config{Log: log}, found: map[site]Difference{}}
 	v.models = newModelReader(v)
 	d := &decisionCheck{v: v}
+	var err error
 	if d.feedback, err = v.openCursor(t.Context(), topic, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -183,7 +183,7 @@ func (f *fateCheck) round(ctx context.Context, r *stream.Record) error {
 // odd takes a feedback that is not the next expected, which f.buf has if there is one.
 func (f *fateCheck) odd(ctx context.Context, r *stream.Record, want *codec.Feedback) error {
 	v, got := f.v, &f.got
-	if err := codec.ParseFeedback(got, r.Value); err != nil { // of others: what is due may come yet
+	if err := codec.ParseFeedback(got, r.Value); err != nil { // somebody else's, or damaged: what is due may follow
 		return v.unread(f.feedback, r, "bytes", "a feedback", err, max(f.n, 0))
 	}
 	v.late.AddFeedback(f.losses, got, f.rules(got.Epoch))

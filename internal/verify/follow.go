@@ -143,7 +143,7 @@ func (d *decisionCheck) learn(ctx context.Context, r *stream.Record) error {
 		}
 	}
 	err := d.audit.Take(ctx, r)
-	if r.Type == "" && err != nil { // the last that was learned the replica knows
+	if r.Type == "" && err != nil { // of what was learned the replica tells
 		_ = models.take(d.feedback, r)
 	}
 	if err != nil {

@@ -43,7 +43,7 @@ type modelReader struct {
 	recs    []codec.Epoch
 	starts  []startPoint // the epochs kept, in order
 
-	firstN, lastN int64 // of the feedback read, but what was learned; 0: none
+	firstN, lastN int64 // of the feedback read that was not learned; 0: none
 	last          int64 // epoch
 	marked        int64 // the last epoch that a mark tells of
 	era           int64

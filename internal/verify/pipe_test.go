@@ -146,14 +146,8 @@ func TestPipeNeverSticks(t *testing.T) {
 // TestQueueFull: a queue that had no room for a batch takes no more. Its reader has what it holds, which makes room for
 // other queues, and then reads the log.
 func TestQueueFull(t *testing.T) {
-	log := mem.New(mem.Options{MaxBatch: 1})
-	if err := log.Create(t.Context(), "t", 1, stream.TopicOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	a, err := log.Writer(t.Context(), "t", 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	six := stream.Record{Value: []byte("6bytes")}
+	log := logOf(t, "t", []stream.Record{six, six, six, six})
 	v, p := &verification{Config: Config{Log: log}}, newPipe(log)
 	c, err := v.openCursor(t.Context(), "t", 0)
 	if err != nil {
@@ -161,11 +155,6 @@ func TestQueueFull(t *testing.T) {
 	}
 	p.room = 10
 	p.take(c)
-	for range 4 {
-		if _, err = a.Append(t.Context(), &stream.Record{Value: []byte("6bytes")}); err != nil {
-			t.Fatal(err)
-		}
-	}
 	var batches [][]stream.Record
 	err = stream.Scan(t.Context(), log, "t", 0, stream.Earliest, 100, func(r *stream.Record) error {
 		batches = append(batches, []stream.Record{{Offset: r.Offset, Value: bytes.Clone(r.Value)}})

@@ -460,28 +460,37 @@ func TestTakenAgain(t *testing.T) {
 	}
 }
 
-// TestReadRejects: rejects are read with their times. Those of contexts, and of partitions that are not the model's,
-// are looked up by their records; of the others the late ones tell of losses.
-func TestReadRejects(t *testing.T) {
-	log, ts := mem.New(mem.Options{}), join.TopicsOf(worldName)
-	if err := log.Create(t.Context(), ts.Rejects, 1, stream.TopicOptions{}); err != nil {
+// logOf returns a log of one topic that holds records, and gives one at a time.
+func logOf(t *testing.T, topic string, records []stream.Record) *mem.Log {
+	t.Helper()
+	log := mem.New(mem.Options{MaxBatch: 1})
+	if err := log.Create(t.Context(), topic, 1, stream.TopicOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	a, err := log.Writer(t.Context(), ts.Rejects, 0, nil)
+	w, err := log.Writer(t.Context(), topic, 0, nil)
+	for i := range records {
+		if err == nil {
+			_, err = w.Append(t.Context(), &records[i])
+		}
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	return log
+}
+
+// TestReadRejects: rejects are read with their times. Those of contexts, and of partitions that are not the model's,
+// are looked up by their records; of the others the late ones tell of losses.
+func TestReadRejects(t *testing.T) {
+	ts := join.TopicsOf(worldName)
 	reject := func(topic string, partition int, reason string) []byte {
 		return codec.AppendReject(nil, &codec.Reject{Topic: topic, Partition: partition, Offset: 7, Time: 70,
 			Reason: reason, Bytes: []byte(`{"id":"","loss":1}`)})
 	}
-	for _, r := range []stream.Record{{Value: reject(contextsTopic, 0, codec.ReasonMalformed)}, {Type: codec.TypeMark},
-		{Value: reject(outcomesTopic, 0, codec.ReasonLate)}, {Value: reject(outcomesTopic, 0, codec.ReasonOrphan)},
-		{Value: reject(outcomesTopic, 1, codec.ReasonLate)}, {Value: []byte("{")}} {
-		if _, err := a.Append(t.Context(), &r); err != nil {
-			t.Fatal(err)
-		}
-	}
+	log := logOf(t, ts.Rejects, []stream.Record{{Value: reject(contextsTopic, 0, codec.ReasonMalformed)},
+		{Type: codec.TypeMark}, {Value: reject(outcomesTopic, 0, codec.ReasonLate)},
+		{Value: reject(outcomesTopic, 0, codec.ReasonOrphan)}, {Value: reject(outcomesTopic, 1, codec.ReasonLate)},
+		{Value: []byte("{")}})
 	v := &verification{Config: Config{Log: log}, topics: ts, found: map[site]Difference{}, partitions: 1,
 		late: latelosses.Outcomes{}}
 	if err := v.readRejects(t.Context()); err != nil {
@@ -553,34 +562,23 @@ func TestTurns(t *testing.T) {
 // TestCopiedDecisions: decisions are read up to a round; of gaps only marks of decisions tell, and of those that lie in
 // one no copy is missed.
 func TestCopiedDecisions(t *testing.T) {
-	log := mem.New(mem.Options{MaxBatch: 1})
-	if err := log.Create(t.Context(), "d", 1, stream.TopicOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	a, err := log.Writer(t.Context(), "d", 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	decision := func(n int64) []byte {
 		return codec.AppendDecision(nil, &codec.Decision{N: n, ID: "a", Epoch: 1, Source: loop.RequestSource,
 			Context: []byte("{}"), Actions: []string{"a"}, Propensities: []float64{1}})
 	}
 	gap := func(m codec.DecisionMark) []byte { return codec.AppendDecisionMark(nil, &m) }
-	for _, r := range []stream.Record{
+	log := logOf(t, "d", []stream.Record{
 		{Type: codec.TypeMark, Value: gap(codec.DecisionMark{N: 2, GapFrom: 1, GapTo: 2})},
 		{Type: codec.TypeMark, Value: gap(codec.DecisionMark{N: 3})}, {Value: decision(4)}, {Value: []byte("{}")},
 		{Type: "of others", Value: decision(5)},
 		{Type: "of others", Value: gap(codec.DecisionMark{N: 99, GapFrom: 5, GapTo: 99})},
 		{Type: codec.TypeMark, Value: []byte("{}")}, {Value: decision(5)},
-		{Type: codec.TypeMark, Value: gap(codec.DecisionMark{N: 7, GapFrom: 6, GapTo: 7})}, {Value: decision(8)}} {
-		if _, err := a.Append(t.Context(), &r); err != nil {
-			t.Fatal(err)
-		}
-	}
+		{Type: codec.TypeMark, Value: gap(codec.DecisionMark{N: 7, GapFrom: 6, GapTo: 7})}, {Value: decision(8)}})
 	v := &verification{Config: Config{Log: log}}
 	k := copyCheck{f: &fateCheck{v: v, feedback: &logCursor{}, rules: func(int64) *loop.Rules { return nil }},
 		lanes: make([]copyLane, 1)}
 	l := &k.lanes[0]
+	var err error
 	if l.c, err = v.openCursor(t.Context(), "d", 0); err != nil {
 		t.Fatal(err)
 	}
@@ -659,22 +657,13 @@ func TestMarkOfPartitions(t *testing.T) {
 
 // TestRejectsOfMarks: before a mark stand the rejects of its cut and of those before it, and none of a later cut.
 func TestRejectsOfMarks(t *testing.T) {
-	log := mem.New(mem.Options{MaxBatch: 1})
-	if err := log.Create(t.Context(), "r", 1, stream.TopicOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	a, err := log.Writer(t.Context(), "r", 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var rejects []codec.Reject
+	var stored []stream.Record
 	for i := range int64(3) { // of cuts 1, 2 and 3
 		x := codec.Reject{Topic: outcomesTopic, Offset: i, Cut: i + 1, Reason: codec.ReasonLate, Bytes: []byte("{}")}
-		rejects = append(rejects, x)
-		if _, err := a.Append(t.Context(), &stream.Record{Value: codec.AppendReject(nil, &x)}); err != nil {
-			t.Fatal(err)
-		}
+		rejects, stored = append(rejects, x), append(stored, stream.Record{Value: codec.AppendReject(nil, &x)})
 	}
+	log := logOf(t, "r", stored)
 	var offsets []int64
 	if err := stream.Scan(t.Context(), log, "r", 0, 0, 100, func(r *stream.Record) error {
 		offsets = append(offsets, r.Offset)

@@ -71,7 +71,7 @@ func (c Certificate) Additive() (bound float64, at Free) {
 		all := c.Barrier + float64(c.MaxGamma*float64(c.MaxSigma+1)*c.Regret)/4 + float64(c.Skipped)
 		return math.Min(all, c.linear(0.25, 0)), at
 	}
-	if c.Slowed {
+	if !(c.Potential.Eta > 0) || c.Slowed {
 		return math.Inf(1), at
 	}
 	return c.Potential.Additive(c.MaxSigma, func(lead float64) float64 {

@@ -118,7 +118,12 @@ func (b *Budget) atHead(k int) (about map[string]float64, large float64) {
 		if k >= len(w) || w[k] == 0 {
 			continue
 		}
-		terms := len(slices.DeleteFunc(slices.Clone(w), func(w float64) bool { return w == 0 }))
+		terms := 0
+		for _, w := range w {
+			if w != 0 {
+				terms++
+			}
+		}
 		about[name], most = (v-c)/float64(w[k]*float64(terms)), max(most, math.Abs(w[k]))
 	}
 	switch {

@@ -83,8 +83,8 @@ func TestRingByHand(t *testing.T) {
 	}
 }
 
-// TestSpendByHand: the mean of Σ p·ĉ/B over the newer of the forecasts, with the laws at their γ; the least price of
-// the grid (6·k/2^18)^4 that meets a target.
+// TestSpendByHand: the mean of Σ p·ĉ/B over the newer of the forecasts, with the laws at their γ; the least price
+// of the grid (6·k/2^18)^4 that meets a target.
 func TestSpendByHand(t *testing.T) {
 	of := []Budget{cost(2), cost(1)}
 	ring := []forecast{{.5, .25, 3, .25, .5, 2}, {.125, .75, .5, 2, .25, 1}, {0, .25, .75, 4, 1, .5},

@@ -73,7 +73,7 @@ func (b *budgets) code(c *oracle.Coder) (unpriced bool) {
 		}
 		c.Floats(f)
 	}
-	if c.Must(true, "budgets are damaged"); !same { // which in what is written it is
+	if c.Must(true, "budgets are damaged") && c.Reading() && !same {
 		b.ring = nil
 	}
 	return found < len(b.of)

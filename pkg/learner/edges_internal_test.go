@@ -394,8 +394,8 @@ func TestAlarmAsksTheResiduals(t *testing.T) {
 	}
 }
 
-// TestAlarmJudges: where nothing was played E_f = ½(e^{2(L_f − L_g)} + 1), and the alarm is raised when (1−ε)·E_f was
-// 1/α for each function, at one look or another.
+// TestAlarmJudges: where nothing was played E_f = ½(e^{2(L_f − L_g)} + 1), and the alarm is raised when (1−ε)·E_f
+// was 1/α for each function, at one look or another.
 func TestAlarmJudges(t *testing.T) {
 	edge := math.Log(2*20*128./127-1) / 2 // of L_f − L_g, at α = .05
 	for _, c := range []struct {
@@ -424,7 +424,8 @@ func TestAlarmJudges(t *testing.T) {
 	}
 }
 
-// TestAlarmEvidenceByHand: of one function at two actions, n_a = 4 and 1, Z = 3 and −½, rivals ahead by ½, 0 and −1.
+// TestAlarmEvidenceByHand: of one function at two actions, n_a = 4 and 1, Z = 3 and −½, rivals ahead by ½, 0
+// and −1.
 func TestAlarmEvidenceByHand(t *testing.T) {
 	a := modelsOf(t, ModelsOptions{Alarm: true}, [2]float64{}).alarm
 	a.rival, a.played, a.z = [rivals]float64{1.5, 2, 3}, []int64{4, 1}, [][]float64{{3}, {-.5}}
@@ -583,7 +584,8 @@ func TestNoDrift(t *testing.T) {
 	}{{NewDAFA(heads(), Fixed{G: 4}), 6, 0}, {NewDAFA(heads(), Fixed{G: 4}), 5, .5},
 		{NewDAFA(&counted{}, Fixed{G: 4}), 6, 0}, {NewDAFA(&counted{}, Fixed{G: 4}), 5, .5},
 		{&DAFA{reg: &counted{}, s: Fixed{G: 4}, fast: &fast{reg: &counted{}}}, 6, .5}} {
-		// f̂ is ¾ of each action now and 1/(4p) then, but for a constant: g = ¾ − ⅓ and ¾ − 1, so that p·g − min g = ½
+		// f̂ is ¾ of each action now and 1/(4p) then, but for a constant: g = ¾ − ⅓ and ¾ − 1, so that
+		// p·g − min g = ½
 		c.d.learnFinal(&Round{Input: ab(), Propensities: []float64{.75, .25}, Gamma: 4, N: 7, LearnedThrough: c.through,
 			Fate: Observed})
 		if got := c.d.cert.Drift; math.Abs(got-c.want) > 1e-15 {

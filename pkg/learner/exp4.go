@@ -107,7 +107,7 @@ func (e *EXP4) vote(x *oracle.Input) {
 	e.q, e.lanes = resize(e.q, k), resize(e.lanes, 4*k)
 	e.policies.Advise(e.advice, x)
 	clear(e.lanes)
-	l0, l1, l2, l3 := e.lanes, e.lanes[k:], e.lanes[2*k:], e.lanes[3*k:]
+	l0, l1, l2, l3 := e.lanes[:k], e.lanes[k:2*k], e.lanes[2*k:3*k], e.lanes[3*k:]
 	w, advice := e.w, e.advice[:len(e.w)]
 	for ; len(w) >= 4 && len(advice) >= 4; w, advice = w[4:], advice[4:] {
 		l0[advice[0]] += w[0]
