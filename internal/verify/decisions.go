@@ -177,8 +177,7 @@ func (l *decisionLane) newHeart(r *loop.Replica) *loop.Decider {
 	return h
 }
 
-// takeAtItsWord has a repeat tell what the draw of its unit was, if that is not kept or cannot be read. A draw itself,
-// whose First.N is 0, is not before any other.
+// takeAtItsWord has a repeat, of which alone First.N is above 0, tell its draw, if that is not kept or cannot be read.
 func (l *decisionLane) takeAtItsWord() {
 	if got := &l.head; (got.First.N < l.firstN || l.holes) && l.units.Last(got.Unit) < got.First.N {
 		draw := *got
